@@ -15,7 +15,7 @@ import (
 
 // ahead is what has come ahead of its turn.
 type ahead struct {
-	bounds Ahead
+	budget Budget // nil: there is none
 	next   uint64 // number of the segment that is next in order
 	held   map[uint64]heldSegment
 	octets int // held
@@ -35,21 +35,20 @@ type heldSegment struct {
 
 // An ending is how the peer's half ends.
 type ending struct {
-	known  bool
 	at     uint64
 	err    *mpa.Error // of the LLP; nil: it ends in order
-	beyond bool       // something came that lies after it
-	told   bool       // it had its turn
+	known  bool
+	beyond bool // something came that lies after it
+	told   bool // it had its turn
 }
 
-func (a *ahead) begin(p *Params) {
-	a.forget()
-	*a = ahead{bounds: p.Ahead, next: p.First}
-	if p.Layer == LayerStream {
-		a.bounds.Budget = nil // what is shown is weighed as a whole: shown.go
+func (q *QP) beginAhead() {
+	q.ahead.next = q.First
+	if q.Layer != LayerStream { // there, what is shown is weighed as a whole: shown.go
+		q.ahead.budget = q.Ahead.Budget
 	}
-	a.bounds.Segments = cmp.Or(max(a.bounds.Segments, 0), DefaultAheadSegments)
-	a.bounds.Octets = cmp.Or(max(a.bounds.Octets, 0), DefaultAheadOctets)
+	q.Ahead.Segments = cmp.Or(max(q.Ahead.Segments, 0), DefaultAheadSegments)
+	q.Ahead.Octets = cmp.Or(max(q.Ahead.Octets, 0), DefaultAheadOctets)
 }
 
 // HeldAhead returns how many octets are held of segments that have to wait for others.
@@ -63,8 +62,8 @@ func (a *ahead) forget() {
 
 // take has one segment more wait, and so many octets held of it, if there is room for them.
 func (a *ahead) take(octets int) error {
-	if a.bounds.Budget != nil {
-		if err := a.bounds.Budget.Take(AheadCost + octets); err != nil {
+	if a.budget != nil {
+		if err := a.budget.Take(AheadCost + octets); err != nil {
 			return err
 		}
 	}
@@ -75,8 +74,8 @@ func (a *ahead) take(octets int) error {
 // give has so many segments less wait, and so many octets less held of them.
 func (a *ahead) give(segments, octets int) {
 	a.octets -= octets
-	if a.bounds.Budget != nil && segments > 0 {
-		a.bounds.Budget.Give(segments*AheadCost + octets)
+	if a.budget != nil && segments > 0 {
+		a.budget.Give(segments*AheadCost + octets)
 	}
 }
 
@@ -133,16 +132,16 @@ func (a *ahead) trim() {
 // keep has a segment wait until its turn, and places its payload if it can.
 func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
 	a := &q.ahead
-	if len(a.held) >= a.bounds.Segments {
-		return q.refuse(wording.Count(a.bounds.Segments, "segment"), nil)
+	if len(a.held) >= q.Ahead.Segments {
+		return q.refuse(wording.Count(q.Ahead.Segments, "segment"), nil)
 	}
 	h := heldSegment{at: at, end: end, size: len(ulpdu)}
 	n, placed := q.placeAhead(ulpdu)
 	if placed {
 		return q.keepPlaced(&h, ulpdu, n)
 	}
-	if len(ulpdu) > a.bounds.Octets-a.octets {
-		return q.refuse(wording.Octets(a.bounds.Octets), nil)
+	if len(ulpdu) > q.Ahead.Octets-a.octets {
+		return q.refuse(wording.Octets(q.Ahead.Octets), nil)
 	}
 	if err := a.take(len(ulpdu)); err != nil {
 		return q.refuse(budgetSpent, err)
@@ -205,7 +204,7 @@ func (q *QP) HoldsTooMuch(now time.Time, why error) {
 // it: no other can have its turn any more.
 func (q *QP) refuse(bound string, why error) bool {
 	q.stats.Ahead.Dropped++
-	if !q.ahead.bounds.Again {
+	if !q.Ahead.Again {
 		q.fail(&Failure{
 			Code: rdmap.CodeMPALocalCatastrophic, Offset: q.ahead.next,
 			Reason: "a segment is missing, and more came ahead of it than is held: " + bound, Err: why,
@@ -264,7 +263,7 @@ func (q *QP) receiveOf(n uint32) (to *RecvWork, buffers int) {
 	if q.taken {
 		buffers = 1
 		if n == 0 {
-			return &q.current, buffers
+			return q.current, buffers
 		}
 		n--
 	}

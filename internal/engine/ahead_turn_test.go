@@ -38,7 +38,7 @@ func TestTrimAhead(t *testing.T) {
 	s.receive(1)
 	wantSlack := func(want bool) {
 		t.Helper()
-		if s.QP.Slack() != want {
+		if s.QP.ahead.slack() != want {
 			t.Errorf("slack: %t", !want)
 		}
 	}

@@ -17,17 +17,17 @@ const drainOctets = 16 << 10
 // asks for after the close has begun, are none.
 type drain struct {
 	octets  int       // since the last progress
-	moved   bool      // there was progress since the time was set
 	reads   int       // the peer's Reads to be answered that were there before the close
 	limitBy time.Time // zero: none
 	beside  int       // octets since the last progress that Moved has told of
 
 	wait    time.Duration // a FIN is held back until the peer was quiet for so long
-	active  bool          // the peer has sent something since the close began, or asked for a Read shortly before
 	heldBy  time.Time     // when the FIN is sent although the peer goes on sending; zero: it is not held back
 	earlyBy time.Time     // a Read that has arrived by then may have been posted before the close
-	early   bool          // what arrives now has
 	readsBy time.Time     // without progress, no more Reads are taken then
+	moved   bool          // there was progress since the time was set
+	active  bool          // the peer has sent something since the close began, or asked for a Read shortly before
+	early   bool          // what arrives now was posted before, as far as can be told
 	shut    bool          // no more Reads are taken
 }
 

@@ -308,13 +308,22 @@ func (q *QP) countOdd(s *ddp.Segment, disorder bool) {
 // none, as other QPs may want the receives of a shared queue.
 func (q *QP) ensureReceive(s *ddp.Segment) int {
 	if !q.taken && s.MSN == q.queues[rdmap.QNSend].MSN() {
-		q.taken = q.recv.Take(&q.current)
-		q.capacity = q.roomOf(&q.current)
+		q.taken = q.takeReceive()
 	}
 	if q.taken {
 		return 1
 	}
 	return 0
+}
+
+// takeReceive has the next receive be the current one.
+func (q *QP) takeReceive() bool {
+	if q.current == nil {
+		q.current = new(RecvWork)
+	}
+	taken := q.recv.Take(q.current)
+	q.capacity = q.roomOf(q.current)
+	return taken
 }
 
 // receiveError ends the connection over a Send that cannot be received. One
@@ -334,7 +343,7 @@ func (q *QP) placeSend(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
 	if q.inPlace {
 		return q.checkScattered(uint64(s.MO), s.PayloadLen())
 	}
-	return q.scatter(&q.current, uint64(s.MO), payload(f, s))
+	return q.scatter(q.current, uint64(s.MO), payload(f, s))
 }
 
 // scatter copies payload to the octets of a receive from offset mo on.

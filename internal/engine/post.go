@@ -194,7 +194,7 @@ func (q *QP) flushReceives() {
 	if q.taken {
 		q.completeReceive(Completion{Status: StatusFlushed})
 	}
-	for q.cfg.Source == nil && q.rq.Take(&q.current) {
+	for q.cfg.Source == nil && q.rq.Len() > 0 && q.takeReceive() {
 		q.completeReceive(Completion{Status: StatusFlushed})
 	}
 }
@@ -204,5 +204,5 @@ func (q *QP) completeReceive(c Completion) {
 	c.ID, c.Op, c.Cookie = q.current.ID, OpReceive, q.current.Cookie
 	q.done.add(c)
 	q.doneReceives++
-	q.current, q.taken = RecvWork{}, false
+	*q.current, q.taken = RecvWork{}, false
 }

@@ -55,15 +55,11 @@ type Config struct {
 // Params is what the startup phase agreed on and the socket reports.
 type Params struct {
 	mpa.Negotiated
-	Layer Layer
 	Ahead Ahead
 	// Waiting, if it is set, is what several connections have together for what waits for receives, each segment with AheadCost.
 	Waiting Budget
-	// TellsEnd has the LLP tell how our half has ended after the peer's, by Parted or Failed. Until then
-	// the state is Closing.
-	TellsEnd bool
-	First    uint64 // number at which the peer's first segment begins; unused with LayerStream
-	MULPDU   int    // octets
+	First   uint64 // number at which the peer's first segment begins; unused with LayerStream
+	MULPDU  int    // octets
 	// EMSS, in octets, is that of TCP where FPDUs are to be aligned with its segments;
 	// zero: they are not. MULPDU is then that of the EMSS. Record is how many octets a
 	// record may have, which is one slice of what Output returns.
@@ -72,6 +68,10 @@ type Params struct {
 	RTT time.Duration
 	// ORD and IRD are in force: with 0x3FFF negotiated, the consumer's own.
 	ORD, IRD int
+	Layer    Layer
+	// TellsEnd has the LLP tell how our half has ended after the peer's, by Parted or Failed. Until then
+	// the state is Closing.
+	TellsEnd bool
 	// Opener is an RTR indication to be sent first by an Initiator although none was
 	// negotiated, so that the Responder may send.
 	Opener mpa.RTR
@@ -83,12 +83,13 @@ type Params struct {
 // A QP is the protocol side of a Queue Pair.
 type QP struct {
 	cfg   Config
-	state State
 	cause error // what ended the connection, nil if nothing was wrong
 
 	// orderly says which side has closed in order, or was the first to.
 	orderly  error
+	state    State
 	lingered bool // our half has ended by itself
+	prefixed bool // Sends have a prefix
 
 	sq   sendQueue
 	rq   recvQueue
@@ -97,8 +98,7 @@ type QP struct {
 	done         batch[Completion]
 	doneReceives int // of these
 	notices      batch[Notice]
-	prefixed     bool               // Sends have a prefix
-	few          [leastBatch]Notice // where notices begin: as many as a connection mostly has
+	few          [2]Notice // where notices begin: as many as a connection mostly has
 	stats        Stats
 
 	stream
@@ -109,29 +109,29 @@ type stream struct {
 	Params
 	times
 
-	tx    mpa.Writer
-	rx    mpa.Reader
-	heard bool // at least one FPDU was received and validated
+	tx mpa.Writer
+	rx mpa.Reader
 
 	// Receiving.
 	queues   [4]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate, Atomic Response
-	current  RecvWork             // the receive that the Send under way fills
-	taken    bool                 // current is in use
+	current  *RecvWork            // the receive that the Send under way fills; nil: none was taken yet
 	capacity uint64               // its octets
+	taken    bool                 // it is in use
+	heard    bool                 // at least one FPDU was received and validated
+	partial  [2]bool              // a Send, or a Write, of the peer's is under way
+	inFPDU   bool                 // Input has left a part of an FPDU
+	inPlace  bool                 // the payload of the segment in hand was placed ahead of its turn
 	gapAt    uint64
 	sendFrom time.Time // when it began
 	sendOf   uint32    // its MSN
 	irrq     rdmap.IRRQ
 	response ddp.Segmenter // of the Read Response under way
-	partial  [2]bool       // a Send, or a Write, of the peer's is under way
 	written  uint64        // octets of the peer's last Write
-	inFPDU   bool          // Input has left a part of an FPDU
 	inputAt  time.Time     // when what came last did
 	readAt   time.Time     // when the last Read Request came
 	ahead    ahead         // what has come ahead of its turn
 	shown    shown         // by an MPA-aware TCP
 	unready  unready       // what has found no receive
-	inPlace  bool          // the payload of the segment in hand was placed ahead of its turn
 	sequel   ddp.Sequel    // of the Write or Read Response under way
 	placing  memory.Run    // where it goes; has ended except within Input
 
@@ -142,26 +142,26 @@ type stream struct {
 	readMSN uint32 // of the next Read Request
 	// How many Atomic Operations we have asked for, and answered.
 	atomicsAsked, atomicsDone uint32
-	rtr                       mpa.RTR
 	nudges                    int    // zero-length Writes asked for
-	busy                      source // whose message is under way
-	turn                      source // who goes first at the next message
 	whole                     whole  // what was built, where segments are not framed
-	inFlight                  bool   // octets given by Output are not all sent
 	sent                      uint64 // stream offset that the LLP has taken
 	nudged                    int    // how often
 	excused                   int    // empty Writes of the peer that are not odd
+	rtr                       mpa.RTR
+	busy                      source // whose message is under way
+	turn                      source // who goes first at the next message
+	inFlight                  bool   // octets given by Output are not all sent
 
 	// Ending.
 	term       *rdmap.Terminate // to be sent
+	part       part
+	drain      drain
 	termSent   bool
 	closing    bool // BeginClose was called
 	halving    bool // BeginHalfClose was called
-	part       part
 	strict     bool // Modify to Closing waits for a Ready-to-Receive indication
 	peerClosed bool // FIN received
 	finished   bool // the driver was told to send FIN
-	drain      drain
 	llp        LLP
 
 	scratch   [rdmap.TerminateMaxLen]byte // an RDMAP header being built
@@ -229,7 +229,7 @@ func (q *QP) Connect(p *Params) error {
 	q.stream = stream{} // in place: a whole one beside it would take a goroutine's stack to its next size
 	q.Params = *p
 	q.beginLayers()
-	q.ahead.begin(&q.Params)
+	q.beginAhead()
 	q.SetMULPDU(p.MULPDU, p.EMSS, p.Record)
 	q.cause, q.orderly, q.lingered = nil, nil, false
 	q.setState(RTS)

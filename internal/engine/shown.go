@@ -43,7 +43,7 @@ func (q *QP) InputAhead(now time.Time, at uint64, b []byte) {
 		return
 	}
 	q.arrives(now)
-	if end, reach := at+uint64(len(b)), q.rx.Offset()+uint64(q.ahead.bounds.Octets); end < at || end > reach {
+	if end, reach := at+uint64(len(b)), q.rx.Offset()+uint64(q.Ahead.Octets); end < at || end > reach {
 		q.stats.Ahead.Dropped++
 	} else {
 		q.show(at, end, b)
@@ -67,7 +67,7 @@ func (q *QP) show(at, end uint64, b []byte) {
 		q.shown.taken += len(b)
 	}
 	if q.shown.missing == nil {
-		q.shown.missing = recovery.New(recovery.Config{Markers: true, CRC: true, Buffer: q.ahead.bounds.Octets, Start: q.rx.Offset()})
+		q.shown.missing = recovery.New(recovery.Config{Markers: true, CRC: true, Buffer: q.Ahead.Octets, Start: q.rx.Offset()})
 	}
 	q.shown.end = max(q.shown.end, end)
 	q.look(at, b, q.rx.Offset())
@@ -92,7 +92,7 @@ func (q *QP) look(at uint64, b []byte, from uint64) {
 
 // placeShown places the payload of an FPDU, if it can, and notes what was placed.
 func (q *QP) placeShown(ev *recovery.Event) {
-	if len(q.ahead.held) >= q.ahead.bounds.Segments {
+	if len(q.ahead.held) >= q.Ahead.Segments {
 		q.stats.Ahead.Dropped++
 		return
 	}

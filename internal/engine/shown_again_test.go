@@ -160,7 +160,7 @@ func TestShownUpToBound(t *testing.T) {
 		s := overAware(t, mpa.RoleInitiator)
 		r := s.region(make([]byte, large), remoteAll)
 		s.writes(write(1, 0, nil), write(r.STag(), 0, numbered(large)))
-		s.QP.ahead.bounds.Octets = len(s.stream) - beyond
+		s.QP.Ahead.Octets = len(s.stream) - beyond
 		s.showFPDU(1)
 		s.wantAhead(want)
 	}

@@ -198,8 +198,8 @@ func TestNotLookedAt(t *testing.T) {
 		"no CRC":         func(s *showing) { s.QP.CRC = false },
 		"FIN":            func(s *showing) { s.fin() },
 		"Terminate":      func(s *showing) { s.modify(Terminate) },
-		"too far":        func(s *showing) { s.QP.ahead.bounds.Octets = 2*large - 1 },
-		"too many FPDUs": func(s *showing) { s.QP.ahead.bounds.Segments = 0 },
+		"too far":        func(s *showing) { s.QP.Ahead.Octets = 2*large - 1 },
+		"too many FPDUs": func(s *showing) { s.QP.Ahead.Segments = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := overAware(t, mpa.RoleInitiator, func(s *setup) { s.HalfClose = true })

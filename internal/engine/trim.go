@@ -1,8 +1,5 @@
 package engine
 
-// leastBatch is the most entries of a batch whose memory is not given back.
-const leastBatch = 4
-
 // A batch is what has happened since it was last drained. Its memory is used again.
 type batch[T any] struct {
 	items []T
@@ -18,11 +15,12 @@ func (b *batch[T]) drain() []T {
 	return v
 }
 
-func (b *batch[T]) slack() bool { return cap(b.items) > leastBatch }
+// slack reports whether there is memory for more than keep entries.
+func (b *batch[T]) slack(keep int) bool { return cap(b.items) > keep }
 
 // trim gives the memory back if much less of it was used since the trim before.
-func (b *batch[T]) trim() {
-	if b.slack() && len(b.items) == 0 && b.most <= cap(b.items)/4 {
+func (b *batch[T]) trim(keep int) {
+	if b.slack(keep) && len(b.items) == 0 && b.most <= cap(b.items)/4 {
 		b.items = nil
 	}
 	b.most = 0
@@ -31,7 +29,8 @@ func (b *batch[T]) trim() {
 // Slack reports whether the QP has much more memory than its work takes, so that a Trim
 // after some time may be worth it.
 func (q *QP) Slack() bool {
-	return q.sq.Slack() || q.rq.Slack() || q.orq.Slack() || q.irrq.Slack() || q.done.slack() || q.notices.slack() || q.ahead.slack()
+	return q.sq.Slack() || q.rq.Slack() || q.orq.Slack() || q.irrq.Slack() || q.done.slack(0) || q.notices.slack(len(q.few)) || q.ahead.slack() ||
+		q.current != nil && !q.taken
 }
 
 // Trim gives back memory that was not needed since the Trim before. Called at a distance
@@ -42,7 +41,10 @@ func (q *QP) Trim() {
 	q.rq.Trim()
 	q.orq.Trim()
 	q.irrq.Trim()
-	q.done.trim()
-	q.notices.trim()
+	q.done.trim(0)
+	q.notices.trim(len(q.few))
 	q.ahead.trim()
+	if !q.taken {
+		q.current = nil
+	}
 }

@@ -47,10 +47,9 @@ type unready struct {
 	segments []unreadySegment // in the order of their turns
 	octets   int
 	messages int
+	unread   int  // octets that nothing takes, after which the peer's half has ended
+	ended    bool // it has, after what waits
 	taking   bool // the first has its turn now
-	// The peer's half has ended, after what waits, with octets that nothing takes.
-	ended  bool
-	unread int
 }
 
 type unreadySegment struct {

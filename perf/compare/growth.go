@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -21,7 +22,7 @@ type growth struct {
 	RoundTrips  []roundTrip   `json:"round_trips"`
 }
 
-// connections is what so many idle ones take, both ends in one process.
+// connections is what so many idle ones take that have carried a message each way, both ends in one process.
 type connections struct {
 	Count      int     `json:"count"`
 	PerEnd     float64 `json:"octets_per_end"` // of heap and stacks
@@ -73,26 +74,48 @@ func manyConnections(ctx context.Context, n int) (connections, error) {
 	defer ln.Close()
 	d := iwarp.Dialer{PD: pd}
 	for range 20 { // so that what all connections share is there
-		if err := connectOnce(ctx, ln, &d); err != nil {
+		if _, err := connectOnce(ctx, ln, &d); err != nil {
 			return connections{}, err
 		}
 	}
+	ends := make([][2]*iwarp.QP, n)
 	before, cpu, start := held(), machine.CPUTime(), time.Now()
-	for range n {
-		if err := connectOnce(ctx, ln, &d); err != nil {
+	for i := range ends {
+		if ends[i], err = connectOnce(ctx, ln, &d); err != nil {
 			return connections{}, err
 		}
 	}
 	elapsed, used := time.Since(start), machine.CPUTime()-cpu
+	for _, e := range ends {
+		if err := errors.Join(sendOnce(ctx, e[0], e[1]), sendOnce(ctx, e[1], e[0])); err != nil {
+			return connections{}, err
+		}
+	}
+	time.Sleep(rest)
 	return connections{
 		Count: n, PerEnd: float64(held()-before) / float64(2*n),
 		SetUps: float64(n) / elapsed.Seconds(), CPUSetUpUS: float64(used.Microseconds()) / float64(n),
 	}, nil
 }
 
+// rest is how long connections have been idle when it is looked at what they take: what work took has been given back then.
+const rest = 5 * time.Second
+
 // connectOnce sets up a connection. Its QPs belong to the RNIC, which closes them.
-func connectOnce(ctx context.Context, ln *iwarp.Listener, d *iwarp.Dialer) error {
-	_, _, err := meet(ctx, ln, func() (*iwarp.QP, error) { return d.Dial(ctx, "tcp", ln.Addr().String()) })
+func connectOnce(ctx context.Context, ln *iwarp.Listener, d *iwarp.Dialer) (ends [2]*iwarp.QP, err error) {
+	ends[0], ends[1], err = meet(ctx, ln, func() (*iwarp.QP, error) { return d.Dial(ctx, "tcp", ln.Addr().String()) })
+	return ends, err
+}
+
+// sendOnce has a message go from one end to the other.
+func sendOnce(ctx context.Context, from, to *iwarp.QP) error {
+	if err := to.PostRecv(&iwarp.RecvWR{}); err != nil {
+		return err
+	}
+	if err := from.Send(ctx, iwarp.SGE{}); err != nil {
+		return err
+	}
+	_, err := to.RecvCQ().Next(ctx)
 	return err
 }
 

@@ -2,10 +2,6 @@
 // that may become deep costs nothing while it is not.
 package ring
 
-// least is the fewest entries that a Ring has room for once it has had any: a program that
-// does one thing after the other needs no more.
-const least = 1
-
 // A Ring holds entries in the order in which they were added. Each has a position: the
 // first that was ever added is at 0, and the positions count up for ever. Its memory
 // grows by doubling, up to the limit; [Ring.Trim] gives back what was not used lately.
@@ -63,7 +59,7 @@ func (r *Ring[T]) Front() *T { return &r.buf[r.first] }
 func (r *Ring[T]) Add() *T {
 	n := r.Len()
 	if n == len(r.buf) {
-		r.resize(min(r.limit, max(least, 2*n)))
+		r.resize(min(r.limit, max(1, 2*n)))
 	}
 	r.tail++
 	r.peak = max(r.peak, n+1)
@@ -105,15 +101,15 @@ func (r *Ring[T]) Remove(pos uint64) {
 
 // Slack reports whether there is much more memory than the entries take, so that a Trim
 // after some time may be worth it.
-func (r *Ring[T]) Slack() bool { return len(r.buf) > least && r.Len() <= len(r.buf)/4 }
+func (r *Ring[T]) Slack() bool { return len(r.buf) > 0 && r.Len() <= len(r.buf)/4 }
 
 // Trim gives memory back that was not needed since the Trim before. If the time between two
 // calls is long beside that in which the Ring fills and empties, Trim does not take away what
 // is wanted again at once.
 func (r *Ring[T]) Trim() {
 	n := len(r.buf)
-	for n > least && n/2 >= r.peak {
-		n = max(n/2, least)
+	for n > 0 && n/2 >= r.peak {
+		n /= 2
 	}
 	r.peak = r.Len()
 	if n != len(r.buf) {

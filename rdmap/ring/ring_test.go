@@ -34,7 +34,7 @@ func (p *pair) step(b byte) {
 		p.remove(n)
 	case 6:
 		p.r.Trim()
-		if p.r.Trim(); len(p.r.buf) > max(least, 2*len(p.want)) {
+		if p.r.Trim(); len(p.r.buf) > 2*len(p.want) {
 			p.t.Fatalf("room for %d with %d entries, after two Trims", len(p.r.buf), len(p.want))
 		}
 	case 7:
@@ -176,7 +176,7 @@ func TestTrim(t *testing.T) {
 	drain(&r)
 	r.Trim()
 	r.Trim()
-	if len(r.buf) != least || r.Slack() {
+	if len(r.buf) != 0 || r.Slack() {
 		t.Errorf("room for %d when nothing is used, slack: %t", len(r.buf), r.Slack())
 	}
 }
