@@ -103,7 +103,7 @@ const rest = 5 * time.Second
 
 // connectOnce sets up a connection. Its QPs belong to the RNIC, which closes them.
 func connectOnce(ctx context.Context, ln *iwarp.Listener, d *iwarp.Dialer) (ends [2]*iwarp.QP, err error) {
-	ends[0], ends[1], err = meet(ctx, ln, func() (*iwarp.QP, error) { return d.Dial(ctx, "tcp", ln.Addr().String()) })
+	ends[0], ends[1], err = meet(ctx, ln, iwarp.AcceptConfig{}, func() (*iwarp.QP, error) { return d.Dial(ctx, "tcp", ln.Addr().String()) })
 	return ends, err
 }
 
@@ -119,8 +119,8 @@ func sendOnce(ctx context.Context, from, to *iwarp.QP) error {
 	return err
 }
 
-// meet dials, and accepts at the same time.
-func meet(ctx context.Context, ln *iwarp.Listener, dial func() (*iwarp.QP, error)) (from, to *iwarp.QP, err error) {
+// meet dials, and accepts at the same time, as the settings say.
+func meet(ctx context.Context, ln *iwarp.Listener, as iwarp.AcceptConfig, dial func() (*iwarp.QP, error)) (from, to *iwarp.QP, err error) {
 	type end struct {
 		qp  *iwarp.QP
 		err error
@@ -132,7 +132,7 @@ func meet(ctx context.Context, ln *iwarp.Listener, dial func() (*iwarp.QP, error
 			accepted <- end{err: err}
 			return
 		}
-		qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
+		qp, err := req.Accept(ctx, as)
 		accepted <- end{qp, err}
 	}()
 	if from, err = dial(); err != nil {

@@ -102,7 +102,7 @@ func awaitQuiet(before int64, limit time.Duration) {
 // grow adds connections.
 func (c *crowd) grow(ctx context.Context, n int) error {
 	for range n {
-		from, to, err := meet(ctx, c.ln, func() (*iwarp.QP, error) { return c.net.Dial(ctx, &c.dial, c.ln.Addr().String()) })
+		from, to, err := meet(ctx, c.ln, iwarp.AcceptConfig{}, func() (*iwarp.QP, error) { return c.net.Dial(ctx, &c.dial, c.ln.Addr().String()) })
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ type record struct {
 	Values  []value       `json:"values"`
 	Missing []missing     `json:"missing"`
 	Perf    []perf.Report `json:"perf"` // one for each congestion control
+	Goals   []goalValue   `json:"goals"`
 	Growth  growth        `json:"growth"`
 	Short   []shortResult `json:"short_connections"`
 	Siw     []siwValue    `json:"siw"`

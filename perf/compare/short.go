@@ -128,12 +128,16 @@ func figureOf(rounds [][]float64, way int) shortFigure {
 	return shortFigure{median, ratiosOf(rounds[way], rounds[0]), ratiosOf(rounds[way], rounds[1])}
 }
 
-func ratiosOf(figures, base []float64) (s spreadOf) {
+func ratiosOf(figures, base []float64) spreadOf {
 	ratios := make([]float64, len(figures))
 	for i := range ratios {
 		ratios[i] = figures[i] / base[i]
 	}
-	s.Median, s.Lower, s.Upper = quartiles(ratios)
+	return newSpread(ratios)
+}
+
+func newSpread(values []float64) (s spreadOf) {
+	s.Median, s.Lower, s.Upper = quartiles(values)
 	return s
 }
 

@@ -22,7 +22,7 @@ func tables(rec *record) map[string]string {
 	of := func(part, table string) string { return rec.Measured[part].text() + table }
 	return map[string]string{
 		"missing": missingText(rec), "buffers": buffersText(rec),
-		"tools": of("tools", toolsTable(rec)), "perf": of("perf", perfTable(rec)),
+		"tools": of("tools", toolsTable(rec)), "perf": of("perf", perfTable(rec)), "goals": of("goals", goalsTable(rec)),
 		"connections": of("growth", connectionsTable(rec)), "round trips": of("growth", roundTripTable(rec)),
 		"short connections": of("short connections", shortTable(rec)), "siw": of("siw", siwTable(rec)), "loss": of("loss", lossTable(rec)),
 		"ahead": of("study", studyTable(rec)), "memory": of("memory", memoryTable(rec)), "lower layers": of("lower layers", lowerTable(rec)),

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// A goal is a ratio that iWARP is to reach, to plain TCP's unless the quantity says otherwise.
+type goal struct {
+	Work     string  `json:"work"`
+	CC       string  `json:"congestion_control,omitempty"`
+	Quantity string  `json:"quantity"`
+	Wanted   float64 `json:"wanted"`
+	AtMost   bool    `json:"at_most,omitempty"` // less is better
+}
+
+// A goalValue is what was found of it, over the rounds.
+type goalValue struct {
+	goal
+	Found spreadOf `json:"found"`
+}
+
+// A trial is measured once in each round, and tells of one or more goals.
+type trial struct {
+	goals []goal
+	// run returns a ratio for each of the goals, and 0 for what the system does not tell.
+	run func(context.Context, *own) ([]float64, error)
+}
+
+// measureGoals gives each trial its turn in each round.
+func (c *cli) measureGoals(ctx context.Context, own *own, rec *record) error {
+	all, found := trials(c.CC), make(map[goal][]float64)
+	for round := range c.Rounds {
+		for _, t := range all {
+			fmt.Fprintf(os.Stderr, "goals, round %d of %d: %s %s\n", round+1, c.Rounds, t.goals[0].Work, t.goals[0].CC)
+			if err := t.turn(ctx, own, found); err != nil {
+				return err
+			}
+		}
+	}
+	rec.Goals = nil
+	for _, t := range all {
+		for _, g := range t.goals {
+			rec.Goals = append(rec.Goals, goalValue{g, newSpread(found[g])})
+		}
+	}
+	return nil
+}
+
+// turn adds what a trial finds.
+func (t *trial) turn(ctx context.Context, own *own, found map[goal][]float64) error {
+	ratios, err := t.run(ctx, own)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", t.goals[0].Work, t.goals[0].CC, err)
+	}
+	for i, g := range t.goals {
+		if x := ratios[i]; x > 0 && !math.IsInf(x, 0) {
+			found[g] = append(found[g], x)
+		}
+	}
+	return nil
+}
+
+// trials are all that is measured, over some congestion controls.
+func trials(ccs []string) (all []trial) {
+	for _, cc := range ccs {
+		all = append(all, largeTrials(cc)...)
+		all = append(all, smallTrials(cc)...)
+		all = append(all, markersTrial(cc))
+	}
+	if !limitsSegments {
+		return all
+	}
+	for _, op := range perf.AllOps() {
+		all = append(all, segmentsTrial(op))
+	}
+	return all
+}
+
+// largeTrials are those of 1 MiB. TCP's bbr sends less at once than the others, and leaves more to gain.
+func largeTrials(cc string) (all []trial) {
+	wanted, withoutCRC := 0.85, 0.92
+	if cc == "bbr" {
+		wanted, withoutCRC = 0.95, 0.97
+	}
+	for _, op := range perf.AllOps() {
+		opts := perf.Options{Ops: []perf.Op{op}, Sizes: []int{1 << 20}}
+		with := newBeside(fmt.Sprintf("1 MiB %v", op), cc, opts)
+		with.reach("ratio_bw", wanted)
+		with.reach("ratio_cpu", 1.5)
+		opts.NoCRC = true
+		without := newBeside(fmt.Sprintf("1 MiB %v, no CRC", op), cc, opts)
+		without.reach("ratio_bw", withoutCRC)
+		all = append(all, with.trial(), without.trial())
+	}
+	return all
+}
+
+// smallTrials are those that a message's latency, and the number of messages, are about.
+func smallTrials(cc string) []trial {
+	of := func(op perf.Op, size int) perf.Options { return perf.Options{Ops: []perf.Op{op}, Sizes: []int{size}} }
+	write := newBeside("64 KiB Write", cc, of(perf.Write, 64<<10))
+	write.reach("ratio_lat", 1.4)
+	send := newBeside("64 B Send", cc, of(perf.Send, 64))
+	send.reach("ratio_lat", 1.2)
+	send.reach("ratio_p99", 1.5)
+	send.reach("ratio_bw", 5)
+	deep := newBeside("64 B Send, depth 512", cc, of(perf.Send, 64))
+	deep.opts.Depth = 512
+	deep.reach("ratio_bw", 8)
+	polled := newBeside("64 B Send, both polling", cc, of(perf.Send, 64))
+	polled.opts.Poll = true
+	polled.reach("ratio_lat", 1.15)
+	read := newBeside("64 B Read", cc, of(perf.Read, 64))
+	read.reach("ratio_lat", 1.2)
+	return []trial{write.trial(), send.trial(), deep.trial(), polled.trial(), read.trial()}
+}
+
+// A besides is a run of package perf beside plain TCP.
+type besides struct {
+	opts  perf.Options
+	work  string
+	keys  []string // of the ratios
+	goals []goal
+}
+
+// goalTime is how long a quantity is measured in a turn, over each transport.
+const goalTime = 300 * time.Millisecond
+
+// newBeside has disturbed slices count: the quartiles of the rounds say what that does.
+func newBeside(work, cc string, opts perf.Options) *besides {
+	opts.CC, opts.Duration, opts.KeepDisturbed = cc, goalTime, true
+	return &besides{opts: opts, work: work}
+}
+
+// reach adds a goal, about the ratio with such a key.
+func (b *besides) reach(key string, wanted float64) {
+	quantity := map[string]string{"ratio_bw": "bandwidth", "ratio_lat": "latency", "ratio_p99": "latency, 99 %", "ratio_cpu": "CPU"}[key]
+	b.keys = append(b.keys, key)
+	b.goals = append(b.goals, goal{b.work, b.opts.CC, quantity, wanted, key != "ratio_bw"})
+}
+
+func (b *besides) trial() trial {
+	return trial{b.goals, func(ctx context.Context, own *own) (ratios []float64, err error) {
+		report, err := perf.RunTwo(ctx, own.responder.Addr, b.opts, perf.Observer{})
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range b.keys {
+			ratios = append(ratios, report.Results[0].Ratio(key))
+		}
+		return ratios, nil
+	}}
+}
+
+// markersTrial compares two runs that follow each other, with markers both ways and with none.
+func markersTrial(cc string) trial {
+	with := newBeside("", cc, perf.Options{Ops: []perf.Op{perf.Write}, Sizes: []int{1 << 20}, NoBaseline: true}).opts
+	without := with
+	with.Markers = true
+	bandwidth := func(ctx context.Context, opts perf.Options) (float64, error) {
+		report, err := perf.Run(ctx, opts, perf.Observer{})
+		if err != nil {
+			return 0, err
+		}
+		return report.Results[0].BWAverage, nil
+	}
+	return trial{[]goal{{"1 MiB Write, markers both ways", cc, "bandwidth beside none", 0.85, false}}, func(ctx context.Context, _ *own) ([]float64, error) {
+		marked, err := bandwidth(ctx, with)
+		if err != nil {
+			return nil, err
+		}
+		unmarked, err := bandwidth(ctx, without)
+		return []float64{marked / unmarked}, err
+	}}
+}
+
+// goalsTable has a row for each goal. Those of memory and of short connections are of their own parts.
+func goalsTable(rec *record) string {
+	var b strings.Builder
+	b.WriteString(report.MarkdownHeading("work", "congestion control", "quantity", "wanted", "found", ""))
+	for _, g := range rec.Goals {
+		b.WriteString(report.MarkdownRow(g.Work, g.CC, g.Quantity, g.wantedText(), g.Found.String(), g.verdict()))
+	}
+	return b.String()
+}
+
+func (g goal) wantedText() string {
+	if g.AtMost {
+		return fmt.Sprintf("at most %.2f", g.Wanted)
+	}
+	return fmt.Sprintf("at least %.2f", g.Wanted)
+}
+
+// verdict is about the median. Where a quartile is on the other side, another run may find otherwise.
+func (g goalValue) verdict() string {
+	met := func(x float64) bool { return x == g.Wanted || x < g.Wanted == g.AtMost }
+	verdict := "missed"
+	if met(g.Found.Median) {
+		verdict = "met"
+	}
+	switch {
+	case g.Found == spreadOf{}:
+		return "not measured"
+	case met(g.Found.Lower) != met(g.Found.Upper):
+		return verdict + " in the median"
+	}
+	return verdict
+}
