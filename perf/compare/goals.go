@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,13 +76,12 @@ func trials(ccs []string) (all []trial) {
 		all = append(all, smallTrials(cc)...)
 		all = append(all, markersTrial(cc))
 	}
-	if !limitsSegments {
-		return all
+	if limitsSegments {
+		for _, op := range perf.AllOps() {
+			all = append(all, segmentsTrial(op))
+		}
 	}
-	for _, op := range perf.AllOps() {
-		all = append(all, segmentsTrial(op))
-	}
-	return all
+	return append(all, busyTrial())
 }
 
 // largeTrials are those of 1 MiB. TCP's bbr sends less at once than the others, and leaves more to gain.
@@ -182,14 +182,28 @@ func markersTrial(cc string) trial {
 	}}
 }
 
-// goalsTable has a row for each goal. Those of memory and of short connections are of their own parts.
+// goalsTable has a row for each goal, those too that other parts have measured.
 func goalsTable(rec *record) string {
 	var b strings.Builder
 	b.WriteString(report.MarkdownHeading("work", "congestion control", "quantity", "wanted", "found", ""))
-	for _, g := range rec.Goals {
+	for _, g := range append(slices.Clone(rec.Goals), otherGoals(rec)...) {
 		b.WriteString(report.MarkdownRow(g.Work, g.CC, g.Quantity, g.wantedText(), g.Found.String(), g.verdict()))
 	}
 	return b.String()
+}
+
+// otherGoals are judged by the tables of connections, idle and short ones: what was found is one figure there.
+func otherGoals(rec *record) (all []goalValue) {
+	one := func(x float64) spreadOf { return spreadOf{x, x, x} }
+	if n := len(rec.Growth.Connections); n > 0 {
+		c := rec.Growth.Connections[n-1]
+		all = append(all, goalValue{goal{fmt.Sprintf("%d idle connections", c.Count), "", "KiB of an end", 10, true}, one(c.PerEnd / 1024)})
+	}
+	if n := len(rec.Short); n > 0 {
+		plain, ours := rec.Short[0].Rate.Median, rec.Short[n-1].Rate.Median
+		all = append(all, goalValue{goal{"short connections", "", "thousands in a second", min(8, plain/2000), false}, one(ours / 1000)})
+	}
+	return all
 }
 
 func (g goal) wantedText() string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/child"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -43,13 +44,19 @@ func TestVerdict(t *testing.T) {
 
 // TestGoalsTable has a row for each.
 func TestGoalsTable(t *testing.T) {
-	got := goalsTable(&record{Goals: []goalValue{
-		{goal{"64 B Read", "reno", "latency", 1.2, true}, spreadOf{1.1, 1, 1.15}},
-		{goal{"1 MiB Write", "bbr", "bandwidth", 0.95, false}, spreadOf{0.9, 0.8, 1}},
-	}})
+	got := goalsTable(&record{
+		Growth: growth{Connections: []connections{{Count: 100, PerEnd: 1 << 20}, {Count: 5000, PerEnd: 10 << 10}}},
+		Short:  []shortResult{{Rate: shortFigure{Median: 20000}}, {Rate: shortFigure{Median: 9000}}, {Rate: shortFigure{Median: 7900}}},
+		Goals: []goalValue{
+			{goal{"64 B Read", "reno", "latency", 1.2, true}, spreadOf{1.1, 1, 1.15}},
+			{goal{"1 MiB Write", "bbr", "bandwidth", 0.95, false}, spreadOf{0.9, 0.8, 1}},
+		},
+	})
 	for _, want := range []string{
 		"| 64 B Read | reno | latency | at most 1.20 | 1.10 (1.00 - 1.15) | met |\n",
 		"| 1 MiB Write | bbr | bandwidth | at least 0.95 | 0.90 (0.80 - 1.00) | missed in the median |\n",
+		"| 5000 idle connections |  | KiB of an end | at most 10.00 | 10.00 (10.00 - 10.00) | met |\n",
+		"| short connections |  | thousands in a second | at least 8.00 | 7.90 (7.90 - 7.90) | missed |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -102,6 +109,19 @@ func TestBeside(t *testing.T) {
 	ratios, err := b.trial().run(ctx, &own{responder: &child.Process{Addr: ln.Addr().String()}})
 	if err != nil || len(ratios) != 2 || ratios[0] <= 0 || ratios[1] <= 0 {
 		t.Errorf("%v, %v", ratios, err)
+	}
+}
+
+// TestBusyAmong has some connections work, alone and beside others.
+func TestBusyAmong(t *testing.T) {
+	c, err := newCrowd(t.Context(), network.TCP)
+	testrig.Must(t, err)
+	defer c.close()
+	if ratio, err := c.busyAmong(t.Context(), 20); err != nil || ratio <= 0 {
+		t.Errorf("%v, %v", ratio, err)
+	}
+	if s := c.qps[len(c.qps)-1].Stats(); len(c.qps) != 2*(busy+20) || len(s.Sent) > 0 {
+		t.Errorf("%d ends, the last has sent %v", len(c.qps), s.Sent)
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/machine"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -59,53 +59,33 @@ func (c *cli) measureGrowth(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// manyConnections sets up n connections and looks at what they take.
+// manyConnections sets up n connections, has a message go each way on each, and looks at what they take when they have rested.
 func manyConnections(ctx context.Context, n int) (connections, error) {
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
-	defer rnic.Close()
-	pd, err := rnic.AllocPD()
+	c, err := newCrowd(ctx, network.TCP)
 	if err != nil {
 		return connections{}, err
 	}
-	ln, err := iwarp.Listen(ctx, "tcp", loopback+":0", iwarp.ListenConfig{PD: pd})
-	if err != nil {
-		return connections{}, err
-	}
-	defer ln.Close()
-	d := iwarp.Dialer{PD: pd}
-	for range 20 { // so that what all connections share is there
-		if _, err := connectOnce(ctx, ln, &d); err != nil {
-			return connections{}, err
+	defer c.close()
+	time.Sleep(rest) // what was measured before has left something, too
+	measured, _, err := c.measure(ctx, n, func() error {
+		defer time.Sleep(rest)
+		return c.exchange(ctx)
+	})
+	return measured, err
+}
+
+// exchange has a message go each way on each connection.
+func (c *crowd) exchange(ctx context.Context) error {
+	for i := range c.qps {
+		if err := sendOnce(ctx, c.qps[i], c.qps[i^1]); err != nil {
+			return err
 		}
 	}
-	ends := make([][2]*iwarp.QP, n)
-	before, cpu, start := held(), machine.CPUTime(), time.Now()
-	for i := range ends {
-		if ends[i], err = connectOnce(ctx, ln, &d); err != nil {
-			return connections{}, err
-		}
-	}
-	elapsed, used := time.Since(start), machine.CPUTime()-cpu
-	for _, e := range ends {
-		if err := errors.Join(sendOnce(ctx, e[0], e[1]), sendOnce(ctx, e[1], e[0])); err != nil {
-			return connections{}, err
-		}
-	}
-	time.Sleep(rest)
-	return connections{
-		Count: n, PerEnd: float64(held()-before) / float64(2*n),
-		SetUps: float64(n) / elapsed.Seconds(), CPUSetUpUS: float64(used.Microseconds()) / float64(n),
-	}, nil
+	return nil
 }
 
 // rest is how long connections have been idle when it is looked at what they take: what work took has been given back then.
 const rest = 5 * time.Second
-
-// connectOnce sets up a connection. Its QPs belong to the RNIC, which closes them.
-func connectOnce(ctx context.Context, ln *iwarp.Listener, d *iwarp.Dialer) (ends [2]*iwarp.QP, err error) {
-	ends[0], ends[1], err = meet(ctx, ln, iwarp.AcceptConfig{}, func() (*iwarp.QP, error) { return d.Dial(ctx, "tcp", ln.Addr().String()) })
-	return ends, err
-}
 
 // sendOnce has a message go from one end to the other.
 func sendOnce(ctx context.Context, from, to *iwarp.QP) error {
