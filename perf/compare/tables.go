@@ -145,12 +145,20 @@ func perfTable(rec *record) string {
 	b.WriteString(report.MarkdownHeading("op", "octets", "congestion control", "bandwidth", "latency", "99 %", "CPU", "CPU us", "switches", "calls", "switches, latency"))
 	for _, row := range perfRows(rec) {
 		r := row.result
-		ratio := func(key string) string { return r.Text(key, "%.2f (%.2f - %.2f)") }
+		ratio := func(key string) string { return ratioText(r, key) }
 		b.WriteString(report.MarkdownRow(r.Op.String(), strconv.Itoa(r.Size), row.cc,
 			ratio("ratio_bw"), ratio("ratio_lat"), lateText(r, ratio("ratio_p99")), ratio("ratio_cpu"),
 			short(r.CPU), short(r.Switches), short(r.Calls), short(r.SwitchesLat)))
 	}
 	return b.String()
+}
+
+// ratioText has the quartiles of those, too, that another run would not repeat.
+func ratioText(r perf.Result, key string) string {
+	if q := r.Quartiles[key]; slices.Contains(r.Inconclusive, key) {
+		return "busy: " + quartilesText(q[0], q[1])
+	}
+	return r.Text(key, "%.2f (%.2f - %.2f)")
 }
 
 // lateText is the text of a ratio of 99th percentiles, or a dash where slices were too short for one: records up to 2026-11-24 have it

@@ -34,6 +34,16 @@ func TestLateOfShortSlices(t *testing.T) {
 	}
 }
 
+// TestBusyRatio: a ratio that another run would not repeat has quartiles, and no median.
+func TestBusyRatio(t *testing.T) {
+	r := perf.Result{Ratios: perf.Ratios{RatioLat: 1.1, Quartiles: map[string][2]float64{"ratio_bw": {0.5, 2}, "ratio_lat": {1, 1.2}}, Inconclusive: []string{"ratio_bw"}}}
+	for key, want := range map[string]string{"ratio_bw": "busy: 0.50 - 2.00", "ratio_lat": "1.10 (1.00 - 1.20)", "ratio_cpu": "-"} {
+		if got := ratioText(r, key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+}
+
 // TestMeasuredAt: the JSON file and what stands in front of a table name the commit, and say so where sources were changed beside it.
 func TestMeasuredAt(t *testing.T) {
 	dir := testrig.Repository(t, "main.go")
