@@ -2,9 +2,6 @@ package iwarp_test
 
 import (
 	"context"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,73 +202,4 @@ func BenchmarkIdleConnection(b *testing.B) {
 	h, s := machine.Held()
 	b.ReportMetric(float64(h-heap)/float64(2*b.N), "heap-octets/end")
 	b.ReportMetric(float64(s-stacks)/float64(2*b.N), "stack-octets/end")
-}
-
-// busy is how many connections of the crowd work in BenchmarkBusyAmongIdle.
-const busy = 100
-
-// work has the first connections read 64 octets of their peers, again and again, for some slices of
-// time. It returns the Reads per second, and the CPU that each took, in microseconds: of the slice that
-// was disturbed least, as the machine has other work too.
-func (c *many) work() (rate, cpu float64) {
-	c.t.Helper()
-	const slices, length = 16, 50 * time.Millisecond
-	for range slices {
-		r, u := c.workFor(length)
-		if rate = max(rate, r); cpu == 0 || u < cpu {
-			cpu = u
-		}
-	}
-	return rate, cpu
-}
-
-func (c *many) workFor(length time.Duration) (rate, cpu float64) {
-	from, to := c.res.mr(64, iwarp.RemoteRead), c.ini.mr(64*busy, iwarp.LocalWrite)
-	defer func() { should(c.t, from.Deregister()); should(c.t, to.Deregister()) }()
-	var done atomic.Int64
-	var all sync.WaitGroup
-	used, began := machine.CPUTime(), time.Now()
-	for i := range busy {
-		all.Go(func() {
-			for time.Since(began) < length {
-				if _, err := c.qps[2*i].Read(context.Background(), to.Slice(64*i, 64), from.Remote(0)); err != nil {
-					c.t.Error(err)
-					return
-				}
-				done.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	n := float64(done.Load())
-	return n / time.Since(began).Seconds(), float64(machine.CPUTime()-used) / n / 1e3
-}
-
-// BenchmarkBusyAmongIdle tells how connections that work fare among many that do not, with what they
-// do alone before and after: the ratio of the rates, and of the CPU for each Read.
-func BenchmarkBusyAmongIdle(b *testing.B) {
-	const bells = 4 * busy // each end of which somebody waits for itself has two descriptors more
-	idle := min(10000, (descriptors()-200-bells)/2) - busy
-	if idle < 4000 {
-		b.Skipf("descriptors for %d idle connections only (ulimit -n)", idle)
-	}
-	c := newMany(b)
-	c.grow(busy)
-	for b.Loop() {
-		aloneRate, aloneCPU := c.work()
-		c.grow(idle)
-		c.use()
-		runtime.GC()
-		rate, cpu := c.work()
-		for _, qp := range c.qps[2*busy:] {
-			_ = qp.Abort()
-		}
-		c.qps = c.qps[:2*busy]
-		runtime.GC()
-		again, againCPU := c.work()
-		b.ReportMetric(float64(idle), "idle")
-		b.ReportMetric(2*rate/(aloneRate+again), "rate-ratio")
-		b.ReportMetric(2*cpu/(aloneCPU+againCPU), "cpu-ratio")
-		b.ReportMetric(cpu, "us-cpu/read")
-	}
 }

@@ -316,7 +316,7 @@ func (q *QP) ensureReceive(s *ddp.Segment) int {
 	return 0
 }
 
-// takeReceive has the next receive be the current one.
+// takeReceive has the next receive be the current one, and reports whether there is one.
 func (q *QP) takeReceive() bool {
 	if q.current == nil {
 		q.current = new(RecvWork)

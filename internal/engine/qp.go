@@ -114,7 +114,7 @@ type stream struct {
 
 	// Receiving.
 	queues   [4]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate, Atomic Response
-	current  *RecvWork            // the receive that the Send under way fills; nil: none was taken yet
+	current  *RecvWork            // the receive that the Send under way fills; nil: none was taken since the last Trim
 	capacity uint64               // its octets
 	taken    bool                 // it is in use
 	heard    bool                 // at least one FPDU was received and validated

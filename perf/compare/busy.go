@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/spread"
 )
 
-// busy is how many connections of a crowd work. Each of their ends, on which somebody waits, has two descriptors more.
+// busy is how many connections of a crowd work. Each of their initiators, on which somebody waits, may have two descriptors more.
 const busy = 100
 
 // busyTrial compares what connections do that work among many that do not with what they do alone.
@@ -26,13 +27,14 @@ func busyTrial() trial {
 			return nil, err
 		}
 		defer c.close()
-		ratio, err := c.busyAmong(ctx, idle)
+		ratio, err := c.busyAmong(ctx, idle, 50*time.Millisecond)
 		return []float64{ratio}, err
 	}}
 }
 
-// busyAmong returns the rate of the first connections beside idle ones, as a ratio to that without.
-func (c *crowd) busyAmong(ctx context.Context, idle int) (float64, error) {
+// busyAmong returns the rate of the first connections beside idle ones that have carried a message each way, as a ratio to that
+// without, before and afterwards.
+func (c *crowd) busyAmong(ctx context.Context, idle int, slice time.Duration) (float64, error) {
 	if err := c.grow(ctx, busy); err != nil {
 		return 0, err
 	}
@@ -44,24 +46,38 @@ func (c *crowd) busyAmong(ctx context.Context, idle int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	alone, err := c.readFrom(ctx, far, near)
+	alone, err := c.readFrom(ctx, slice, far, near)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.grow(ctx, idle); err != nil {
+	if err := errors.Join(c.grow(ctx, idle), c.exchange(ctx)); err != nil {
 		return 0, err
 	}
-	among, err := c.readFrom(ctx, far, near)
-	return among / alone, err
+	among, err := c.readFrom(ctx, slice, far, near)
+	if err != nil {
+		return 0, err
+	}
+	c.abortFrom(2 * busy)
+	again, err := c.readFrom(ctx, slice, far, near)
+	return 2 * among / (alone + again), err
+}
+
+// abortFrom has only the first ends stay.
+func (c *crowd) abortFrom(n int) {
+	for _, qp := range c.qps[n:] {
+		_ = qp.Abort()
+	}
+	c.qps = c.qps[:n]
 }
 
 // readFrom returns how many Reads of the first connections there are in a second: the median of some slices, of which the first
 // does not count.
-func (c *crowd) readFrom(ctx context.Context, far, near *iwarp.MR) (float64, error) {
-	const slices, length = 10, 50 * time.Millisecond
+func (c *crowd) readFrom(ctx context.Context, slice time.Duration, far, near *iwarp.MR) (float64, error) {
+	runtime.GC()
+	const slices = 16
 	var rates []float64
 	for range slices + 1 {
-		rate, err := c.readFor(ctx, length, far, near)
+		rate, err := c.readFor(ctx, slice, far, near)
 		if err != nil {
 			return 0, err
 		}

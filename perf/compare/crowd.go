@@ -81,8 +81,8 @@ func (c *crowd) shrink() (lost int) {
 	return int(failed.Load())
 }
 
-// measure adds n connections to some that have made what all of them share, has settled do with them what it wants, and tells
-// what they take then. What was held before is told, too.
+// measure sets up n connections, after some that have made what all share and are closed again, has settled do with them what it
+// wants, and tells what they take then. What was held before is told, too.
 func (c *crowd) measure(ctx context.Context, n int, settled func() error) (m connections, before int64, err error) {
 	if err := c.grow(ctx, 20); err != nil {
 		return m, 0, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,10 +21,11 @@ type goal struct {
 	AtMost   bool    `json:"at_most,omitempty"` // less is better
 }
 
-// A goalValue is what was found of it, over the rounds.
+// A goalValue is what was found of it, over the rounds that have a figure.
 type goalValue struct {
 	goal
-	Found spreadOf `json:"found"`
+	Rounds int      `json:"rounds"`
+	Found  spreadOf `json:"found"`
 }
 
 // A trial is measured once in each round, and tells of one or more goals.
@@ -49,7 +49,7 @@ func (c *cli) measureGoals(ctx context.Context, own *own, rec *record) error {
 	rec.Goals = nil
 	for _, t := range all {
 		for _, g := range t.goals {
-			rec.Goals = append(rec.Goals, goalValue{g, newSpread(found[g])})
+			rec.Goals = append(rec.Goals, goalValue{g, len(found[g]), newSpread(found[g])})
 		}
 	}
 	return nil
@@ -75,10 +75,10 @@ func trials(ccs []string) (all []trial) {
 		all = append(all, largeTrials(cc)...)
 		all = append(all, smallTrials(cc)...)
 		all = append(all, markersTrial(cc))
-	}
-	if limitsSegments {
-		for _, op := range perf.AllOps() {
-			all = append(all, segmentsTrial(op))
+		if limitsSegments {
+			for _, op := range perf.AllOps() {
+				all = append(all, segmentsTrial(op, cc))
+			}
 		}
 	}
 	return append(all, busyTrial())
@@ -132,7 +132,7 @@ type besides struct {
 }
 
 // goalTime is how long a quantity is measured in a turn, over each transport.
-const goalTime = 300 * time.Millisecond
+const goalTime = 400 * time.Millisecond
 
 // newBeside has disturbed slices count: the quartiles of the rounds say what that does.
 func newBeside(work, cc string, opts perf.Options) *besides {
@@ -160,7 +160,7 @@ func (b *besides) trial() trial {
 	}}
 }
 
-// markersTrial compares two runs that follow each other, with markers both ways and with none.
+// markersTrial compares runs that follow each other, with markers both ways and with none, each of which comes first once.
 func markersTrial(cc string) trial {
 	with := newBeside("", cc, perf.Options{Ops: []perf.Op{perf.Write}, Sizes: []int{1 << 20}, NoBaseline: true}).opts
 	without := with
@@ -173,35 +173,52 @@ func markersTrial(cc string) trial {
 		return report.Results[0].BWAverage, nil
 	}
 	return trial{[]goal{{"1 MiB Write, markers both ways", cc, "bandwidth beside none", 0.85, false}}, func(ctx context.Context, _ *own) ([]float64, error) {
-		marked, err := bandwidth(ctx, with)
-		if err != nil {
-			return nil, err
+		var sum [2]float64
+		for _, i := range []int{1, 0, 0, 1, 1, 0, 0, 1} {
+			x, err := bandwidth(ctx, []perf.Options{without, with}[i])
+			if err != nil {
+				return nil, err
+			}
+			sum[i] += x
 		}
-		unmarked, err := bandwidth(ctx, without)
-		return []float64{marked / unmarked}, err
+		return []float64{sum[1] / sum[0]}, nil
 	}}
 }
 
 // goalsTable has a row for each goal, those too that other parts have measured.
 func goalsTable(rec *record) string {
 	var b strings.Builder
+	rounds := 0
+	for _, g := range rec.Goals {
+		rounds = max(rounds, g.Rounds)
+	}
+	fmt.Fprintf(&b, "Medians of %d rounds with the quartiles.\n\n", rounds)
 	b.WriteString(report.MarkdownHeading("work", "congestion control", "quantity", "wanted", "found", ""))
-	for _, g := range append(slices.Clone(rec.Goals), otherGoals(rec)...) {
-		b.WriteString(report.MarkdownRow(g.Work, g.CC, g.Quantity, g.wantedText(), g.Found.String(), g.verdict()))
+	for _, g := range rec.Goals {
+		found := g.Found.String()
+		if g.Rounds < rounds {
+			found += fmt.Sprintf(" (%d rounds)", g.Rounds)
+		}
+		b.WriteString(report.MarkdownRow(g.Work, g.CC, g.Quantity, g.wantedText(), found, g.verdict()))
+	}
+	for _, g := range otherGoals(rec) {
+		b.WriteString(report.MarkdownRow(g.Work, g.CC, g.Quantity, g.wantedText(), fmt.Sprintf("%.2f", g.Found.Median), g.verdict()))
 	}
 	return b.String()
 }
 
 // otherGoals are judged by the tables of connections, idle and short ones: what was found is one figure there.
 func otherGoals(rec *record) (all []goalValue) {
-	one := func(x float64) spreadOf { return spreadOf{x, x, x} }
+	add := func(work, quantity string, wanted float64, atMost bool, found float64) {
+		all = append(all, goalValue{goal{work, "", quantity, wanted, atMost}, 1, spreadOf{found, found, found}})
+	}
 	if n := len(rec.Growth.Connections); n > 0 {
 		c := rec.Growth.Connections[n-1]
-		all = append(all, goalValue{goal{fmt.Sprintf("%d idle connections", c.Count), "", "KiB of an end", 10, true}, one(c.PerEnd / 1024)})
+		add(fmt.Sprintf("%d idle connections", c.Count), "KiB of an end", 10, true, c.PerEnd/1024)
 	}
 	if n := len(rec.Short); n > 0 {
 		plain, ours := rec.Short[0].Rate.Median, rec.Short[n-1].Rate.Median
-		all = append(all, goalValue{goal{"short connections", "", "thousands in a second", min(8, plain/2000), false}, one(ours / 1000)})
+		add("short connections", "thousands in a second", min(8, plain/2000), false, ours/1000)
 	}
 	return all
 }

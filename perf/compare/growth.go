@@ -220,15 +220,16 @@ func buffersText(rec *record) string {
 	return b.String()
 }
 
-// bulkWrite returns the result of Writes of 1 MiB, and its congestion control: of several the one with the fewest ratios that
-// another run would not repeat. One whose CPU time would not be repeated says nothing.
+// bulkWrite returns the result of Writes of 1 MiB, and its congestion control: of several the first whose bandwidth another run
+// would repeat, or else the first. One whose CPU time would not be repeated says nothing.
 func bulkWrite(rec *record) (cc string, best perf.Result, ok bool) {
 	for _, row := range perfRows(rec) {
 		r := row.result
 		if r.Op != perf.Write || r.Size != 1<<20 || r.TCP == nil || r.CPUOctet == 0 || slices.Contains(r.Inconclusive, "ratio_cpu") {
 			continue
 		}
-		if !ok || len(r.Inconclusive) < len(best.Inconclusive) {
+		repeated := func(r perf.Result) bool { return !slices.Contains(r.Inconclusive, "ratio_bw") }
+		if !ok || repeated(r) && !repeated(best) {
 			cc, best, ok = row.cc, r, true
 		}
 	}

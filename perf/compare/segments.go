@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
+	"syscall"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -15,15 +17,15 @@ const realSegment = 1460
 
 // segmentsTrial compares what FPDUs take that are aligned with the segments of an Ethernet with what FPDUs of 64 KiB take
 // over the same segments.
-func segmentsTrial(op perf.Op) trial {
+func segmentsTrial(op perf.Op, cc string) trial {
 	work := fmt.Sprintf("1 MiB %v, FPDUs of 1448 octets", op)
-	return trial{[]goal{{work, "", "CPU beside those of 64 KiB", 1.2, true}}, func(ctx context.Context, _ *own) ([]float64, error) {
-		small, err := newTransfer(ctx, op, iwarp.FPDUsAligned)
+	return trial{[]goal{{work, cc, "CPU beside those of 64 KiB", 1.2, true}}, func(ctx context.Context, _ *own) ([]float64, error) {
+		small, err := newTransfer(ctx, op, cc, iwarp.FPDUsAligned)
 		if err != nil {
 			return nil, err
 		}
 		defer small.close()
-		large, err := newTransfer(ctx, op, iwarp.FPDUsLarge)
+		large, err := newTransfer(ctx, op, cc, iwarp.FPDUsLarge)
 		if err != nil {
 			return nil, err
 		}
@@ -41,9 +43,9 @@ type transfer struct {
 	cpu  time.Duration
 }
 
-func newTransfer(ctx context.Context, op perf.Op, fpdus iwarp.FPDUs) (t *transfer, err error) {
+func newTransfer(ctx context.Context, op perf.Op, cc string, fpdus iwarp.FPDUs) (t *transfer, err error) {
 	t = &transfer{rnic: iwarp.NewRNIC(iwarp.RNICConfig{}), op: op}
-	if err := t.connect(ctx, iwarp.QPConfig{FPDUs: fpdus}); err != nil {
+	if err := t.connect(ctx, cc, iwarp.QPConfig{FPDUs: fpdus}); err != nil {
 		t.close()
 		return nil, err
 	}
@@ -53,7 +55,7 @@ func newTransfer(ctx context.Context, op perf.Op, fpdus iwarp.FPDUs) (t *transfe
 func (t *transfer) close() { _ = t.rnic.Close() }
 
 // connect has both ends in one PD, with memory for both.
-func (t *transfer) connect(ctx context.Context, cfg iwarp.QPConfig) error {
+func (t *transfer) connect(ctx context.Context, cc string, cfg iwarp.QPConfig) error {
 	pd, err := t.rnic.AllocPD()
 	if err != nil {
 		return err
@@ -61,13 +63,13 @@ func (t *transfer) connect(ctx context.Context, cfg iwarp.QPConfig) error {
 	if t.mem, err = pd.Register(make([]byte, 2<<20), iwarp.LocalWrite|iwarp.RemoteRead|iwarp.RemoteWrite); err != nil {
 		return err
 	}
-	ln, err := iwarp.Listen(ctx, "tcp", loopback+":0", iwarp.ListenConfig{PD: pd})
+	control := func(_, _ string, c syscall.RawConn) error { return limitSegments(c, cc) }
+	ln, err := iwarp.Listen(ctx, "tcp", loopback+":0", iwarp.ListenConfig{PD: pd, Net: net.ListenConfig{Control: control}})
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
-	d := iwarp.Dialer{PD: pd, QP: cfg}
-	d.Net.Control = limitSegments
+	d := iwarp.Dialer{PD: pd, QP: cfg, Net: net.Dialer{Control: control}}
 	t.ends[0], t.ends[1], err = meet(ctx, ln, iwarp.AcceptConfig{QP: cfg}, func() (*iwarp.QP, error) { return d.Dial(ctx, "tcp", ln.Addr().String()) })
 	return err
 }

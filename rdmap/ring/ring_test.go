@@ -181,6 +181,26 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+// TestSlack: there is slack where at most a quarter of the memory is in use.
+func TestSlack(t *testing.T) {
+	for _, test := range []struct {
+		most, left int
+		want       bool
+	}{{1, 0, true}, {1, 1, false}, {4, 0, true}, {4, 1, true}, {4, 2, false}, {8, 2, true}, {8, 3, false}} {
+		r := New[int](100)
+		fill(&r, test.most)
+		for r.Len() > test.left {
+			r.Pop()
+		}
+		if r.Slack() != test.want {
+			t.Errorf("%d of %d: slack %t", test.left, test.most, !test.want)
+		}
+	}
+	if r := New[int](100); r.Slack() {
+		t.Error("slack where there is no memory")
+	}
+}
+
 // TestSteady: a Ring whose use stays the same does not allocate, whatever is trimmed meanwhile.
 func TestSteady(t *testing.T) {
 	r := New[int](128)
