@@ -99,10 +99,11 @@ const fewPieces = 4
 // postLocal posts the request of an OpBindMW or OpFastRegister, with a copy of what that refers to, as queueSend
 // makes one for the compiler. Nothing of it is kept. The caller holds qp.mu.
 func (qp *QP) postLocal(work *engine.SendWork, w *SendWR) error {
-	if qp.local == nil {
-		qp.local = new(localWork)
+	p := qp.posting()
+	if p.local == nil {
+		p.local = new(localWork)
 	}
-	l := qp.local
+	l := p.local
 	if w.Op == OpBindMW {
 		l.bind = engine.Bind{Window: w.Window.window, Binding: w.Bind.engine()}
 		work.Bind = &l.bind

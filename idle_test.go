@@ -121,6 +121,33 @@ func TestBurstMemory(t *testing.T) {
 	})
 }
 
+// TestSlowAllocations: a message now and then takes no memory that was given back after the one before.
+func TestSlowAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := setup{pipe: true}.connect(t)
+		to := b.mr(64, iwarp.LocalWrite)
+		var wc [1]iwarp.WC
+		turn := func() {
+			must(t, b.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{to.Slice(0, 64)}}))
+			must(t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true, Inline: []byte("now and then")}))
+			time.Sleep(900 * time.Millisecond) // of virtual time: memory is given back once a second
+			if b.RecvCQ().Poll(wc[:]) != 1 || wc[0].Err() != nil {
+				t.Errorf("%v", wc[0].Err())
+			}
+		}
+		for range 10 {
+			turn()
+		}
+		const ofPipe = 2 // of package net, for what is no socket
+		if n := testing.AllocsPerRun(200, turn); n > ofPipe {
+			t.Errorf("%v allocations for a message, and %d are those of its connection", n, ofPipe)
+		}
+	})
+}
+
 // A burstRig is connections over pipes: so many that what else the process does is little for each.
 type burstRig struct {
 	t      *testing.T

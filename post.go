@@ -52,9 +52,10 @@ func (qp *QP) queueSend(wr *SendWR, cookie any) error {
 	}
 	// The copy is for the compiler: nothing that wr refers to escapes, so that a
 	// request written out in the call costs no allocation.
-	qp.inline = append(qp.inline[:0], wr.Inline...)
-	work := &qp.posting().send
-	wr.engine(work, qp.inline)
+	p := qp.posting()
+	p.inline = append(p.inline[:0], wr.Inline...)
+	work := &p.send
+	wr.engine(work, p.inline)
 	if n, _ := qp.eng.Outstanding(); qp.alive() && n+int(qp.unpolledSends.Load()) >= qp.cfg.SendDepth {
 		return ErrQueueFull
 	}
@@ -65,17 +66,22 @@ func (qp *QP) queueSend(wr *SendWR, cookie any) error {
 	return refused(qp.eng.PostSend(work))
 }
 
-// A posting is scratch for what is posted. Connections that carry nothing have none.
+// A posting is scratch for what is posted. Connections on which nothing was posted for some time have none.
 type posting struct {
-	send engine.SendWork
-	recv engine.RecvWork
+	send   engine.SendWork
+	recv   engine.RecvWork
+	inline []byte
+	local  *localWork // of local operations; nil: there was none
+	used   bool       // since the last trim
 }
 
 // posting returns the QP's. The caller holds qp.mu.
 func (qp *QP) posting() *posting {
 	if qp.posts == nil {
 		qp.posts = new(posting)
+		qp.slacken()
 	}
+	qp.posts.used = true
 	return qp.posts
 }
 

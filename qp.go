@@ -272,8 +272,6 @@ type QP struct {
 
 	orphans *orphans // of this connection; nil: there were none
 	posts   *posting // nil: nothing was posted lately
-	inline  []byte
-	local   *localWork // of local operations; nil: there was none lately
 }
 
 func (qp *QP) engineConfig() engine.Config {

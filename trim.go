@@ -13,8 +13,10 @@ const trimEvery = time.Second
 // A trimmer gives back the memory of queues that have become empty. It knows only those
 // that have such memory, and has no timer while there are none.
 type trimmer struct {
-	mu  sync.Mutex
-	due map[trimmed]struct{} // nil: there is no timer either
+	mu    sync.Mutex
+	due   map[trimmed]struct{} // nil: the timer does not run either
+	spare map[trimmed]struct{} // is empty, and takes the place of due while that is gone through
+	timer *time.Timer
 }
 
 // A trimmed is something whose memory grows with its use.
@@ -31,7 +33,7 @@ func (t *trimmer) add(x trimmed) {
 	defer t.mu.Unlock()
 	if t.due == nil {
 		t.due = make(map[trimmed]struct{})
-		time.AfterFunc(trimEvery, t.run)
+		t.start()
 	}
 	t.due[x] = struct{}{}
 }
@@ -43,10 +45,22 @@ func (t *trimmer) drop(x trimmed) {
 	delete(t.due, x)
 }
 
+// start has the timer run. The caller holds t.mu.
+func (t *trimmer) start() {
+	if t.timer == nil {
+		t.timer = time.AfterFunc(trimEvery, t.run)
+		return
+	}
+	t.timer.Reset(trimEvery)
+}
+
 func (t *trimmer) run() {
 	t.mu.Lock()
+	if t.spare == nil {
+		t.spare = make(map[trimmed]struct{})
+	}
 	due := t.due
-	t.due = make(map[trimmed]struct{}) // what is added meanwhile needs no timer
+	t.due, t.spare = t.spare, nil // what is added meanwhile needs no timer
 	t.mu.Unlock()
 	maps.DeleteFunc(due, func(x trimmed, _ struct{}) bool { return !x.trim() })
 	t.mu.Lock()
@@ -56,24 +70,37 @@ func (t *trimmer) run() {
 		t.due = nil
 		return
 	}
-	time.AfterFunc(trimEvery, t.run)
+	clear(due)
+	t.spare = due
+	t.start()
 }
 
 // slacken notes that the QP has memory that it may not need any more. The caller holds
 // qp.mu.
 func (qp *QP) slacken() {
-	if !qp.slack && !qp.destroyed && qp.eng.Slack() {
+	if !qp.slack && !qp.destroyed && qp.hasSlack() {
 		qp.slack = true
 		qp.rnic.trimmer.add(qp)
 	}
 }
 
+func (qp *QP) hasSlack() bool { return qp.posts != nil || qp.eng.Slack() }
+
 func (qp *QP) trim() bool {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	qp.eng.Trim()
-	qp.posts, qp.inline, qp.local = nil, nil, nil
-	qp.slack = !qp.destroyed && qp.eng.Slack()
+	switch {
+	case qp.posts == nil:
+	case qp.posts.used:
+		qp.posts.used = false
+	default:
+		qp.posts = nil
+	}
+	if qp.conn != nil {
+		qp.conn.Rest()
+	}
+	qp.slack = !qp.destroyed && qp.hasSlack()
 	return qp.slack
 }
 

@@ -1,10 +1,12 @@
 package iwarp
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/machine"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
@@ -60,6 +62,8 @@ func TestGivesMemoryBack(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			time.Sleep(3 * trimEvery) // of virtual time
+			synctest.Wait()
 			want(0, "before")
 			if err := qp.Modify(StateError); err != nil { // which flushes them
 				t.Fatal(err)
@@ -106,7 +110,7 @@ func TestGivesScratchBack(t *testing.T) {
 			testrig.Must(t, qp.PostSend(&SendWR{Op: OpSend, Inline: make([]byte, 200)}))
 			testrig.Must(t, qp.PostSend(&SendWR{Op: OpFastRegister, Target: mr, Register: &Registration{Memory: [][]byte{make([]byte, 8)}}}))
 		}
-		if cap(qp.inline) == 0 || qp.local == nil {
+		if qp.posts == nil || cap(qp.posts.inline) == 0 || qp.posts.local == nil {
 			t.Error("there is nothing to give back")
 		}
 		testrig.Must(t, qp.Modify(StateError)) // which flushes them
@@ -116,9 +120,58 @@ func TestGivesScratchBack(t *testing.T) {
 		}
 		time.Sleep(3 * trimEvery) // of virtual time
 		synctest.Wait()
-		if cap(qp.inline) > 0 || qp.local != nil {
-			t.Errorf("room for %d octets is left, and for a registration: %t", cap(qp.inline), qp.local != nil)
+		if qp.posts != nil {
+			t.Error("it is still there")
 		}
 		testrig.Must(t, qp.Close())
 	})
+}
+
+// TestScratchOfAReceive: a receive that is posted on a QP that is idle keeps its place in the queue, and nothing else.
+func TestScratchOfAReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pd, err := NewRNIC(RNICConfig{}).AllocPD()
+		testrig.Must(t, err)
+		qp, err := pd.CreateQP(QPConfig{})
+		testrig.Must(t, err)
+		time.Sleep(5 * trimEvery) // of virtual time
+		testrig.Must(t, qp.PostRecv(&RecvWR{}))
+		if qp.posts == nil {
+			t.Error("there is nothing to give back")
+		}
+		time.Sleep(3 * trimEvery)
+		synctest.Wait()
+		if qp.posts != nil || qp.eng.Slack() {
+			t.Errorf("scratch is left: %t", qp.posts != nil)
+		}
+		testrig.Must(t, qp.Close())
+	})
+}
+
+// TestPolledMemory: one who polls leaves a large buffer at the connection for what comes next. It is given back when nothing does.
+func TestPolledMemory(t *testing.T) {
+	var qps []*QP
+	for range 10 {
+		a, b := sockets(t)
+		qps = append(qps, busy(t, a), busy(t, b))
+	}
+	before, _ := machine.Held()
+	for i := range 50 * len(qps) {
+		from, to := qps[i%len(qps)], qps[i%len(qps)^1]
+		testrig.Must(t, to.PostRecv(&RecvWR{}))
+		testrig.Must(t, from.PostSend(&SendWR{Op: OpSend, Unsignaled: true}))
+		var wc [1]WC
+		for to.RecvCQ().Poll(wc[:]) == 0 {
+			runtime.Gosched()
+		}
+	}
+	for range 3 {
+		for _, qp := range qps {
+			qp.trim()
+		}
+	}
+	after, _ := machine.Held()
+	if left := (int64(after) - int64(before)) / int64(len(qps)); left > 8<<10 {
+		t.Errorf("%d octets are left of an end", left)
+	}
 }

@@ -26,6 +26,16 @@ func (q *UntaggedQueue) TakeAhead(s *Segment, buffers int, size uint64) bool {
 	return octets == 0 || q.aheadOf(s.MSN).Take(mo, octets)
 }
 
+// Slack reports whether there is memory for what has come ahead of its turn, and nothing that has: Trim gives that back.
+func (q *UntaggedQueue) Slack() bool { return q.ahead != nil && len(q.ahead) == 0 }
+
+// Trim is described with Slack.
+func (q *UntaggedQueue) Trim() {
+	if q.Slack() {
+		q.ahead = nil
+	}
+}
+
 func (q *UntaggedQueue) aheadOf(msn uint32) *Coverage {
 	if q.ahead == nil {
 		q.ahead = make(map[uint32]*Coverage)

@@ -74,3 +74,22 @@ func TestQueueAheadWraps(t *testing.T) {
 	k.deliver(seg(0xffffffff, 0, 5, true), 5)
 	k.deliver(seg(0, 0, 5, true), 5)
 }
+
+// TestQueueTrim: the table of what has come ahead is given back when nothing has, and not before.
+func TestQueueTrim(t *testing.T) {
+	k := newSink(t, 3, 100)
+	want := func(slack, table bool) {
+		t.Helper()
+		got := k.q.Slack()
+		if k.q.Trim(); got != slack || (k.q.ahead != nil) != table {
+			t.Errorf("slack %t, and after Trim there is a table: %t", got, k.q.ahead != nil)
+		}
+	}
+	want(false, false)
+	k.ahead(seg(2, 0, 10, false), true)
+	want(false, true)
+	k.deliver(seg(1, 0, 10, true), 10)
+	k.place(seg(2, 0, 10, false))
+	k.deliver(seg(2, 10, 10, true), 20)
+	want(true, false)
+}

@@ -321,6 +321,7 @@ func (q *QP) takeReceive() bool {
 	if q.current == nil {
 		q.current = new(RecvWork)
 	}
+	q.tookOne = true
 	taken := q.recv.Take(q.current)
 	q.capacity = q.roomOf(q.current)
 	return taken

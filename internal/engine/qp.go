@@ -117,6 +117,7 @@ type stream struct {
 	current  *RecvWork            // the receive that the Send under way fills; nil: none was taken since the last Trim
 	capacity uint64               // its octets
 	taken    bool                 // it is in use
+	tookOne  bool                 // since the last Trim
 	heard    bool                 // at least one FPDU was received and validated
 	partial  [2]bool              // a Send, or a Write, of the peer's is under way
 	inFPDU   bool                 // Input has left a part of an FPDU

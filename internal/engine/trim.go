@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/goiwarp/iwarp/rdmap"
+
 // A batch is what has happened since it was last drained. Its memory is used again.
 type batch[T any] struct {
 	items []T
@@ -30,7 +32,7 @@ func (b *batch[T]) trim(keep int) {
 // after some time may be worth it.
 func (q *QP) Slack() bool {
 	return q.sq.Slack() || q.rq.Slack() || q.orq.Slack() || q.irrq.Slack() || q.done.slack(0) || q.notices.slack(len(q.few)) || q.ahead.slack() ||
-		q.current != nil && !q.taken
+		q.queues[rdmap.QNSend].Slack() || q.current != nil && !q.taken
 }
 
 // Trim gives back memory that was not needed since the Trim before. Called at a distance
@@ -44,7 +46,14 @@ func (q *QP) Trim() {
 	q.done.trim(0)
 	q.notices.trim(len(q.few))
 	q.ahead.trim()
-	if !q.taken {
+	q.queues[rdmap.QNSend].Trim()
+	q.trimCurrent()
+}
+
+// trimCurrent leaves the receive under way, and memory for the next one if there were some since the Trim before.
+func (q *QP) trimCurrent() {
+	if !q.taken && !q.tookOne {
 		q.current = nil
 	}
+	q.tookOne = false
 }

@@ -111,3 +111,51 @@ func TestTrimBatch(t *testing.T) {
 		}
 	}
 }
+
+// A Trim between two segments of a Send leaves the receive that it fills, and there is no slack in that. Memory for the next one stays
+// while there are some.
+func TestTrimWithinSend(t *testing.T) {
+	p := responder(t)
+	buf := make([]byte, 10)
+	r := p.region(buf, remoteAll)
+	for id := range uint64(2) {
+		p.receive(id, SGE{Region: r, Offset: 0, Length: 10})
+		p.send(send(uint32(id+1), []byte("ab")).more())
+		p.QP.Trim()
+		if p.QP.Trim(); p.QP.Slack() {
+			t.Error("slack within a Send")
+		}
+		p.send(send(uint32(id+1), []byte("cd")).at(2))
+		p.completion(success(id, OpReceive, 4))
+		if string(buf[:4]) != "abcd" {
+			t.Errorf("%q", buf)
+		}
+		clear(buf)
+	}
+	p.receive(2)
+	p.send(send(3, nil))
+	p.completion(success(2, OpReceive, 0))
+	for i, want := range []bool{true, false} {
+		if p.QP.Trim(); (p.QP.current != nil) != want {
+			t.Errorf("after %d Trims there is memory for a receive: %t", i+1, !want)
+		}
+	}
+}
+
+// When nothing waits for a receive any more, there is no table of what waits.
+func TestTrimUnready(t *testing.T) {
+	p := responder(t, patient(1<<20, 100))
+	for msn := range uint32(9) {
+		p.send(send(msn+1, nil))
+	}
+	for id := range uint64(9) {
+		if p.QP.unready.segments == nil {
+			t.Fatal("nothing waits")
+		}
+		p.receiveLate(id)
+		p.completion(success(id, OpReceive, 0))
+	}
+	if p.QP.unready.segments != nil {
+		t.Errorf("room for %d segments is left", cap(p.QP.unready.segments))
+	}
+}

@@ -162,7 +162,9 @@ func (q *QP) takeUnready(w unreadySegment) bool {
 	}
 	u := &q.unready
 	u.segments[0] = unreadySegment{}
-	u.segments = u.segments[1:]
+	if u.segments = u.segments[1:]; len(u.segments) == 0 {
+		u.segments = nil // with the places of those that had their turn
+	}
 	q.giveUnready(w.cost())
 	if s.Last {
 		u.messages--

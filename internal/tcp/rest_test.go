@@ -73,3 +73,32 @@ func TestRecvRestPlain(t *testing.T) {
 		t.Error("something was read")
 	}
 }
+
+// TestRest gives the large buffer back, but for what is unread, and not from under who receives.
+func TestRest(t *testing.T) {
+	a, b := pair(t)
+	if b.raw == nil {
+		t.Skip("only Recv receives here, and waits with little")
+	}
+	for _, left := range []int{0, 3} {
+		sendAll(t, a, []byte("something"))
+		arrived(t, b)
+		if ok, err := b.TryRecv(); !ok || err != nil {
+			t.Fatalf("%t, %v", ok, err)
+		}
+		b.Rest()
+		if b.rx.big == nil {
+			t.Error("given back while somebody receives")
+		}
+		b.Consume(len(b.Unread())-left, 0)
+		b.Done()
+		if b.Rest(); b.rx.big != nil {
+			t.Error("the buffer is still there")
+		}
+	}
+	if got := string(b.Unread()); got != "ing" {
+		t.Errorf("%q is unread", got)
+	}
+	b.Rest()
+	a.Close()
+}

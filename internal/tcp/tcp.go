@@ -119,6 +119,15 @@ func (c *Conn) RecvRest() (ok bool, err error) {
 	return c.raw.recvNow()
 }
 
+// Rest gives the memory of the receive buffer back if nobody is receiving, and little is unread: one who polls leaves it there
+// for what comes next.
+func (c *Conn) Rest() {
+	if c.rx.mu.TryLock() {
+		c.rx.idle()
+		c.rx.mu.Unlock()
+	}
+}
+
 // Done gives back the receive buffer, after Recv, a TryRecv that read, or RecvRest.
 func (c *Conn) Done() { c.rx.mu.Unlock() }
 
