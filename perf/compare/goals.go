@@ -212,7 +212,7 @@ func otherGoals(rec *record) (all []goalValue) {
 	add := func(work, quantity string, wanted float64, atMost bool, found float64) {
 		all = append(all, goalValue{goal{work, "", quantity, wanted, atMost}, 1, spreadOf{found, found, found}})
 	}
-	if n := len(rec.Growth.Connections); n > 0 {
+	if n := len(rec.Growth.Connections); n > 0 && rec.Growth.Connections[n-1].Count >= crowded {
 		c := rec.Growth.Connections[n-1]
 		add(fmt.Sprintf("%d idle connections", c.Count), "KiB of an end", 10, true, c.PerEnd/1024)
 	}

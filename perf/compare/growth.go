@@ -39,8 +39,7 @@ type roundTrip struct {
 
 func (c *cli) measureGrowth(ctx context.Context, rec *record) error {
 	rec.Growth = growth{}
-	for _, n := range []int{100, 1000, 10000} {
-		n = min(n, maxConnections())
+	for _, n := range slices.Compact([]int{min(100, maxConnections()), min(1000, maxConnections()), min(10000, maxConnections())}) {
 		fmt.Fprintf(os.Stderr, "%d connections\n", n)
 		measured, err := manyConnections(ctx, n)
 		if err != nil {
@@ -59,7 +58,8 @@ func (c *cli) measureGrowth(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// manyConnections sets up n connections, has a message go each way on each, and looks at what they take when they have rested.
+// manyConnections sets up n connections, has a message go each way on each and a receive posted at each end, and looks at what they
+// take when they have rested.
 func manyConnections(ctx context.Context, n int) (connections, error) {
 	c, err := newCrowd(ctx, network.TCP)
 	if err != nil {
@@ -68,8 +68,17 @@ func manyConnections(ctx context.Context, n int) (connections, error) {
 	defer c.close()
 	time.Sleep(rest) // what was measured before has left something, too
 	measured, _, err := c.measure(ctx, n, func() error {
-		defer time.Sleep(rest)
-		return c.exchange(ctx)
+		if err := c.exchange(ctx); err != nil {
+			return err
+		}
+		time.Sleep(rest)
+		for _, qp := range c.qps {
+			if err := qp.PostRecv(&iwarp.RecvWR{}); err != nil {
+				return err
+			}
+		}
+		time.Sleep(rest)
+		return nil
 	})
 	return measured, err
 }
