@@ -156,10 +156,7 @@ func (r *role) arm(on bool) {
 // guard arms the bell while nobody reads, and gives back the receive buffer.
 func (c *Conn) guard() {
 	c.role.arm(true)
-	if c.rx.mu.TryLock() {
-		c.rx.idle()
-		c.rx.mu.Unlock()
-	}
+	c.Rest()
 }
 
 // guardSoon has that done by the bell's timer, unless somebody has the role at that moment.

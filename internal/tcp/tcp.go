@@ -120,9 +120,9 @@ func (c *Conn) RecvRest() (ok bool, err error) {
 }
 
 // Rest gives the memory of the receive buffer back if nobody is receiving, and little is unread: one who polls leaves it there
-// for what comes next.
+// for what comes next. Where there is no socket the buffer is that of who receives, and no lock keeps others from it.
 func (c *Conn) Rest() {
-	if c.rx.mu.TryLock() {
+	if c.raw != nil && !c.isAhead.Load() && c.rx.mu.TryLock() {
 		c.rx.idle()
 		c.rx.mu.Unlock()
 	}
