@@ -56,7 +56,10 @@ func (c *crowd) busyAmong(ctx context.Context, idle int, slice time.Duration) (f
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(c.grow(ctx, idle), c.exchange(ctx)); err != nil {
+	if err := c.grow(ctx, idle); err != nil {
+		return 0, err
+	}
+	if err := c.exchange(ctx); err != nil {
 		return 0, err
 	}
 	among, err := c.readFrom(ctx, slice, far, near)

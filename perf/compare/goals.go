@@ -160,7 +160,7 @@ func (b *besides) trial() trial {
 	}}
 }
 
-// markersTrial compares runs that follow each other, with markers both ways and with none, each of which comes first once.
+// markersTrial compares runs that follow each other, with markers both ways and with none: either comes first as often.
 func markersTrial(cc string) trial {
 	with := newBeside("", cc, perf.Options{Ops: []perf.Op{perf.Write}, Sizes: []int{1 << 20}, NoBaseline: true}).opts
 	without := with

@@ -22,7 +22,7 @@ type growth struct {
 	RoundTrips  []roundTrip   `json:"round_trips"`
 }
 
-// connections is what so many idle ones take that have carried a message each way, both ends in one process.
+// connections is what so many idle ones take, both ends in one process.
 type connections struct {
 	Count      int     `json:"count"`
 	PerEnd     float64 `json:"octets_per_end"` // of heap and stacks

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/rdmap"
+)
+
+// Sends of the peer's: which receive each gets, its placement there, and its delivery.
+
+// onSend places a segment of a Send and completes the receive with the last.
+func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
+	queue := &q.queues[rdmap.QNSend]
+	buffers := q.ensureReceive(s)
+	if err := queue.Check(s, buffers, q.capacity); err != nil {
+		q.receiveError(f, s, rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header)))
+		return
+	}
+	if fault := q.placeSend(f, s); fault != memory.None {
+		q.completeReceive(Completion{Status: localStatus(fault)})
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of the receive for a Send: " + fault.String() + "; keep it registered until the receive is complete"}, nil)
+		return
+	}
+	q.partial[partialSend] = !s.Last
+	q.drain.drained(s.PayloadLen())
+	q.countOdd(s, uint64(s.MO) != queue.Placed())
+	if length, delivered := queue.Place(s); delivered {
+		q.takeWritten()
+		q.delivered(f, s, length)
+	} else if queue.InOrder(s) {
+		q.sequelOf(s)
+	}
+}
+
+// countOdd counts segments of a Send that are legal and yet unusual. [Z30]
+func (q *QP) countOdd(s *ddp.Segment, disorder bool) {
+	if disorder {
+		q.stats.Odd.Disorder++
+	}
+	if s.PayloadLen() == 0 && !s.Last {
+		q.stats.Odd.Empty++
+	}
+}
+
+// ensureReceive takes a receive for the message under way and returns how many
+// there are: one or none. A segment that is not of the message expected takes
+// none, as other QPs may want the receives of a shared queue.
+func (q *QP) ensureReceive(s *ddp.Segment) int {
+	if !q.taken && s.MSN == q.queues[rdmap.QNSend].MSN() {
+		q.taken = q.takeReceive()
+	}
+	if q.taken {
+		return 1
+	}
+	return 0
+}
+
+// takeReceive has the next receive be the current one, and reports whether there is one.
+func (q *QP) takeReceive() bool {
+	if q.current == nil {
+		q.current = new(RecvWork)
+	}
+	q.tookOne = true
+	taken := q.recv.Take(q.current)
+	q.capacity = q.roomOf(q.current)
+	return taken
+}
+
+// receiveError ends the connection over a Send that cannot be received. One
+// that is too long takes its receive with it.
+func (q *QP) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
+	switch err.Code {
+	case rdmap.CodeDDPMessageTooLong:
+		q.completeReceive(Completion{Status: StatusLocalLength})
+		err.Reason += "; post receives that are as long as the peer's longest Send"
+	case rdmap.CodeDDPInvalidMSNNoBuffer:
+		err.Reason += ": " + q.recv.Refusal()
+	}
+	q.segmentError(f, s, err)
+}
+
+func (q *QP) placeSend(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
+	if q.inPlace {
+		return q.checkScattered(uint64(s.MO), s.PayloadLen())
+	}
+	return q.scatter(q.current, uint64(s.MO), payload(f, s))
+}
+
+// scatter copies payload to the octets of a receive from offset mo on.
+func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
+	mo, p = q.split(to, mo, p)
+	sgl := to.SGL.Elements()
+	for i := range sgl {
+		s := &sgl[i]
+		if mo >= uint64(s.Length) {
+			mo -= uint64(s.Length)
+			continue
+		}
+		front, rest := p.Cut(min(p.Len(), s.Length-int(mo)))
+		if f := q.cfg.Memory.LocalPlace(s.Region, &s.Term, s.Offset+int(mo), front); f != memory.None {
+			return f
+		}
+		p, mo = rest, 0
+	}
+	return memory.None
+}
+
+// checkScattered judges the memory of n octets of the receive from offset mo on, where scatter
+// has put them before.
+func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
+	mo, n = q.splitPlaced(mo, n)
+	sgl := q.current.SGL.Elements()
+	for i := range sgl {
+		s := &sgl[i]
+		if mo >= uint64(s.Length) {
+			mo -= uint64(s.Length)
+			continue
+		}
+		part := min(n, s.Length-int(mo))
+		if f := q.cfg.Memory.LocalCheck(s.Region, &s.Term, s.Offset+int(mo), part, true); f != memory.None {
+			return f
+		}
+		n, mo = n-part, 0
+	}
+	return memory.None
+}
+
+// delivered completes the receive of a Send. An STag to be invalidated is,
+// before the consumer hears of the message.
+func (q *QP) delivered(f *mpa.FPDU, s *ddp.Segment, length uint32) {
+	c := Completion{Length: length}
+	q.withoutPrefix(&c)
+	if info, ok := rdmap.OpcodeOf(&s.Header).Info(); ok {
+		c.Solicited = info.Solicited
+	}
+	if stag, ok := rdmap.InvalidateSTag(&s.Header); ok {
+		if fault := q.cfg.Memory.Invalidate(stag); fault != memory.None {
+			q.completeReceive(Completion{Status: StatusRemoteInvalidate, Invalidated: stag})
+			q.fail(&Failure{Code: invalidateCodes[fault], Offset: f.Offset, Reason: invalidateReason(stag, fault)}, s)
+			return
+		}
+		c.Invalidated, c.HasInvalid = stag, true
+	}
+	q.drain.progress()
+	q.completeReceive(c)
+}
