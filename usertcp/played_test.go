@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
@@ -188,22 +189,49 @@ func (p *played) sends(b []byte) {
 	p.nxt += uint32(len(b))
 }
 
+// insist sends octets in order until they are acknowledged. The stack drops segments with octets while more of others waits for it
+// than its buffer holds, be they empty, and a peer sends again.
+func (p *played) insist(b []byte) {
+	p.t.Helper()
+	packet := p.made(p.nxt, b).packet(p.echo)
+	p.nxt += uint32(len(b))
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	ctx := testrig.Within(p.t)
+	for p.in <- packet; p.acked != p.nxt; {
+		select {
+		case packet := <-p.out:
+			p.note(packet)
+		case <-again.C:
+			p.in <- packet
+		case <-ctx.Done():
+			p.t.Fatal("the stack does not acknowledge")
+		}
+	}
+}
+
+// note takes in what a segment of the stack's says, if it is one.
+func (p *played) note(packet []byte) (s segment, ok bool) {
+	if s, ok = parseSegment(packet); !ok {
+		return s, false
+	}
+	if !s.has(header.TCPFlagSyn) {
+		p.acked, p.edge = s.ack, s.ack+uint32(s.tcp.WindowSize())<<p.shift
+	}
+	p.reset = p.reset || s.has(header.TCPFlagRst)
+	p.sacks = append(p.sacks, header.ParseTCPOptions(s.tcp.Options()).SACKBlocks...)
+	return s, true
+}
+
 // next waits for a segment of the stack's, and notes what it says.
 func (p *played) next() segment {
 	p.t.Helper()
 	for {
 		select {
 		case packet := <-p.out:
-			s, ok := parseSegment(packet)
-			if !ok {
-				continue
+			if s, ok := p.note(packet); ok {
+				return s
 			}
-			if !s.has(header.TCPFlagSyn) {
-				p.acked, p.edge = s.ack, s.ack+uint32(s.tcp.WindowSize())<<p.shift
-			}
-			p.reset = p.reset || s.has(header.TCPFlagRst)
-			p.sacks = append(p.sacks, header.ParseTCPOptions(s.tcp.Options()).SACKBlocks...)
-			return s
 		case <-testrig.Within(p.t).Done():
 			p.t.Fatal("the stack sends nothing")
 		}
