@@ -11,11 +11,11 @@ import (
 type Confidence uint8
 
 // The degrees of confidence. Payload has the right CRC by chance in one of 2^32 cases, and
-// so does a marker that agrees with another one.
+// so does a marker that agrees with another one, unless both are zero.
 const (
 	ConfidenceWeak    Confidence = iota + 1 // lengths only, that lead from one to the next
 	ConfidenceFair                          // plausible ULPDUs, or nothing tells that there are no markers
-	ConfidenceGood                          // one valid CRC, or three markers that agree
+	ConfidenceGood                          // one valid CRC, or three markers that agree (six, if all are zero)
 	ConfidenceCertain                       // several valid CRCs in a row, or one with markers
 )
 
@@ -47,6 +47,8 @@ type Sync struct {
 
 	// before is what the FPDUs take that lead to one that was seen to be one.
 	before uint64
+	// pointing is the number of markers that agree and are not zero.
+	pointing int
 }
 
 // unmarked reports whether there would be a marker in the FPDUs if there were any.
@@ -61,6 +63,9 @@ const (
 	// What is asked for without CRCs: markers that agree, FPDUs in a row that are
 	// plausible, or FPDUs in a row after some that may have run into them by chance.
 	chainMarkers, chainPlausible, chainBlind, chainSkip = 3, 4, 16, 4
+	// And of markers that are all zero, each of which may be the CRC field, not in use, of the
+	// FPDU in front of it.
+	chainZeros = 2 * chainMarkers
 	// The last FPDUPTR of a marker that is the first one in its FPDU: at 508, there is
 	// one in front of the FPDU.
 	maxFirstFPDUPTR = layout.MarkerInterval - 2*layout.MarkerLen
@@ -139,8 +144,10 @@ func (s *search) find(b []byte) (Sync, bool) {
 	return Sync{}, false
 }
 
-// byMarkers takes every place for that of a marker.
+// byMarkers takes every place for that of a marker. Markers that are all zero count if there
+// are no others: a zero is what payload and unused CRC fields have most often.
 func (s *search) byMarkers() (Sync, bool) {
+	var zeros Sync
 	for m := range len(s.b) - layout.MarkerLen { // a CRC comes after it
 		// RFC 5044, section 4.2: "The Reserved field MUST be set to zero on transmit",
 		// and so must the two bits. [F06]
@@ -148,11 +155,16 @@ func (s *search) byMarkers() (Sync, bool) {
 		if ptr > maxFirstFPDUPTR || ptr&3 != 0 || int(ptr) > m {
 			continue
 		}
-		if sync, ok := s.try(m-int(ptr), m%layout.MarkerInterval); ok {
+		sync, ok := s.try(m-int(ptr), m%layout.MarkerInterval)
+		switch {
+		case !ok:
+		case s.crc || sync.pointing > 0:
 			return sync, true
+		case zeros.FPDUs == 0:
+			zeros = sync
 		}
 	}
-	return Sync{}, false
+	return zeros, zeros.FPDUs > 0
 }
 
 // try follows the FPDUs that begin at an index, if the first one was not tried before.
@@ -168,7 +180,7 @@ func (s *search) try(at, phase int) (Sync, bool) {
 	if !s.crc && !s.markers && s.plausible == nil {
 		skip = chainSkip
 	}
-	for next := at; sync.FPDUs < searchChain; sync.FPDUs++ {
+	for next := at; sync.FPDUs < searchChain || s.counting(&sync); sync.FPDUs++ {
 		length, size, ok := s.measure(next, phase)
 		if !ok || !s.valid(next, phase, length, size, &sync) {
 			break
@@ -185,6 +197,11 @@ func (s *search) try(at, phase int) (Sync, bool) {
 	return sync, s.enough(&sync)
 }
 
+// counting reports whether more markers may tell what those of a chain do not yet.
+func (s *search) counting(sync *Sync) bool {
+	return s.markers && !s.crc && sync.Agreeing < chainZeros
+}
+
 // enough judges a chain.
 func (s *search) enough(sync *Sync) bool {
 	switch {
@@ -196,6 +213,9 @@ func (s *search) enough(sync *Sync) bool {
 		sync.Confidence = ConfidenceGood
 	case s.markers:
 		sync.Confidence = ConfidenceGood
+		if s.phase < 0 && sync.pointing == 0 {
+			return sync.Agreeing >= chainZeros
+		}
 		return sync.Agreeing >= chainMarkers
 	case s.plausible != nil:
 		sync.Confidence = ConfidenceFair
@@ -223,7 +243,7 @@ func (s *search) valid(at, phase, length, size int, sync *Sync) bool {
 		// RFC 5044, section 3: a ULPDU has "between one and 64768 octets". [S02]
 		return false
 	}
-	marks, ok := s.agree(at, phase, size)
+	marks, pointing, ok := s.agree(at, phase, size)
 	if !ok {
 		return false
 	}
@@ -236,6 +256,7 @@ func (s *search) valid(at, phase, length, size int, sync *Sync) bool {
 		}
 	}
 	sync.Agreeing += marks
+	sync.pointing += pointing
 	return true
 }
 
@@ -263,20 +284,24 @@ func (s *search) padded(at, phase, length int) bool {
 	return true
 }
 
-// agree reports whether all markers of an FPDU point to it, and how many there are.
-func (s *search) agree(at, phase, size int) (marks int, ok bool) {
+// agree reports whether all markers of an FPDU point to it, how many there are, and how
+// many of them are not zero.
+func (s *search) agree(at, phase, size int) (marks, pointing int, ok bool) {
 	if !s.markers {
-		return 0, true
+		return 0, 0, true
 	}
 	place := uint64(at - phase)
 	header := at + layout.LeadLen(place, true)
 	for m := at + layout.NextMarker(place); m < at+size; m += layout.MarkerInterval {
-		if layout.FPDUPTR(s.b[m:]) != layout.Pointer(uint64(header), uint64(m)) {
-			return marks, false
+		ptr := layout.FPDUPTR(s.b[m:])
+		if ptr != layout.Pointer(uint64(header), uint64(m)) {
+			return marks, pointing, false
 		}
-		marks++
+		if marks++; ptr != 0 {
+			pointing++
+		}
 	}
-	return marks, true
+	return marks, pointing, true
 }
 
 // beginning returns the first n octets of a ULPDU.

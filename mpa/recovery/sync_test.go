@@ -176,8 +176,8 @@ func TestResyncLongestWayToAMarker(t *testing.T) {
 	checkSync(t, "504", l, from, sync, false)
 }
 
-// Without CRCs three markers are enough, or four FPDUs that are plausible, or twenty that
-// are not asked for; one less is not.
+// Without CRCs three markers are enough, or six if all are zero, or four FPDUs that are
+// plausible, or twenty that are not asked for; one less is not.
 func TestResyncOfJustEnough(t *testing.T) {
 	for _, c := range []struct {
 		n         int
@@ -185,8 +185,10 @@ func TestResyncOfJustEnough(t *testing.T) {
 		plausible func([]byte) bool
 		want      recovery.Sync
 	}{
-		{3, func(n int) *plan { return even(true, false, n) }, nil,
-			recovery.Sync{Markers: true, FPDUs: 3, Agreeing: 3, Octets: 1536, Confidence: recovery.ConfidenceGood}},
+		{6, func(n int) *plan { return even(true, false, n) }, nil,
+			recovery.Sync{Markers: true, FPDUs: 6, Agreeing: 6, Octets: 3072, Confidence: recovery.ConfidenceGood}},
+		{2, func(n int) *plan { return newPlan(true, false, slicesOf(700, n)) }, nil,
+			recovery.Sync{Markers: true, FPDUs: 2, Agreeing: 3, Octets: 1428, Confidence: recovery.ConfidenceGood}},
 		{4, func(n int) *plan { return newPlan(false, false, slicesOf(506, n)) }, func([]byte) bool { return true },
 			recovery.Sync{FPDUs: 4, Plausible: 4, Octets: 2048, Confidence: recovery.ConfidenceFair}},
 		{4, func(n int) *plan { return newPlan(false, false, slicesOf(layout.MaxMULPDU, n)) }, func([]byte) bool { return true },
@@ -200,6 +202,27 @@ func TestResyncOfJustEnough(t *testing.T) {
 		}
 		if got, ok = recovery.Resync(c.stream(c.n-1).stream, c.plausible); ok {
 			t.Errorf("%d FPDUs: %+v", c.n-1, got)
+		}
+	}
+}
+
+// Where payload and unused CRC fields are zero, each CRC field may be a marker that is zero:
+// those that are not tell. Runs of FPDUs of 508 octets between them make this last.
+func TestResyncOfZeros(t *testing.T) {
+	for _, c := range []struct{ length, from int }{
+		{23, 2525}, // three in a row, and two markers
+		{80, 0},    // for ever, as five FPDUs have 508 octets
+		{80, 1000},
+		{80, 1300},
+		{5, 100}, // 124 FPDUs between six markers
+	} {
+		l := newPlan(true, false, writes(400, c.length, false))
+		for _, octets := range []int{1591, 2600, 4000, 9000} {
+			sync, ok := recovery.Resync(l.stream[c.from:c.from+octets], tagged)
+			begins := slices.ContainsFunc(l.frames, func(f laid) bool { return f.start == c.from+int(sync.Offset) })
+			if told := ok && sync.Markers; !told && octets >= 4000 || told && (sync.Phase != (512-c.from%512)%512 || !begins) {
+				t.Errorf("%+v: %v, %+v of %d octets", c, ok, sync, octets)
+			}
 		}
 	}
 }
