@@ -32,6 +32,31 @@ func TestAheadBoundsAreFreed(t *testing.T) {
 	}
 }
 
+// Segments have their turn from the number at which the peer begins.
+func TestAheadBeginsAtFirst(t *testing.T) {
+	const first = 1 << 40
+	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.First = first })
+	s.receive(1)
+	s.receive(2)
+	s.arrives(first+1, send(2, nil))
+	if len(s.done) != 0 || s.QP.HeldAhead() == 0 {
+		t.Fatalf("%d Sends received ahead of their turn, %d octets held", len(s.done), s.QP.HeldAhead())
+	}
+	s.arrives(first, send(1, nil))
+	s.completion(success(1, OpReceive, 0))
+	s.completion(success(2, OpReceive, 0))
+}
+
+// Bounds that are none are the usual ones.
+func TestAheadBoundsBelowZero(t *testing.T) {
+	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead = Ahead{Segments: -1, Octets: -1, Again: true} })
+	for at := uint64(1); at <= DefaultAheadSegments+1; at++ {
+		if taken := s.arrives(at, send(uint32(at+1), nil)); taken != (at <= DefaultAheadSegments) {
+			t.Fatalf("segment %d taken: %t", at, taken)
+		}
+	}
+}
+
 // The table of what waits is given back by a Trim when nothing waits, and not before.
 func TestTrimAhead(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
