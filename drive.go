@@ -217,22 +217,6 @@ func (qp *QP) takeIn(c *tcp.Conn, err error) (more bool) {
 	return more
 }
 
-// tryReceive takes in what has come, if anything has and no other goroutine is doing so: a
-// consumer that polls drives its own connection, which spares it the way through another
-// goroutine.
-func (qp *QP) tryReceive() bool {
-	c, did := qp.flush()
-	if c == nil {
-		return did
-	}
-	ok, err := c.TryRecv()
-	if ok {
-		qp.received(c, err)
-		c.Done()
-	}
-	return ok || did
-}
-
 // received takes in what Recv brought and reports whether to go on.
 func (qp *QP) received(c *tcp.Conn, err error) bool {
 	qp.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -58,6 +59,9 @@ type role struct {
 	before      int   // leads when that was arranged
 	awaits      bool  // the consumer reads, or is about to
 	interrupted bool  // a read deadline is set
+	hushed      bool  // octets wake nobody: see hush.go
+	polls       atomic.Uint32
+	hush        *hush // nil: never yet
 
 	// The consumer's that has the role.
 	watched <-chan struct{} // of the context that interrupts
@@ -201,6 +205,7 @@ func (c *Conn) Take() bool {
 		return false
 	}
 	r.state = taken
+	c.unhush()
 	r.leads++
 	r.arm(false)
 	return true
@@ -211,6 +216,7 @@ func (c *Conn) LookOut() {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	c.unhush()
 	switch {
 	case r.noBell:
 	case r.state == free:
@@ -250,6 +256,7 @@ func (c *Conn) End() {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	c.unhush()
 	r.state = over
 	r.unwatch()
 	r.last = nil

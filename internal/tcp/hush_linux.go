@@ -1,0 +1,44 @@
+package tcp
+
+import "golang.org/x/sys/unix"
+
+const canHush = true
+
+// wakeFrom has a socket wake who waits for octets when there are so many.
+func (r *rawConn) wakeFrom(h *hush, octets int) bool {
+	if h.setFn == nil {
+		h.setFn = func(fd uintptr) { h.done = setWakeFrom(int(fd), h.want) }
+	}
+	h.want, h.done = octets, false
+	return r.rc.Control(h.setFn) == nil && h.done
+}
+
+// setWakeFrom sets SO_RCVLOWAT. Only since Linux 4.18 does a lower one wake for what is there already.
+func setWakeFrom(fd, octets int) bool {
+	return tellsOfLower() && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, octets) == nil
+}
+
+func tellsOfLower() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	major, minor := release(unix.ByteSliceToString(u.Release[:]))
+	return major > 4 || major == 4 && minor >= 18
+}
+
+// release reads the two numbers that a kernel's release begins with.
+func release(s string) (major, minor int) {
+	at := &major
+	for _, c := range s {
+		switch {
+		case c >= '0' && c <= '9':
+			*at = *at*10 + int(c-'0')
+		case c == '.' && at == &major:
+			at = &minor
+		default:
+			return major, minor
+		}
+	}
+	return major, minor
+}

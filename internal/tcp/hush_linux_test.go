@@ -1,0 +1,20 @@
+package tcp
+
+import "testing"
+
+// TestRelease reads what uname(2) says.
+func TestRelease(t *testing.T) {
+	for s, want := range map[string][2]int{
+		"6.18.44":              {6, 18},
+		"4.19.0-27-amd64":      {4, 19},
+		"5.15.167.4-microsoft": {5, 15},
+		"6.1-rc3":              {6, 1},
+		"7":                    {7, 0},
+		"":                     {0, 0},
+		"next-20260101":        {0, 0},
+	} {
+		if major, minor := release(s); [2]int{major, minor} != want {
+			t.Errorf("%q: %d.%d", s, major, minor)
+		}
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package tcp
+
+const canHush = false
+
+func (r *rawConn) wakeFrom(*hush, int) bool { return false }

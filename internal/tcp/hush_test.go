@@ -1,0 +1,200 @@
+package tcp
+
+import (
+	"io"
+	"runtime"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+)
+
+// A hushed connection has a goroutine in Recv, which octets do not wake.
+type hushed struct {
+	t       *testing.T
+	c, peer *Conn
+	got     chan string // what Recv brings, and the error in its place
+}
+
+func hushPair(t *testing.T) *hushed {
+	t.Helper()
+	if !canHush {
+		t.Skip("octets wake their reader here, however few")
+	}
+	c, peer := pair(t)
+	h := &hushed{t: t, c: c, peer: peer, got: make(chan string, 1)}
+	go func() {
+		err := c.Recv()
+		if err == nil {
+			h.got <- string(c.Unread())
+		} else {
+			h.got <- err.Error()
+		}
+		c.Done()
+	}()
+	h.idle()
+	c.Hush()
+	if !c.role.hushed {
+		t.Fatal("not hushed")
+	}
+	return h
+}
+
+// idle waits until the goroutine waits for the socket: it has a reader then that holds no lock, and found nothing.
+func (h *hushed) idle() {
+	h.t.Helper()
+	for ctx := testrig.Within(h.t); ; runtime.Gosched() {
+		h.c.rx.mu.Lock()
+		waits := h.c.raw.readErr != nil
+		h.c.rx.mu.Unlock()
+		if waits {
+			return
+		}
+		testrig.Must(h.t, ctx.Err())
+	}
+}
+
+// quiet sends octets that wake nobody: they are there, and remain.
+func (h *hushed) quiet(b string) {
+	h.t.Helper()
+	sendAll(h.t, h.peer, []byte(b))
+	arrived(h.t, h.c)
+	for range 1000 {
+		runtime.Gosched()
+	}
+	select {
+	case got := <-h.got:
+		h.t.Fatalf("%q woke the reader", got)
+	default:
+	}
+}
+
+func (h *hushed) wants(want string) {
+	h.t.Helper()
+	select {
+	case got := <-h.got:
+		if got != want {
+			h.t.Errorf("the reader got %.20q, want %.20q", got, want)
+		}
+	case <-testrig.Within(h.t).Done():
+		h.t.Fatal("nothing wakes the reader")
+	}
+}
+
+// What is there when a hush ends wakes the reader, whoever ends it.
+func TestHushEnds(t *testing.T) {
+	for name, end := range map[string]func(*Conn){
+		"one who waits":    (*Conn).LookOut,
+		"no poll any more": (*Conn).pollsOn,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hushPair(t)
+			h.c.role.hush.timer.Stop()
+			h.quiet("few")
+			end(h.c)
+			h.wants("few")
+		})
+	}
+}
+
+// While somebody polls often enough, the hush goes on.
+func TestHushGoesOn(t *testing.T) {
+	h := hushPair(t)
+	look := func(polls int) {
+		h.c.role.hush.timer.Stop()
+		for range polls {
+			h.c.Polled()
+		}
+		h.c.pollsOn()
+		h.c.role.hush.timer.Stop()
+	}
+	look(hushPolls)
+	look(hushPolls)
+	h.quiet("few")
+	look(hushPolls - 1)
+	h.wants("few")
+}
+
+// The timer ends a hush by itself.
+func TestHushByTimer(t *testing.T) {
+	h := hushPair(t)
+	sendAll(t, h.peer, []byte("few"))
+	h.wants("few")
+}
+
+// Many octets, and the end of a connection, wake the reader of one that is hushed.
+func TestHushWakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		come func(*hushed)
+		want string
+	}{
+		"FIN": {func(h *hushed) { testrig.Must(t, h.peer.CloseWrite()) }, io.EOF.Error()},
+		"octets and FIN": {func(h *hushed) {
+			sendAll(t, h.peer, []byte("last"))
+			testrig.Must(t, h.peer.CloseWrite())
+		}, "last"},
+		"RST": {func(h *hushed) { testrig.Must(t, h.peer.Reset()) }, "read tcp"},
+		"many": {func(h *hushed) {
+			h.quiet(string(make([]byte, hushOctets-1)))
+			sendAll(t, h.peer, []byte{0})
+		}, string(make([]byte, hushOctets))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hushPair(t)
+			h.c.role.hush.timer.Stop()
+			c.come(h)
+			select {
+			case got := <-h.got:
+				if name == "RST" {
+					got = got[:len(c.want)]
+				}
+				if got != c.want {
+					t.Errorf("got %.20q, want %.20q", got, c.want)
+				}
+			case <-testrig.Within(t).Done():
+				t.Fatal("the reader sleeps on")
+			}
+		})
+	}
+}
+
+// Where a consumer waits in the place of the receiving goroutine, nobody hushes the connection, and it ends a hush.
+func TestHushAndTake(t *testing.T) {
+	s := standBack(t)
+	if !canHush {
+		t.Skip("octets wake their reader here, however few")
+	}
+	for ctx := testrig.Within(t); !s.c.role.hushed; s.c.Hush() { // until the role is free, the receiving goroutine's
+		testrig.Must(t, ctx.Err())
+	}
+	s.take()
+	if s.c.role.hushed {
+		t.Error("still hushed with a consumer that waits")
+	}
+	if s.c.Hush(); s.c.role.hushed {
+		t.Error("hushed while a consumer waits")
+	}
+	s.c.Leave(false, false)
+	s.c.Hush()
+	s.c.End()
+	if s.c.role.hushed {
+		t.Error("hushed beyond the end")
+	}
+	if s.c.Hush(); s.c.role.hushed {
+		t.Error("hushed after the end")
+	}
+	s.wantBack(-1)
+}
+
+// Every so often a poll asks for a hush. A connection that is no socket has none.
+func TestPolled(t *testing.T) {
+	c, _ := pair(t)
+	p, _ := piped(t)
+	for n := 1; n <= 3*hushAfter; n++ {
+		if got := c.Polled(); got != (canHush && n%hushAfter == 0) {
+			t.Fatalf("poll %d: %t", n, got)
+		}
+		if p.Polled() {
+			t.Fatalf("poll %d of a pipe", n)
+		}
+	}
+}
