@@ -10,13 +10,13 @@ func (qp *QP) tryReceive() bool {
 	if c == nil {
 		return did
 	}
-	if c.Polled() {
-		qp.hush(c)
-	}
 	ok, err := c.TryRecv()
 	if ok {
 		qp.received(c, err)
 		c.Done()
+	}
+	if c.HushDue() {
+		qp.hush(c)
 	}
 	return ok || did
 }

@@ -14,6 +14,7 @@ import "time"
 // each would cost more than it spares.
 type hush struct { // guarded by the role's lock
 	timer *time.Timer
+	every time.Duration
 	seen  uint32 // polls when it was set
 	setFn func(fd uintptr)
 	want  int
@@ -27,8 +28,24 @@ const (
 	hushTime   = 2 * time.Millisecond
 )
 
-// Polled counts a poll. If it reports true, the caller hushes the connection, unless somebody waits for what arrives.
-func (c *Conn) Polled() bool { return c.role.polls.Add(1)%hushAfter == 0 && canHush && c.raw != nil }
+// HushDue reports whether there were so many polls that the caller hushes the connection, unless somebody waits for what arrives.
+func (c *Conn) HushDue() bool { return c.rx.due.Load() && c.rx.due.CompareAndSwap(true, false) }
+
+// polled counts a poll.
+func (x *rx) polled() {
+	if x.polls++; canHush && x.polls%hushAfter == 0 {
+		x.due.Store(true)
+	}
+}
+
+// pollsSoFar reports how many polls there were, or false while somebody reads.
+func (x *rx) pollsSoFar() (n uint32, ok bool) {
+	if !x.mu.TryLock() {
+		return 0, false
+	}
+	defer x.mu.Unlock()
+	return x.polls, true
+}
 
 // Hush hushes the connection if nobody waits in Recv for a consumer's sake. Who begins to wait in another way after that, and before the caller has
 // looked once more, may have missed it: LookOut is for that, too.
@@ -40,20 +57,24 @@ func (c *Conn) Hush() {
 		return
 	}
 	if r.hush == nil {
-		r.hush = new(hush)
+		r.hush = &hush{every: hushTime}
 	}
 	if r.hushed = c.raw.wakeFrom(r.hush, hushOctets); r.hushed {
-		r.hush.after(r.polls.Load(), c.pollsOn)
+		c.lookAfterPolls()
 	}
 }
 
-// after has the timer look after those who have polled so often.
-func (h *hush) after(polls uint32, look func()) {
-	if h.seen = polls; h.timer == nil {
-		h.timer = time.AfterFunc(hushTime, look)
+// lookAfterPolls has the timer look how many polls there are from now on. The caller holds the role's lock.
+func (c *Conn) lookAfterPolls() {
+	h := c.role.hush
+	if n, ok := c.rx.pollsSoFar(); ok { // who reads at this moment polls once more
+		h.seen = n
+	}
+	if h.timer == nil {
+		h.timer = time.AfterFunc(h.every, c.pollsOn)
 		return
 	}
-	h.timer.Reset(hushTime)
+	h.timer.Reset(h.every)
 }
 
 // pollsOn ends the hush if there were few polls since the timer was set.
@@ -61,13 +82,14 @@ func (c *Conn) pollsOn() {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch polls := r.polls.Load(); {
-	case !r.hushed:
-	case polls-r.hush.seen >= hushPolls:
-		r.hush.after(polls, c.pollsOn)
-	default:
-		c.unhush()
+	if !r.hushed {
+		return
 	}
+	if n, ok := c.rx.pollsSoFar(); ok && n-r.hush.seen < hushPolls {
+		c.unhush()
+		return
+	}
+	c.lookAfterPolls()
 }
 
 // unhush has whatever arrives wake its reader again, and what is there. The caller holds the role's lock.
@@ -75,7 +97,6 @@ func (c *Conn) unhush() {
 	if r := &c.role; r.hushed {
 		r.hushed = false
 		r.hush.timer.Stop()
-		r.polls.Store(0)
 		c.raw.wakeFrom(r.hush, 1)
 	}
 }

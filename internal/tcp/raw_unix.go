@@ -77,6 +77,7 @@ func (r *rawConn) tryRecv() (ok bool, err error) {
 	if !r.rx.mu.TryLock() {
 		return false, nil
 	}
+	r.rx.polled()
 	if ok, err = r.recvNow(); !ok {
 		r.rx.mu.Unlock()
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -60,7 +59,6 @@ type role struct {
 	awaits      bool  // the consumer reads, or is about to
 	interrupted bool  // a read deadline is set
 	hushed      bool  // octets wake nobody: see hush.go
-	polls       atomic.Uint32
 	hush        *hush // nil: never yet
 
 	// The consumer's that has the role.

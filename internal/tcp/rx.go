@@ -1,6 +1,9 @@
 package tcp
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // hold is how many octets of an unfinished FPDU an idle connection keeps beside
 // the pool. More than that and it keeps the pooled buffer: a peer has to send
@@ -17,6 +20,8 @@ const smallSize = 256
 type rx struct {
 	mu       sync.Mutex // held by who reads, until what came is consumed
 	released bool
+	polls    uint32      // how often a consumer has looked
+	due      atomic.Bool // and it is time to hush the connection: see hush.go
 
 	big  *[BufferSize]byte
 	r, w int
