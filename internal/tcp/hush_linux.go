@@ -15,16 +15,17 @@ func (r *rawConn) wakeFrom(h *hush, octets int) bool {
 
 // setWakeFrom sets SO_RCVLOWAT. Only since Linux 4.18 does a lower one wake for what is there already.
 func setWakeFrom(fd, octets int) bool {
-	return tellsOfLower() && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, octets) == nil
+	return tellsOfLower(kernel()) && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, octets) == nil
 }
 
-func tellsOfLower() bool {
+func tellsOfLower(major, minor int) bool { return major > 4 || major == 4 && minor >= 18 }
+
+func kernel() (major, minor int) {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
-		return false
+		return 0, 0
 	}
-	major, minor := release(unix.ByteSliceToString(u.Release[:]))
-	return major > 4 || major == 4 && minor >= 18
+	return release(unix.ByteSliceToString(u.Release[:]))
 }
 
 // release reads the two numbers that a kernel's release begins with.

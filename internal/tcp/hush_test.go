@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
@@ -35,7 +37,9 @@ func hushPair(t *testing.T, every time.Duration) *hushed {
 		c.Done()
 	}()
 	h.idle()
-	c.role.hush = &hush{every: every}
+	if every != hushTime {
+		c.role.hush = &hush{every: every}
+	}
 	c.Hush()
 	return h
 }
@@ -54,18 +58,17 @@ func (h *hushed) idle() {
 	}
 }
 
-// quiet sends octets that wake nobody: they are there, and remain.
+// quiet sends octets that wake nobody: they are there, and the system does not say so to who waits.
 func (h *hushed) quiet(b string) {
 	h.t.Helper()
 	sendAll(h.t, h.peer, []byte(b))
 	arrived(h.t, h.c)
-	for range 1000 {
-		runtime.Gosched()
-	}
-	select {
-	case got := <-h.got:
-		h.t.Fatalf("%q woke the reader", got)
-	default:
+	told := -1
+	testrig.Must(h.t, h.c.raw.rc.Control(func(fd uintptr) {
+		told, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	}))
+	if told != 0 {
+		h.t.Fatalf("%.20q wakes who waits: %d", b, told)
 	}
 }
 
@@ -110,13 +113,22 @@ func TestHushGoesOn(t *testing.T) {
 	}
 	polls(hushPolls - 1)
 	h.quiet("few")
+	h.c.rx.mu.Lock()
+	h.c.pollsOn() // somebody reads at that moment
+	h.c.rx.mu.Unlock()
+	h.quiet(" more")
 	h.c.pollsOn()
-	h.wants("few")
+	h.wants("few more")
 }
 
-// The timer ends a hush by itself.
+// The timer ends a hush by itself, and one that it has let go on.
 func TestHushByTimer(t *testing.T) {
 	h := hushPair(t, hushTime)
+	h.c.role.hush.timer.Stop()
+	for range hushPolls {
+		h.c.poll(t)
+	}
+	h.c.pollsOn()
 	sendAll(t, h.peer, []byte("few"))
 	h.wants("few")
 }
