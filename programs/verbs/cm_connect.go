@@ -120,16 +120,16 @@ func (id *ID) dial(q *QP, p ConnParam, in *place, until time.Time) error {
 	d.Wrap = in.connecting(d.Wrap)
 	for {
 		err := d.DialQP(id.ctx, q.qp, "tcp", peer.String())
-		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(until) || !id.rest() {
+		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(until) || !rest(id.ctx) {
 			return err
 		}
 	}
 }
 
-// rest waits for a moment. It reports false if the ID is gone.
-func (id *ID) rest() bool {
+// rest waits for a moment. It reports false if the context ends.
+func rest(ctx context.Context) bool {
 	select {
-	case <-id.ctx.Done():
+	case <-ctx.Done():
 		return false
 	case <-time.After(pause):
 		return true

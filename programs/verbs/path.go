@@ -155,16 +155,6 @@ func (p *Path) reads() int { return min(p.IRD+1, maxReads) }
 // maxReads is how many RDMA Reads a QP has outstanding at most. What the program says of it comes with RTS only.
 const maxReads = 128
 
-// rest waits for a moment. It reports false if the context ends.
-func rest(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
-}
-
 // called is told of a peer's request for the QP.
 func (q *QP) called(r *iwarp.Request, c *ulpdata.QPCall) {
 	q.linking.Lock()
