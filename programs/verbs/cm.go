@@ -121,10 +121,11 @@ type ID struct {
 	unfetched   chan struct{} // has one for each ConnectRequest that was not fetched, and one for the next
 	request     *iwarp.Request
 	qp          *QP
-	familyOnly  bool // RDMA_OPTION_ID_AFONLY
-	accepts     bool // a peer's request, as against one that connects
-	givenUp     bool // by Disconnect, while it was on its way
-	responds    bool // see ConnParam.Responds; until Establish
+	attempt     sync.WaitGroup // to connect the QP
+	familyOnly  bool           // RDMA_OPTION_ID_AFONLY
+	accepts     bool           // a peer's request, as against one that connects
+	givenUp     bool           // by Disconnect, while it was on its way
+	responds    bool           // see ConnParam.Responds; until Establish
 }
 
 // CreateID returns an ID, whose events go to a channel and bear the token.
@@ -181,15 +182,6 @@ func (d *Device) DestroyID(h Handle) syscall.Errno {
 		qp.unlink(id)
 	}
 	return fine
-}
-
-// unlink frees the QP from an ID that has gone. Its connection goes on.
-func (q *QP) unlink(id *ID) {
-	q.linking.Lock()
-	defer q.linking.Unlock()
-	if q.id == id {
-		q.id, q.orphan = nil, true
-	}
 }
 
 // MigrateID has an ID's events go to another channel, those too that were not fetched yet: with them go the IDs of requests.

@@ -54,7 +54,9 @@ func (d *Device) begin(h, qp Handle, from stage, connect func(*ID, *QP)) syscall
 	if id == nil || q == nil || !id.advance(stageConnecting, from) {
 		return syscall.EINVAL
 	}
+	id.attempt.Add(1) // before the QP has the ID: see leaveID
 	if errno := id.attach(q); errno != fine {
+		id.attempt.Done()
 		id.advance(from, stageConnecting)
 		return errno
 	}
@@ -94,11 +96,12 @@ func (id *ID) connect(q *QP, p ConnParam, in *place, until time.Time) {
 // comesToNothing tells that there is no connection. What is posted is flushed if the program has given it up: "transitions any associated QP to the
 // error state, which will flush any posted work requests" (rdma_disconnect(3)).
 func (id *ID) comesToNothing(q *QP, e CMEvent) {
+	id.attempt.Done()
 	if !id.advance(stageDisconnected, stageConnecting) {
 		return
 	}
 	if id.gaveUp() { // what gives it up from now on ends the QP itself
-		q.end()
+		q.endOf(id)
 	}
 	id.settle(stageDisconnected, stageDisconnected, e)
 }
@@ -160,7 +163,7 @@ func failure(err error) CMEvent {
 
 // established tells that the connection is up, and later that it is over.
 func (id *ID) established(q *QP) {
-	n := q.qp.Negotiated()
+	n, over := q.qp.Negotiated(), q.qp.Done()
 	up := accepted(&n.Negotiated)
 	id.mu.Lock()
 	id.local, id.peer = addrPort(q.qp.LocalAddr()), addrPort(q.qp.RemoteAddr())
@@ -168,14 +171,15 @@ func (id *ID) established(q *QP) {
 		up.Type = ConnectResponse
 	}
 	id.mu.Unlock()
+	id.attempt.Done()
 	if !id.settle(stageConnecting, stageEstablished, up) {
 		return
 	}
 	if id.gaveUp() { // too late for it not to come up
-		q.end()
+		q.endOf(id)
 	}
-	<-q.qp.Done()
-	q.state.Store(StateErr)
+	<-over
+	q.of(id, func() { q.state.Store(StateErr) })
 	id.disconnected()
 	id.waitOut()
 }
@@ -266,7 +270,7 @@ func (d *Device) Disconnect(h Handle) syscall.Errno {
 		}
 	case stageEstablished, stageDisconnected:
 		if id.qp != nil {
-			id.qp.begin()
+			id.qp.beginOf(id)
 		}
 	default:
 		return syscall.EINVAL

@@ -34,8 +34,11 @@ func TestGivenUp(t *testing.T) {
 func TestGivenUpLate(t *testing.T) {
 	client, _, active, _ := connect(t)
 	id := client.d.ids.get(active)
-	late := &ID{device: id.device, channel: id.channel, ctx: id.ctx, cancel: id.cancel, stage: stageConnecting, givenUp: true}
-	late.established(client.inner())
+	id.mu.Lock()
+	id.stage, id.givenUp = stageConnecting, true
+	id.mu.Unlock()
+	id.attempt.Add(1)
+	id.established(client.inner())
 	client.event(Established)
 	client.event(Disconnected)
 }

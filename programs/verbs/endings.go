@@ -59,10 +59,28 @@ func (d *Device) awaitEnds(m *MR) {
 }
 
 // begin ends the connection in order, and does not wait for that: when it returns the QP is in ERR, and what is posted is flushed. See end.
-func (q *QP) begin() {
+func (q *QP) begin() { q.leaves(q.device.endings.add(q)) }
+
+// beginOf is begin where the connection is still that of an ID. It returns what is closed when it is over, or nil.
+func (q *QP) beginOf(id *ID) (over <-chan struct{}) {
+	var one leave
+	q.of(id, func() { one = q.device.endings.add(q) }) // so that RESET, if it begins now, waits
+	if one.qp != nil {
+		q.leaves(one)
+	}
+	return one.over
+}
+
+// endOf is end where the connection is still that of an ID.
+func (q *QP) endOf(id *ID) {
+	if over := q.beginOf(id); over != nil {
+		<-over
+	}
+}
+
+func (q *QP) leaves(one leave) {
 	q.state.Store(StateErr)
 	q.qp.BeginClose()
-	one := q.device.endings.add(q)
 	go func() {
 		defer q.device.endings.remove(one)
 		q.end()

@@ -56,7 +56,7 @@ func (d *Device) Meet(h Handle, p Path) syscall.Errno {
 	}
 	q.linking.Lock()
 	defer q.linking.Unlock()
-	if q.id != nil || q.orphan || q.state.Load() != StateInit {
+	if q.linkedLocked() || q.state.Load() != StateInit {
 		return syscall.EINVAL
 	}
 	self := q.number == p.Number && p.Local == p.Peer
@@ -163,7 +163,7 @@ func (q *QP) called(r *iwarp.Request, c *ulpdata.QPCall) {
 	switch {
 	case m.path != nil:
 		q.greet(r, c)
-	case q.id != nil || q.orphan || q.gone:
+	case q.linkedLocked() || q.gone:
 		go q.device.refuseCall(r)
 	default:
 		q.hold(r, c)

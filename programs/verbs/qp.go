@@ -66,8 +66,8 @@ type QP struct {
 	lateSends, lateRecvs atomic.Int32 // that were flushed here, or sleep, and whose completions the program has not polled
 
 	linking sync.Mutex
-	id      *ID  // whose connection it has
-	orphan  bool // that was destroyed before the QP
+	id      *ID  // whose connection it has, or had
+	orphan  bool // that is no longer the program's, or RESET has begun
 	meeting meeting
 	gone    bool // the QP is being destroyed
 }
@@ -231,42 +231,6 @@ func (d *Device) QueryQP(h Handle) (state uint32, ird, ord int, errno syscall.Er
 	return q.State(), a.IRD, a.ORD, fine
 }
 
-// reset makes the QP ready for another connection.
-func (q *QP) reset() syscall.Errno {
-	q.device.endings.await(func(other *QP) bool { return other == q }) // the QP is of no use after that
-	if meeting := q.cancel(); meeting != nil {
-		q.leave(meeting)
-		q.part(false)
-	}
-	switch q.qp.State() {
-	case iwarp.StateRTS:
-		q.fail()
-		<-q.qp.Done()
-	case iwarp.StateTerminate, iwarp.StateClosing: // which is over soon: see closeTimeout
-		<-q.qp.Done()
-	}
-	if q.qp.State() != iwarp.StateIdle {
-		if err := q.qp.Modify(iwarp.StateIdle); err != nil {
-			return errnoOf(err)
-		}
-	}
-	q.mute()
-	if err := q.prefix(q.qp, false); err != nil {
-		return errnoOf(err)
-	}
-	q.plain.Store(false)
-	q.drop()
-	q.sendCQ.forget(q.number)
-	q.recvCQ.forget(q.number)
-	q.lateSends.Store(0)
-	q.lateRecvs.Store(0)
-	q.linking.Lock()
-	defer q.linking.Unlock()
-	q.id, q.orphan = nil, false
-	q.state.Store(StateReset)
-	return fine
-}
-
 // fail ends the connection at once, and flushes all work.
 func (q *QP) fail() {
 	before, meeting, left := q.depart()
@@ -316,46 +280,6 @@ func (d *Device) DestroyQP(h Handle) syscall.Errno {
 	q.end()
 	q.drop()
 	return fine
-}
-
-// link ties the QP to the rdma_cm_id that connects it. One that has a connection already is EINVAL.
-func (q *QP) link(id *ID) syscall.Errno {
-	q.linking.Lock()
-	defer q.linking.Unlock()
-	if q.id != nil && q.id != id || q.orphan {
-		return syscall.EINVAL
-	}
-	q.id = id
-	if q.state.Load() == StateReset {
-		q.state.Store(StateInit)
-	}
-	return fine
-}
-
-func (q *QP) connection() *ID {
-	q.linking.Lock()
-	defer q.linking.Unlock()
-	return q.id
-}
-
-// Linked reports whether a QP is one that an rdma_cm_id connects.
-func (d *Device) Linked(h Handle) bool {
-	q := d.qps.get(h)
-	return q != nil && q.linked()
-}
-
-// linked reports whether the QP has a connection, or had or will have one.
-func (q *QP) linked() bool {
-	q.linking.Lock()
-	defer q.linking.Unlock()
-	return q.id != nil || q.orphan
-}
-
-// hungUp is told when the peer has closed its half.
-func (q *QP) hungUp() {
-	if id := q.connection(); id != nil {
-		id.disconnected()
-	}
 }
 
 // PostSend posts a list of requests. After an error bad is the one that it is about, and those before it are posted. It is EINVAL
