@@ -46,6 +46,12 @@ static int complete_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
+/* An id that has CQs, which its program may have set, has its QP complete there. */
+static bool other_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	return (id->recv_cq && attr->recv_cq && attr->recv_cq != id->recv_cq) || (id->send_cq && attr->send_cq && attr->send_cq != id->send_cq);
+}
+
 /* With RoCE the kernel's connection manager grants atomics as it grants Reads; that of iWARP names none. */
 unsigned iw_cm_rights(void)
 {
@@ -60,7 +66,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = id->pd;
 	}
-	if (!attr->pd || attr->pd->context != id->verbs)
+	if (!attr->pd || attr->pd->context != id->verbs || other_cqs(id, attr))
 		return iw_set_errno(EINVAL);
 	if (complete_cqs(id, attr))
 		goto failed;

@@ -88,6 +88,26 @@ static void owned(struct rdma_cm_id *id)
 	rdma_destroy_srq(id);
 }
 
+/* The CQs of an id are those of its QP, also where the program has set them: they are the program's then, to destroy. */
+static void set_cqs(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr none = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_recv_wr = 1}}, qp;
+	struct ibv_cq *own = ibv_create_cq(id->verbs, 4, NULL, NULL, 0), *other = ibv_create_cq(id->verbs, 4, NULL, NULL, 0);
+	check(own && other, "ibv_create_cq");
+	id->send_cq = id->recv_cq = own;
+	qp = none, qp.send_cq = other;
+	WRONG(FAILS(-1, rdma_create_qp(id, NULL, &qp)), EINVAL);
+	qp = none, qp.recv_cq = other;
+	WRONG(FAILS(-1, rdma_create_qp(id, NULL, &qp)), EINVAL);
+	qp = none, qp.send_cq = own;
+	WRONG(rdma_create_qp(id, NULL, &qp), 0);
+	WRONG(!id->qp || id->qp->send_cq != own || id->qp->recv_cq != own, 0);
+	rdma_destroy_qp(id);
+	id->send_cq = id->recv_cq = NULL;
+	WRONG(ibv_destroy_cq(own), 0);
+	WRONG(ibv_destroy_cq(other), 0);
+}
+
 static void connections(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -111,6 +131,7 @@ static void connections(void)
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
 	WRONG(FAILS(-1, rdma_create_srq(id, pd, &srq)), EINVAL); /* a PD of another context's */
 	owned(id);
+	set_cqs(id);
 	WRONG(rdma_listen(id, 1), 0);
 	WRONG(FAILS(-1, rdma_listen(id, 1)), EINVAL);
 	WRONG(rdma_notify(id, IBV_EVENT_COMM_EST), 0);
