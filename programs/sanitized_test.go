@@ -29,11 +29,16 @@ func (l Library) sanitized(t *testing.T) {
 	if err != nil {
 		testrig.Lacks(t, err.Error())
 	}
-	t.Setenv(guiseVariable, string(RoCE))
-	for program, args := range map[string][]string{"wrong": nil, "wrong_cm": nil, "built": nil, "windows": nil, "threads": nil, "many": {"50"}, "datagrams": {"50"}} {
-		t.Run(program, func(t *testing.T) {
-			hardened.compiledWith(t, program, args, slices.Concat(sanitizers, pair)...)
-		})
+	for as, programs := range map[Guise]map[string][]string{
+		IWARP: {"wrong": nil, "wrong_cm": nil, "many_cm": {"50"}},
+		RoCE:  {"wrong": nil, "wrong_cm": nil, "many_cm": {"50"}, "built": nil, "windows": nil, "threads": nil, "many": {"50"}, "datagrams": {"50"}},
+	} {
+		for program, args := range programs {
+			t.Run(string(as)+" "+program, func(t *testing.T) {
+				t.Setenv(guiseVariable, string(as))
+				hardened.compiledWith(t, program, args, slices.Concat(sanitizers, pair)...)
+			})
+		}
 	}
 }
 
@@ -68,11 +73,16 @@ func (l Library) mixed(t *testing.T) {
 	}
 }
 
-// leaks has 10,000 connections, one after the other, and 2,000 pairs of QPs of datagrams.
+// leaks has 10,000 connections by number, one after the other, 3,000 of librdmacm's in each guise, and 2,000 pairs of QPs of datagrams.
 func (l Library) leaks(t *testing.T) {
-	t.Setenv(guiseVariable, string(RoCE))
-	p := l.compiledWith(t, "many", []string{"10000"}, pair...)
-	t.Log(strings.TrimSpace(p.out.String()))
-	p = l.compiledWith(t, "datagrams", []string{"2000"}, pair...)
-	t.Log(strings.TrimSpace(p.out.String()))
+	for _, c := range []struct {
+		as       Guise
+		name, of string
+	}{{RoCE, "many", "10000"}, {IWARP, "many_cm", "3000"}, {RoCE, "many_cm", "3000"}, {RoCE, "datagrams", "2000"}} {
+		t.Run(string(c.as)+" "+c.name, func(t *testing.T) {
+			t.Setenv(guiseVariable, string(c.as))
+			p := l.compiledWith(t, c.name, []string{c.of}, pair...)
+			t.Log(strings.TrimSpace(p.out.String()))
+		})
+	}
 }

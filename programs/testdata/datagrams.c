@@ -1,8 +1,8 @@
 /* Queue Pairs of datagrams, one pair after the other as often as the argument says: what comes is what was sent, with the address to answer; what is
  * wrong has the error numbers of the manual pages; and neither memory nor descriptors grow. Prints "datagrams: ok". It is compiled with pair.h. */
-#include <dirent.h>
 #include <errno.h>
-#include <malloc.h>
+
+#include "steady.h"
 
 enum { KEY = 0x1234, GRH = sizeof(struct ibv_grh) };
 
@@ -69,30 +69,10 @@ static void conversation(void)
 	destroy(b);
 }
 
-static int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 int main(int argc, char **argv)
 {
 	open_device();
-	int n = atoi(argv[1]);
-	for (int i = 0; i < 600; i++) /* what is kept for a while is kept then */
-		conversation();
-	size_t memory = mallinfo2().uordblks;
-	int open = descriptors();
-	for (int i = 0; i < n; i++)
-		conversation();
-	size_t more = mallinfo2().uordblks;
-	printf("%zu octets, and %zu %d pairs later; %d descriptors, and %d\n", memory, more, n, open, descriptors());
-	check(more < memory + (64 << 10), "memory");
-	check(descriptors() < open + 8, "descriptors");
+	steady(conversation, 600, atoi(argv[1]), 8);
 	close_device();
 	puts("datagrams: ok");
 	return 0;

@@ -1,51 +1,10 @@
 /* A connection of librdmacm's with both ends in one process: what the peer may do to a QP that the program says nothing of, and what can be asked on the way. Prints "managed: ok". It
  * is compiled with pair.h. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <rdma/rdma_cma.h>
 #include <unistd.h>
 
-static struct rdma_event_channel *channel;
-
-static struct rdma_cm_id *event(enum rdma_cm_event_type type, struct rdma_cm_event **kept)
-{
-	struct rdma_cm_event *e;
-	check(!rdma_get_cm_event(channel, &e), "rdma_get_cm_event");
-	if (e->event != type)
-		fprintf(stderr, "%s, want %s\n", rdma_event_str(e->event), rdma_event_str(type));
-	check(e->event == type, "the event");
-	struct rdma_cm_id *id = e->id;
-	if (kept)
-		*kept = e;
-	else
-		rdma_ack_cm_event(e);
-	return id;
-}
-
-static struct end *equip(struct rdma_cm_id *id)
-{
-	struct end *e = calloc(1, sizeof *e);
-	e->cq = ibv_create_cq(id->verbs, 16, NULL, NULL, 0);
-	check(e->cq != NULL, "ibv_create_cq");
-	struct ibv_qp_init_attr init = {.send_cq = e->cq, .recv_cq = e->cq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
-	check(!rdma_create_qp(id, NULL, &init), "rdma_create_qp");
-	e->qp = id->qp;
-	e->mr = ibv_reg_mr(id->pd, e->memory, sizeof e->memory,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-	check(e->mr != NULL, "ibv_reg_mr");
-	return e;
-}
-
-static void release(struct rdma_cm_id *id, struct end *e)
-{
-	rdma_destroy_qp(id);
-	check(!ibv_dereg_mr(e->mr), "ibv_dereg_mr");
-	check(!ibv_destroy_cq(e->cq), "ibv_destroy_cq");
-	check(!rdma_destroy_id(id), "rdma_destroy_id");
-	free(e);
-}
+#include "cm.h"
 
 /* What rdma_init_qp_attr says for a QP that is led to a state: as siw, or in the guise of RoCE, where rights are those of the QP from the beginning. */
 static void attributes(struct rdma_cm_id *id, int connected)
@@ -101,15 +60,6 @@ static void becomes_asynchronous(struct sockaddr *to)
 	check(!rdma_destroy_id(id), "rdma_destroy_id");
 }
 
-static void atomics(struct end *a, struct end *b)
-{
-	struct ibv_send_wr add = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .wr.atomic = {.remote_addr = (uintptr_t)b->memory, .compare_add = 5, .rkey = b->mr->rkey}};
-	b->memory[0] = 7;
-	check(!post(a, &add, 1, 8), "an atomic");
-	completed(a, IBV_WC_FETCH_ADD, "an atomic");
-	check(a->memory[1] == 7 && b->memory[0] == 12, "what it does");
-}
-
 /* Attributes that there are none of, and a port: as the kernel says of any device, or in the guise of RoCE as of a transition that does not take them. */
 static void strange_attributes(struct rdma_cm_id *id)
 {
@@ -123,13 +73,10 @@ static void strange_attributes(struct rdma_cm_id *id)
 
 int main(void)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct rdma_conn_param depths = {.responder_resources = 4, .initiator_depth = 4};
-	struct rdma_cm_id *listener, *client;
+	struct rdma_cm_id *listener = listening(), *client;
 	struct rdma_cm_event *request;
-	channel = rdma_create_event_channel();
-	check(channel && !rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) && !rdma_create_id(channel, &client, NULL, RDMA_PS_TCP), "rdma_create_id");
-	check(!rdma_bind_addr(listener, (struct sockaddr *)&address) && !rdma_listen(listener, 1), "rdma_listen");
+	check(!rdma_create_id(channel, &client, NULL, RDMA_PS_TCP), "rdma_create_id");
 	becomes_asynchronous(rdma_get_local_addr(listener));
 	check(!rdma_resolve_addr(client, NULL, rdma_get_local_addr(listener), 1000), "rdma_resolve_addr");
 	event(RDMA_CM_EVENT_ADDR_RESOLVED, &kept);

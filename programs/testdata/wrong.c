@@ -1,7 +1,28 @@
 /* What programs do wrong with verbs: the error numbers of the manual pages, and no harm. Prints "wrong: ok". It is compiled with pair.h. */
 #include <sys/mman.h>
 
+#include "cm.h"
 #include "wrong.h"
+
+static int roce; /* the device is in that guise */
+
+/* Brings up a connection between QPs in INIT: by what each knows of the other, or as iWARP has it. */
+static void join(struct end *a, struct end *b)
+{
+	if (roce) {
+		ready(a, b);
+		ready(b, a);
+		return;
+	}
+	struct rdma_conn_param ours = {.qp_num = a->qp->qp_num}, theirs = {.qp_num = b->qp->qp_num};
+	struct rdma_cm_id *listener = listening(), *client = resolved(channel, listener), *server;
+	check(!rdma_connect(client, &ours), "rdma_connect");
+	check((server = event(RDMA_CM_EVENT_CONNECT_REQUEST, NULL)) && !rdma_accept(server, &theirs), "rdma_accept");
+	event(RDMA_CM_EVENT_ESTABLISHED, NULL);
+	event(RDMA_CM_EVENT_ESTABLISHED, NULL);
+	check(!rdma_destroy_id(server) && !rdma_destroy_id(client) && !rdma_destroy_id(listener), "rdma_destroy_id");
+	rdma_destroy_event_channel(channel);
+}
 
 static struct ibv_qp *qp_with(struct end *e, uint32_t wrs, uint32_t sges, uint32_t inline_data, enum ibv_qp_type type)
 {
@@ -106,8 +127,7 @@ static void states(struct end *e, struct end *peer)
 	WRONG(to_state(e, IBV_QPS_RTS), EINVAL);
 	WRONG(post(e, &send, 0, 8), EINVAL);
 	init(peer);
-	ready(e, peer);
-	ready(peer, e);
+	join(e, peer);
 }
 
 /* What a transition lacks, or does not take, in the guise of RoCE: none is made. */
@@ -203,15 +223,18 @@ static void overflow(struct end *e)
 	WRONG(post(e, &too_long, 0, 512), EINVAL);
 }
 
-/* A key of nothing is for the completion to tell. */
+/* A key of nothing is for the completion to tell, in the guise of RoCE. */
 static void wrong_key(void)
 {
 	struct end *a = create(0), *b = create(0);
 	struct ibv_sge sge = {(uintptr_t)a->memory, 8, a->mr->lkey + 1};
 	struct ibv_send_wr *at, wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
-	meet(a, b);
-	WRONG(ibv_post_send(a->qp, &wr, &at), 0);
-	WRONG(next(a).status, IBV_WC_LOC_PROT_ERR);
+	init(a);
+	init(b);
+	join(a, b);
+	WRONG(ibv_post_send(a->qp, &wr, &at), roce ? 0 : EINVAL);
+	if (roce)
+		WRONG(next(a).status, IBV_WC_LOC_PROT_ERR);
 	destroy(a);
 	destroy(b);
 }
@@ -287,10 +310,12 @@ static void ends(struct end *e)
 int main(void)
 {
 	open_device();
+	roce = context->device->transport_type == IBV_TRANSPORT_IB;
 	struct end *a = create(IBV_ACCESS_LOCAL_WRITE), *b = create(IBV_ACCESS_LOCAL_WRITE);
 	creation(a);
 	shared(a);
-	transitions();
+	if (roce)
+		transitions();
 	states(a, b);
 	contexts();
 	overflow(a);
