@@ -7,17 +7,21 @@ const canHush = true
 // wakeFrom has a socket wake who waits for octets when there are so many.
 func (r *rawConn) wakeFrom(h *hush, octets int) bool {
 	if h.setFn == nil {
+		if !tellsOfLower(kernel()) {
+			return false
+		}
 		h.setFn = func(fd uintptr) { h.done = setWakeFrom(int(fd), h.want) }
 	}
 	h.want, h.done = octets, false
 	return r.rc.Control(h.setFn) == nil && h.done
 }
 
-// setWakeFrom sets SO_RCVLOWAT. Only since Linux 4.18 does a lower one wake for what is there already.
+// setWakeFrom sets SO_RCVLOWAT.
 func setWakeFrom(fd, octets int) bool {
-	return tellsOfLower(kernel()) && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, octets) == nil
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, octets) == nil
 }
 
+// tellsOfLower reports whether a kernel wakes for what is there already when SO_RCVLOWAT gets lower.
 func tellsOfLower(major, minor int) bool { return major > 4 || major == 4 && minor >= 18 }
 
 func kernel() (major, minor int) {

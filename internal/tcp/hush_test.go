@@ -224,3 +224,16 @@ func (c *Conn) poll(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 }
+
+// To hush a connection and to end that allocates once.
+func TestHushAllocatesOnce(t *testing.T) {
+	c, _ := pair(t)
+	turn := func() {
+		c.Hush()
+		c.LookOut()
+	}
+	turn()
+	if n := testing.AllocsPerRun(100, turn); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
