@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"github.com/goiwarp/iwarp/programs/verbs"
 )
@@ -65,5 +66,13 @@ func makeRoom() {
 // give stores a result where C wants it.
 func give(to *uint64, h verbs.Handle, errno syscall.Errno) int32 {
 	*to = uint64(h)
+	return int32(errno)
+}
+
+// blame stores where C wants it which request was not posted: none if all were. Programs that do not want to know give NULL.
+func blame[WR any](to *unsafe.Pointer, bad *WR, errno syscall.Errno) int32 {
+	if to != nil {
+		*to = unsafe.Pointer(bad)
+	}
 	return int32(errno)
 }

@@ -127,6 +127,5 @@ func iw_srq_destroy(h uint64) int32 { return int32(device().DestroySRQ(verbs.Han
 //export iw_srq_post
 func iw_srq_post(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	b, errno := device().PostSRQ(verbs.Handle(h), (*verbs.RecvWR)(wr))
-	*bad = unsafe.Pointer(b)
-	return int32(errno)
+	return blame(bad, b, errno)
 }

@@ -77,8 +77,7 @@ func iw_qp_destroy(h uint64) int32 { return int32(device().DestroyQP(verbs.Handl
 //export iw_qp_send
 func iw_qp_send(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	b, errno := device().PostSend(verbs.Handle(h), (*verbs.SendWR)(wr))
-	*bad = unsafe.Pointer(b)
-	return int32(errno)
+	return blame(bad, b, errno)
 }
 
 //export iw_qp_send_all
@@ -89,8 +88,7 @@ func iw_qp_send_all(h uint64, wr unsafe.Pointer) int32 {
 //export iw_qp_recv
 func iw_qp_recv(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	b, errno := device().PostRecv(verbs.Handle(h), (*verbs.RecvWR)(wr))
-	*bad = unsafe.Pointer(b)
-	return int32(errno)
+	return blame(bad, b, errno)
 }
 
 //export iw_qp_find

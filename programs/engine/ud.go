@@ -41,8 +41,7 @@ func iw_ud_destroy(h uint64) int32 { return int32(device().DestroyUD(verbs.Handl
 //export iw_ud_send
 func iw_ud_send(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	b, errno := device().SendDatagrams(verbs.Handle(h), (*verbs.SendWR)(wr))
-	*bad = unsafe.Pointer(b)
-	return int32(errno)
+	return blame(bad, b, errno)
 }
 
 //export iw_ud_send_all
@@ -53,8 +52,7 @@ func iw_ud_send_all(h uint64, wr unsafe.Pointer) int32 {
 //export iw_ud_recv
 func iw_ud_recv(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 	b, errno := device().RecvDatagrams(verbs.Handle(h), (*verbs.RecvWR)(wr))
-	*bad = unsafe.Pointer(b)
-	return int32(errno)
+	return blame(bad, b, errno)
 }
 
 //export iw_ah_create

@@ -239,6 +239,34 @@ static void wrong_key(void)
 	destroy(b);
 }
 
+/* Programs that do not want to know which request is bad give NULL. */
+static void nobody_asks(void)
+{
+	struct end *a = create(IBV_ACCESS_LOCAL_WRITE), *b = create(IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge from = {(uintptr_t)a->memory, 8, a->mr->lkey}, to = {(uintptr_t)b->memory, 8, b->mr->lkey};
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND, .sg_list = &from, .num_sge = 1};
+	struct ibv_recv_wr receive = {.sg_list = &to, .num_sge = 1};
+	struct ibv_srq_init_attr some = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(pd, &some);
+	struct end unconnected = {.qp = qp_with(a, 1, 1, 0, IBV_QPT_UD)};
+	check(srq && unconnected.qp, "ibv_create_srq, ibv_create_qp");
+	meet(a, b);
+	WRONG(ibv_post_recv(b->qp, &receive, NULL), 0);
+	WRONG(ibv_post_send(a->qp, &send, NULL), 0);
+	completed(b, IBV_WC_RECV, "a receive");
+	WRONG(ibv_post_srq_recv(srq, &receive, NULL), 0);
+	receive.num_sge = send.num_sge = -1;
+	WRONG(ibv_post_recv(b->qp, &receive, NULL), EINVAL);
+	WRONG(ibv_post_send(a->qp, &send, NULL), EINVAL);
+	WRONG(ibv_post_srq_recv(srq, &receive, NULL), EINVAL);
+	WRONG(ibv_post_send(unconnected.qp, &send, NULL), EINVAL);
+	WRONG(ibv_post_recv(unconnected.qp, &receive, NULL), EINVAL);
+	WRONG(ibv_destroy_qp(unconnected.qp), 0);
+	WRONG(ibv_destroy_srq(srq), 0);
+	destroy(a);
+	destroy(b);
+}
+
 /* A completion channel is for CQs of its context. */
 static void contexts(void)
 {
@@ -322,6 +350,7 @@ int main(void)
 	ends(a);
 	destroy(b);
 	wrong_key();
+	nobody_asks();
 	WRONG(ibv_dealloc_pd(pd), 0);
 	WRONG(ibv_dealloc_pd(pd), EINVAL);
 	WRONG(ibv_close_device(context), 0);
