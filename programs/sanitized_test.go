@@ -31,7 +31,7 @@ func (l Library) sanitized(t *testing.T) {
 	}
 	for as, programs := range map[Guise]map[string][]string{
 		IWARP: {"wrong": nil, "wrong_cm": nil, "many_cm": {"50"}},
-		RoCE:  {"wrong": nil, "wrong_cm": nil, "many_cm": {"50"}, "built": nil, "windows": nil, "threads": nil, "many": {"50"}, "datagrams": {"50"}},
+		RoCE:  {"wrong": nil, "wrong_cm": nil, "many_cm": {"50"}, "built": nil, "windows": nil, "threads": nil, "outlived": nil, "many": {"50"}, "datagrams": {"50"}},
 	} {
 		for program, args := range programs {
 			t.Run(string(as)+" "+program, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 type cmEvent struct {
 	Type                               uint32
 	Status                             int32
-	Token, Child                       uint64
+	Token, Child, QP                   uint64
 	ResponderResources, InitiatorDepth uint8
 	Length                             uint16
 	PrivateData                        [516]byte
@@ -48,7 +48,7 @@ func iw_cm_next(h uint64, to unsafe.Pointer) int32 {
 	}
 	c := (*cmEvent)(to)
 	*c = cmEvent{
-		Type: e.Type, Status: e.Status, Token: e.Token, Child: uint64(e.Child),
+		Type: e.Type, Status: e.Status, Token: e.Token, Child: uint64(e.Child), QP: e.QP,
 		ResponderResources: e.ResponderResources, InitiatorDepth: e.InitiatorDepth,
 	}
 	c.Length = uint16(copy(c.PrivateData[:], e.PrivateData))

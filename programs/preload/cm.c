@@ -19,13 +19,16 @@ uint64_t iw_id_number(struct rdma_cm_id *id)
 	return iw_number(&id_of(id)->handle);
 }
 
+static struct ibv_context *common;
+static struct ibv_pd *domain;
+
 /* All ids have the same context, as with librdmacm, which programs compare. */
 struct ibv_context *iw_cm_context(void)
 {
-	static struct ibv_context *context;
 	iw_make();
-	if (!context)
-		context = iw_open();
+	if (!common)
+		common = iw_open();
+	struct ibv_context *context = common;
 	iw_made();
 	return context;
 }
@@ -33,12 +36,23 @@ struct ibv_context *iw_cm_context(void)
 /* And the same Protection Domain, where the program brings none: one for each engine. */
 static struct ibv_pd *default_pd(struct ibv_context *context)
 {
-	static struct ibv_pd *pd;
 	iw_make();
-	if (!pd || !iw_live(&container(pd, struct iw_pd, pd)->handle))
-		pd = ibv_alloc_pd(context);
+	if (!domain || !iw_live(&container(domain, struct iw_pd, pd)->handle))
+		domain = ibv_alloc_pd(context);
+	struct ibv_pd *pd = domain;
 	iw_made();
 	return pd;
+}
+
+/* Programs can destroy both. The ids that come then have new ones. */
+void iw_not_common(const struct ibv_context *context, const struct ibv_pd *pd)
+{
+	iw_make();
+	if (context && context == common)
+		common = NULL;
+	if (domain && (pd == domain || context == domain->context))
+		domain = NULL;
+	iw_made();
 }
 
 EXPORT struct rdma_event_channel *rdma_create_event_channel(void)

@@ -40,15 +40,23 @@ static struct rdma_cm_id *child_of(struct rdma_event_channel *channel, struct rd
 	return &child->id;
 }
 
+/* The QP of the id, where it is the one that the event names: what a program has destroyed by ibv_destroy_qp stays in id->qp, and its memory may be
+ * another's. It stays what it is until the event is delivered, for which ibv_destroy_qp waits. */
+static struct ibv_qp *qp_of(struct rdma_cm_id *id, const struct iw_cm_event *e)
+{
+	return (uintptr_t)id->qp == e->qp ? id->qp : NULL;
+}
+
 static void follow(struct rdma_cm_id *id, const struct iw_cm_event *e)
 {
 	struct iw_id *i = container(id, struct iw_id, id);
+	struct ibv_qp *qp = qp_of(id, e);
 	iw_set_addresses(id, e->local, e->peer);
 	i->up = (i->up && e->type != RDMA_CM_EVENT_DISCONNECTED) || e->type == RDMA_CM_EVENT_ESTABLISHED || e->type == RDMA_CM_EVENT_CONNECT_RESPONSE;
-	if (id->qp && e->type == RDMA_CM_EVENT_ESTABLISHED)
-		id->qp->state = IBV_QPS_RTS;
-	if (id->qp && e->type == RDMA_CM_EVENT_DISCONNECTED)
-		id->qp->state = IBV_QPS_ERR;
+	if (qp && e->type == RDMA_CM_EVENT_ESTABLISHED)
+		qp->state = IBV_QPS_RTS;
+	if (qp && e->type == RDMA_CM_EVENT_DISCONNECTED)
+		qp->state = IBV_QPS_ERR;
 }
 
 /* It reports false for a request that is refused, of which the program is not told. */

@@ -200,6 +200,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	c->handle.number = 0;
 	if (context->async_fd < 0)
 		return EINVAL;
+	iw_not_common(context, NULL);
 	close_both(context);
 	context->async_fd = context->cmd_fd = -1;
 	iw_retire(c);

@@ -19,7 +19,7 @@ struct iw_path {
 struct iw_cm_event {
 	uint32_t type;
 	int32_t status;
-	uint64_t token, child;
+	uint64_t token, child, qp;
 	uint8_t responder_resources, initiator_depth;
 	uint16_t length;
 	uint8_t private_data[516];

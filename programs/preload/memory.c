@@ -65,6 +65,7 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 	int error = iw_engine()->pd_dealloc(iw_number(&p->handle));
 	if (!error) {
 		p->handle.number = 0;
+		iw_not_common(NULL, pd);
 		iw_retire(p);
 	}
 	return error;

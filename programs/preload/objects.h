@@ -210,6 +210,7 @@ int iw_wait_channel(struct rdma_event_channel *channel);
 unsigned iw_cm_rights(void); /* of the peer, to a QP of librdmacm's */
 void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer);
 struct ibv_context *iw_cm_context(void);
+void iw_not_common(const struct ibv_context *context, const struct ibv_pd *pd); /* any more: one of them is destroyed */
 
 /* What is not ours goes on to the real library. */
 #define REAL(function, ...)                                                                                    \

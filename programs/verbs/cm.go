@@ -69,16 +69,30 @@ func (d *Device) NextCM(h Handle) (CMEvent, syscall.Errno) {
 	if e.Type == ConnectRequest {
 		<-e.id.unfetched
 	}
+	e.QP = e.id.liveQP()
 	return e, fine
 }
 
+// liveQP is the token of the QP that the ID connects, or 0 where there is none, or none any more.
+func (id *ID) liveQP() uint64 {
+	id.mu.Lock()
+	q := id.qp
+	id.mu.Unlock()
+	if q == nil {
+		return 0
+	}
+	return q.live()
+}
+
 // A CMEvent is what rdma_get_cm_event returns. Token names the rdma_cm_id, and in a ConnectRequest the one that listens; Child is the
-// new one then. Status is 0 or a negative error number.
+// new one then. QP is the token of the QP whose connection it is about, unless that was destroyed when the event is fetched: the pointer that a
+// program has may outlive it. Status is 0 or a negative error number.
 type CMEvent struct {
 	Type   uint32
 	Status int32
 	Token  uint64
 	Child  Handle
+	QP     uint64
 	// ResponderResources and InitiatorDepth are the depths of RDMA Reads, inbound and outbound, as they concern the one
 	// who gets the event; PrivateData is the peer's.
 	ResponderResources, InitiatorDepth uint8

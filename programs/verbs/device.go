@@ -149,6 +149,16 @@ func (s *source) overflowed() bool {
 	return s.lost
 }
 
+// live is the token, or 0 if the object is destroyed.
+func (s *source) live() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return 0
+	}
+	return s.token
+}
+
 // silence is for an object that is destroyed: its events that nobody has fetched are dropped, and no more come.
 func (s *source) silence() {
 	s.mu.Lock()
