@@ -158,6 +158,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("first", l.first)
 	t.Run("churn", l.churn)
 	t.Run("scarce", l.scarce)
+	t.Run("cancelled", l.cancelled)
 	t.Run("sanitized", l.sanitized)
 	t.Run("checked", l.checked)
 	t.Run("killed", l.killed)

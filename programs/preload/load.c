@@ -111,10 +111,12 @@ const struct iw_engine *iw_engine(void)
 		iw_give_stack();
 	const struct iw_engine *e = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
 	if (__builtin_expect(!e, 0)) {
+		iw_shield();
 		pthread_mutex_lock(&loading);
 		if (!loaded)
 			load();
 		pthread_mutex_unlock(&loading);
+		iw_unshield();
 		e = &engine;
 	}
 	return e;

@@ -169,6 +169,8 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops);
 void iw_shorten(struct iw_qp *q);
 
 /* wait.c */
+void iw_shield(void); /* around what is not to be cancelled */
+void iw_unshield(void);
 void iw_deliver(void); /* around what takes an event from its queue, and counts it */
 void iw_delivered(void);
 void iw_count(uint32_t *counter, uint32_t n); /* of events that were delivered, or acknowledged */

@@ -58,18 +58,35 @@ int iw_wait_readable(int fd)
 	return p.revents & POLLNVAL ? EBADF : 0;
 }
 
+/* Whoever holds what all threads need is not cancelled meanwhile, but where it can be next: it would leave it locked for ever. */
+static __thread int shields, cancelable;
+
+void iw_shield(void)
+{
+	if (!shields++)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable);
+}
+
+void iw_unshield(void)
+{
+	if (!--shields)
+		pthread_setcancelstate(cancelable, NULL);
+}
+
 /* From when an event leaves its queue until it is counted: what destroys its object meanwhile must not miss it. It goes first, or threads that ask for events
  * in a loop would never let it. */
 static pthread_rwlock_t delivering = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 void iw_deliver(void)
 {
+	iw_shield();
 	pthread_rwlock_rdlock(&delivering);
 }
 
 void iw_delivered(void)
 {
 	pthread_rwlock_unlock(&delivering);
+	iw_unshield();
 }
 
 /* Counters of all events are under one lock. So is what is made at the first call that needs it: a child may have to do with objects of its parent's, whose
@@ -87,12 +104,14 @@ void iw_count(uint32_t *counter, uint32_t n)
 
 void iw_make(void)
 {
+	iw_shield();
 	pthread_mutex_lock(&making);
 }
 
 void iw_made(void)
 {
 	pthread_mutex_unlock(&making);
+	iw_unshield();
 }
 
 /* In a child after fork nobody else has a lock, or waits. A fork does not wait for those of the parent's who do. */
@@ -110,13 +129,20 @@ __attribute__((constructor)) static void prepare(void)
 	pthread_atfork(NULL, NULL, in_child);
 }
 
-/* What destroys an object waits until its events were acknowledged, those too that are being delivered. Some programs acknowledge more than they have got. */
+static void release(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
+/* What destroys an object waits until its events were acknowledged, those too that are being delivered. Some programs acknowledge more than they have got. A
+ * thread can be cancelled meanwhile, as with the kernel's. */
 void iw_wait_acked(const uint32_t *acked, const uint32_t *delivered)
 {
 	pthread_rwlock_wrlock(&delivering);
 	pthread_rwlock_unlock(&delivering);
 	pthread_mutex_lock(&counting);
+	pthread_cleanup_push(release, &counting);
 	while ((int32_t)(*acked - *delivered) < 0)
 		pthread_cond_wait(&counted, &counting);
-	pthread_mutex_unlock(&counting);
+	pthread_cleanup_pop(true);
 }

@@ -1,0 +1,11 @@
+//go:build linux && interposer
+
+package programs
+
+import "testing"
+
+// cancelled is testdata/cancelled.c: threads that are cancelled leave nothing locked.
+func (l Library) cancelled(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "cancelled", pair...)
+}
