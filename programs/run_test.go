@@ -159,6 +159,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("churn", l.churn)
 	t.Run("scarce", l.scarce)
 	t.Run("cancelled", l.cancelled)
+	t.Run("restarted", l.restarted)
 	t.Run("sanitized", l.sanitized)
 	t.Run("checked", l.checked)
 	t.Run("killed", l.killed)

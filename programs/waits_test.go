@@ -9,3 +9,9 @@ func (l Library) cancelled(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))
 	l.compiled(t, "cancelled", pair...)
 }
+
+// restarted is testdata/restarted.c: calls that wait for events are interrupted as a read is.
+func (l Library) restarted(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "restarted", pair...)
+}

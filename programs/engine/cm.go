@@ -32,8 +32,8 @@ func address(addr unsafe.Pointer, n int32) (netip.AddrPort, bool) {
 }
 
 //export iw_cm_channel_open
-func iw_cm_channel_open(fd int32, to *uint64) int32 {
-	h, errno := device().OpenCMChannel(int(fd))
+func iw_cm_channel_open(fd int32, waiters unsafe.Pointer, to *uint64) int32 {
+	h, errno := device().OpenCMChannel(int(fd), wakes(waiters))
 	return give(to, h, errno)
 }
 

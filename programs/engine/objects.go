@@ -11,8 +11,8 @@ import (
 )
 
 //export iw_context_open
-func iw_context_open(fd int32, to *uint64) int32 {
-	h, errno := device().OpenContext(int(fd))
+func iw_context_open(fd int32, waiters unsafe.Pointer, to *uint64) int32 {
+	h, errno := device().OpenContext(int(fd), wakes(waiters))
 	return give(to, h, errno)
 }
 
@@ -61,8 +61,8 @@ func iw_mw_alloc(pd uint64, kind uint32, to *uint64, rkey *uint32) int32 {
 func iw_mw_dealloc(h uint64) int32 { return int32(device().DeallocWindow(verbs.Handle(h))) }
 
 //export iw_channel_open
-func iw_channel_open(fd int32, to *uint64) int32 {
-	h, errno := device().OpenChannel(int(fd))
+func iw_channel_open(fd int32, waiters unsafe.Pointer, to *uint64) int32 {
+	h, errno := device().OpenChannel(int(fd), wakes(waiters))
 	return give(to, h, errno)
 }
 

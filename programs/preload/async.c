@@ -46,15 +46,8 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 		return REAL(ibv_get_async_event, context, event);
 	if (!iw_own_async(context))
 		return iw_set_errno(EBADF);
-	for (;;) {
-		int error = iw_wait_readable(context->async_fd);
-		if (error && error != EAGAIN)
-			return iw_set_errno(error);
-		if (take(context, event) == 0)
-			return 0;
-		if (error)
-			return iw_set_errno(error);
-	}
+	struct iw_waiters *w = &container(context, struct iw_context, v.context)->waiters;
+	return AWAIT(w, context->async_fd, iw_has_events(context) ? take(context, event) : EAGAIN);
 }
 
 static struct ibv_context *context_of(struct ibv_async_event *e)

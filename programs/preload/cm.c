@@ -61,6 +61,7 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	if (!c)
 		return NULL;
 	c->channel.fd = iw_descriptor(&c->process);
+	iw_prepare_waiters(&c->waiters);
 	if (c->channel.fd >= 0)
 		return &c->channel;
 	free(c);
@@ -74,23 +75,21 @@ static uint64_t channel_number(struct rdma_event_channel *channel)
 	const struct iw_engine *engine = iw_engine();
 	uint64_t number;
 	iw_make();
-	if (!iw_live(&c->handle) && iw_own_descriptor(c->channel.fd, &c->process) && !engine->cm_channel_open(c->channel.fd, &number))
+	if (!iw_live(&c->handle) && iw_own_descriptor(c->channel.fd, &c->process) && !engine->cm_channel_open(c->channel.fd, &c->waiters, &number))
 		c->handle = iw_handle(number);
 	number = iw_number(&c->handle);
 	iw_made();
 	return number;
 }
 
-/* Waits for events, but for those of a parent's ids, which do not come here. */
-int iw_wait_channel(struct rdma_event_channel *channel)
+/* Not for events of a parent's ids, which do not come here. */
+bool iw_may_wait(struct rdma_event_channel *channel)
 {
 	struct iw_cm_channel *c = channel_of(channel);
-	if (channel->fd < 0)
-		return EBADF;
 	iw_make();
 	bool may = c->handle.number ? iw_live(&c->handle) : iw_own_descriptor(channel->fd, &c->process);
 	iw_made();
-	return may ? iw_wait_readable(channel->fd) : EINVAL;
+	return may;
 }
 
 EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
@@ -103,7 +102,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	c->handle.number = 0;
 	close(channel->fd);
 	channel->fd = -1;
-	iw_retire(c);
+	iw_retire_waited(c, &c->waiters);
 }
 
 /* An id without a channel of the program's is synchronous: its calls wait for their events, on a channel of its own. */

@@ -102,18 +102,21 @@ static int take(struct rdma_event_channel *channel, struct rdma_cm_event **event
 	return error;
 }
 
+/* Where the engine has no channel yet, there will be something. */
+static int take_here(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	int error = take(channel, event);
+	if (!error || error == ENOMEM)
+		return error;
+	return channel->fd < 0 ? EBADF : iw_may_wait(channel) ? EAGAIN : EINVAL;
+}
+
 EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	if (!channel || !event)
 		return iw_set_errno(EINVAL);
-	int error;
-	while ((error = take(channel, event))) {
-		if (error != ENOMEM)
-			error = iw_wait_channel(channel);
-		if (error)
-			return iw_set_errno(error);
-	}
-	return 0;
+	struct iw_waiters *w = &container(channel, struct iw_cm_channel, channel)->waiters;
+	return AWAIT(w, channel->fd, take_here(channel, event));
 }
 
 EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)

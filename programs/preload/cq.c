@@ -24,7 +24,9 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 	if (fd < 0)
 		return NULL;
 	struct iw_channel *c = iw_new(sizeof *c);
-	int error = c ? iw_engine()->channel_open(fd, &number) : ENOMEM;
+	if (c)
+		iw_prepare_waiters(&c->waiters);
+	int error = c ? iw_engine()->channel_open(fd, &c->waiters, &number) : ENOMEM;
 	if (error) {
 		free(c);
 		close(fd);
@@ -46,7 +48,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (!error) {
 		close(channel->fd);
 		c->handle.number = 0;
-		iw_retire(c);
+		iw_retire_waited(c, &c->waiters);
 	}
 	return error;
 }
@@ -129,13 +131,8 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 {
 	if (!iw_ours(channel->context))
 		return REAL(ibv_get_cq_event, channel, cq, cq_context);
-	/* First the queue, and then the descriptor: most programs come here when poll has told them to. */
-	while (take(channel, cq, cq_context)) {
-		int error = iw_live(&channel_of(channel)->handle) ? iw_wait_readable(channel->fd) : EINVAL;
-		if (error)
-			return iw_set_errno(error);
-	}
-	return 0;
+	struct iw_waiters *w = &channel_of(channel)->waiters;
+	return AWAIT(w, channel->fd, take(channel, cq, cq_context));
 }
 
 EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)

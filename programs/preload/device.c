@@ -137,6 +137,7 @@ struct ibv_context *iw_open(void)
 	context->device = &device.device;
 	context->cmd_fd = open_commands();
 	context->async_fd = iw_descriptor(&c->process);
+	iw_prepare_waiters(&c->waiters);
 	context->num_comp_vectors = 1;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	iw_set_ops(&c->v);
@@ -167,6 +168,16 @@ static struct iw_context *context_of(struct ibv_context *context)
 	return container(context, struct iw_context, v.context);
 }
 
+/* Whether the engine knows it, which is not loaded for this. */
+bool iw_has_events(struct ibv_context *context)
+{
+	struct iw_context *c = context_of(context);
+	iw_make();
+	bool live = iw_live(&c->handle);
+	iw_made();
+	return live;
+}
+
 /* Before a child waits for events of its own on a context of its parent's. */
 bool iw_own_async(struct ibv_context *context)
 {
@@ -183,7 +194,7 @@ uint64_t iw_context_number(struct ibv_context *context)
 	uint64_t number;
 	const struct iw_engine *engine = iw_engine();
 	iw_make();
-	if (!iw_live(&c->handle) && iw_own_descriptor(context->async_fd, &c->process) && !engine->context_open(context->async_fd, &number))
+	if (!iw_live(&c->handle) && iw_own_descriptor(context->async_fd, &c->process) && !engine->context_open(context->async_fd, &c->waiters, &number))
 		c->handle = iw_handle(number);
 	number = iw_number(&c->handle);
 	iw_made();
@@ -203,6 +214,6 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	iw_not_common(context, NULL);
 	close_both(context);
 	context->async_fd = context->cmd_fd = -1;
-	iw_retire(c);
+	iw_retire_waited(c, &c->waiters);
 	return 0;
 }

@@ -57,6 +57,8 @@ AT(iw_id, no_device, 416);
 AT(iw_id, sync, 448);
 _Static_assert(sizeof(struct iw_id) >= 640, "room for what rsockets read");
 
+AT(iw_waiters, wake, 0);
+
 SIZE(iw_cm_event, 808);
 AT(iw_cm_event, private_data, 36);
 AT(iw_cm_event, local, 552);

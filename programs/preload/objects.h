@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -36,15 +37,25 @@ struct iw_device {
 	char nobody[256];
 };
 
+/* Threads that wait for an event, which each takes from its queue when it is woken. A thread is counted before it looks into the queue: by threads until
+ * something comes, and by wakes from then on. */
+struct iw_waiters {
+	void (*wake)(struct iw_waiters *);
+	sem_t wakes;
+	uint32_t threads;
+};
+
 struct iw_context {
 	struct iw_handle handle;
 	unsigned process; /* whose async_fd is; with iw_make, as the handle, which is made when it is needed first */
+	struct iw_waiters waiters;
 	struct verbs_context v; /* which ends with its struct ibv_context */
 };
 
 struct iw_channel {
 	struct ibv_comp_channel channel;
 	struct iw_handle handle;
+	struct iw_waiters waiters;
 };
 
 struct iw_pd {
@@ -124,7 +135,24 @@ void iw_retire(void *object);
 /* wait.c */
 int iw_descriptor(unsigned *process); /* a new one, of this process */
 bool iw_own_descriptor(int fd, unsigned *process);
-int iw_wait_readable(int fd);
+void iw_prepare_waiters(struct iw_waiters *w);
+void iw_begin_waiting(struct iw_waiters *w); /* before the queue is looked at; next is one of these */
+int iw_wait(struct iw_waiters *w, int fd);
+void iw_end_waiting(struct iw_waiters *w);
+void iw_retire_waited(void *object, const struct iw_waiters *w);
+#define AWAIT(waiters, fd, take) /* take is an error number: EAGAIN until there is something */ \
+	({                                                                                     \
+		int error;                                                                     \
+		do {                                                                           \
+			iw_begin_waiting(waiters);                                             \
+			error = take;                                                          \
+			if (error != EAGAIN) {                                                 \
+				iw_end_waiting(waiters);                                       \
+				break;                                                         \
+			}                                                                      \
+		} while (!(error = iw_wait(waiters, fd)));                                     \
+		iw_set_errno(error);                                                           \
+	})
 int iw_set_errno(int error); /* for functions that return -1 for an error, or 0 */
 void *iw_failed(int error); /* and for those that return NULL */
 
@@ -138,6 +166,7 @@ struct ibv_context *iw_open(void);
 bool iw_roce(void); /* the guise of the device */
 uint64_t iw_context_number(struct ibv_context *context);
 bool iw_own_async(struct ibv_context *context);
+bool iw_has_events(struct ibv_context *context);
 /* Whether ibv_modify_qp may have these attributes in that state, in the guise of RoCE: 0 or EINVAL. */
 int iw_check_modify(bool ud, enum ibv_qp_state now, const struct ibv_qp_attr *attr, int mask);
 /* How many entries the table of GIDs has; one of them: EINVAL if it is empty; and which has a GID: -1 if none has. */
@@ -200,6 +229,7 @@ struct iw_cm_channel {
 	struct rdma_event_channel channel;
 	struct iw_handle handle;
 	unsigned process; /* whose descriptor it is; with iw_make, as the handle */
+	struct iw_waiters waiters;
 };
 
 /* cm.c */
@@ -208,7 +238,7 @@ uint64_t iw_id_number(struct rdma_cm_id *id);
 struct iw_id *iw_new_id(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
 struct rdma_event_channel *iw_new_channel(struct iw_id *id);
 int iw_migrate(struct rdma_cm_id *id, struct rdma_event_channel *channel); /* without waiting */
-int iw_wait_channel(struct rdma_event_channel *channel);
+bool iw_may_wait(struct rdma_event_channel *channel);
 unsigned iw_cm_rights(void); /* of the peer, to a QP of librdmacm's */
 void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer);
 struct ibv_context *iw_cm_context(void);

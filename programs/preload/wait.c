@@ -2,7 +2,6 @@
 #include "objects.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -43,19 +42,50 @@ void *iw_failed(int error)
 	return NULL;
 }
 
-/* Waits for a descriptor as a read of it would: EAGAIN if it does not block, EINTR after a signal, and a point at
- * which the thread can be cancelled. ppoll, as librspreload has a poll of its own. */
-int iw_wait_readable(int fd)
+static void wake(struct iw_waiters *w)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	for (uint32_t n = __atomic_exchange_n(&w->threads, 0, __ATOMIC_SEQ_CST); n > 0; n--)
+		sem_post(&w->wakes);
+}
+
+void iw_prepare_waiters(struct iw_waiters *w)
+{
+	w->wake = wake;
+	sem_init(&w->wakes, 0, 0);
+}
+
+void iw_begin_waiting(struct iw_waiters *w)
+{
+	__atomic_fetch_add(&w->threads, 1, __ATOMIC_SEQ_CST);
+}
+
+/* One that has been woken meanwhile takes that back. */
+void iw_end_waiting(struct iw_waiters *w)
+{
+	uint32_t n = __atomic_load_n(&w->threads, __ATOMIC_SEQ_CST);
+	while (n > 0 && !__atomic_compare_exchange_n(&w->threads, &n, n - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+	if (n == 0)
+		sem_trywait(&w->wakes);
+}
+
+/* Waits as a read of the descriptor would: EAGAIN if it does not block, EINTR after a signal, unless its handler has SA_RESTART, and a point at which the
+ * thread can be cancelled. Of all calls that leave the descriptor readable for others, sem_wait does that: poll is never restarted (signal(7)). A thread that
+ * is cancelled stays counted, for which another looks once in vain. */
+int iw_wait(struct iw_waiters *w, int fd)
+{
 	int flags = fcntl(fd, F_GETFL);
-	if (flags < 0)
-		return errno;
-	if (flags & O_NONBLOCK)
-		return EAGAIN;
-	if (ppoll(&p, 1, NULL, NULL) < 0)
-		return errno;
-	return p.revents & POLLNVAL ? EBADF : 0;
+	int error = flags < 0 ? errno : flags & O_NONBLOCK ? EAGAIN : sem_wait(&w->wakes) ? errno : 0;
+	if (error)
+		iw_end_waiting(w);
+	return error;
+}
+
+/* A program may destroy what a thread waits on, and end that later: what it waits with stays. */
+void iw_retire_waited(void *object, const struct iw_waiters *w)
+{
+	if (!__atomic_load_n(&w->threads, __ATOMIC_SEQ_CST))
+		iw_retire(object);
 }
 
 /* Whoever holds what all threads need is not cancelled meanwhile, but where it can be next: it would leave it locked for ever. */

@@ -31,9 +31,9 @@ const (
 // A CMChannel is a struct rdma_event_channel.
 type CMChannel struct{ events *Queue[CMEvent] }
 
-// OpenCMChannel makes a CMChannel, whose events are shown by an eventfd.
-func (d *Device) OpenCMChannel(fd int) (Handle, syscall.Errno) {
-	return made(d.cmChannels.add(&CMChannel{newQueue[CMEvent](fd)}))
+// OpenCMChannel makes a CMChannel, whose events are shown by an eventfd, and wake those who wait.
+func (d *Device) OpenCMChannel(fd int, wake func()) (Handle, syscall.Errno) {
+	return made(d.cmChannels.add(&CMChannel{newQueue[CMEvent](fd, wake)}))
 }
 
 // CloseCMChannel ends a CMChannel. Requests that were not fetched are rejected, and so is what comes to its IDs from then on.

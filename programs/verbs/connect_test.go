@@ -183,7 +183,7 @@ func TestDropped(t *testing.T) {
 func TestChannelClosed(t *testing.T) {
 	s, c := newProgram(t), newProgram(t)
 	fd := eventfd(t)
-	channel, errno := s.d.OpenCMChannel(fd)
+	channel, errno := s.d.OpenCMChannel(fd, nil)
 	must(t, errno)
 	listener, at := s.listen(1)
 	must(t, s.d.MigrateID(listener, channel))
@@ -215,7 +215,7 @@ func TestNobodyListens(t *testing.T) {
 func TestMigrate(t *testing.T) {
 	c := newProgram(t)
 	other := eventfd(t)
-	to, errno := c.d.OpenCMChannel(other)
+	to, errno := c.d.OpenCMChannel(other, nil)
 	must(t, errno)
 	stays, goes := c.id(1), c.id(2)
 	peer := netip.MustParseAddrPort("127.0.0.1:7174")

@@ -15,9 +15,9 @@ import (
 // A Channel is a struct ibv_comp_channel: it has a token of each CQ that has a completion to be noticed.
 type Channel struct{ events *Queue[uint64] }
 
-// OpenChannel makes a Channel, whose events are shown by an eventfd.
-func (d *Device) OpenChannel(fd int) (Handle, syscall.Errno) {
-	return made(d.channels.add(&Channel{newQueue[uint64](fd)}))
+// OpenChannel makes a Channel, whose events are shown by an eventfd, and wake those who wait.
+func (d *Device) OpenChannel(fd int, wake func()) (Handle, syscall.Errno) {
+	return made(d.channels.add(&Channel{newQueue[uint64](fd, wake)}))
 }
 
 // CloseChannel ends a Channel.

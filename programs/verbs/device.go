@@ -89,9 +89,9 @@ const (
 	asyncLastWQE  = 16
 )
 
-// OpenContext makes a Context, whose events are shown by an eventfd.
-func (d *Device) OpenContext(fd int) (Handle, syscall.Errno) {
-	return made(d.contexts.add(&Context{events: newQueue[AsyncEvent](fd)}))
+// OpenContext makes a Context, whose events are shown by an eventfd, and wake those who wait.
+func (d *Device) OpenContext(fd int, wake func()) (Handle, syscall.Errno) {
+	return made(d.contexts.add(&Context{events: newQueue[AsyncEvent](fd, wake)}))
 }
 
 // CloseContext ends a Context.

@@ -56,7 +56,7 @@ func TestFull(t *testing.T) {
 
 // TestQueue has the descriptor readable as long as there is an event.
 func TestQueue(t *testing.T) {
-	q := newQueue[int](eventfd(t))
+	q := newQueue[int](eventfd(t), nil)
 	holds := func(want bool) {
 		t.Helper()
 		if got := readable(t, q.fd); got != want {
@@ -89,9 +89,29 @@ func TestQueue(t *testing.T) {
 	holds(false)
 }
 
+// TestQueueWakes has those who wait woken when they can find an event, and not any more when the queue is closed.
+func TestQueueWakes(t *testing.T) {
+	woken, found := 0, 0
+	var q *Queue[int]
+	q = newQueue[int](eventfd(t), func() {
+		woken++
+		found = len(q.events)
+	})
+	q.push()
+	want(t, "woken for nothing", woken, 0)
+	q.push(1)
+	q.push(2, 3)
+	want(t, "woken", woken, 2)
+	want(t, "events that they find", found, 3)
+	q.next()
+	q.close()
+	q.push(4)
+	want(t, "woken", woken, 2)
+}
+
 // TestQueueOfProgram goes on where a program reads its descriptor by itself, or has written as much to it as it takes: with the descriptor blocking, as it is by default.
 func TestQueueOfProgram(t *testing.T) {
-	q := newQueue[int](eventfd(t))
+	q := newQueue[int](eventfd(t), nil)
 	var count [8]byte
 	for _, does := range []func(int, []byte) (int, error){syscall.Read, syscall.Write} {
 		binary.NativeEndian.PutUint64(count[:], math.MaxUint64-2) // and one is there

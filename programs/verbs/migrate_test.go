@@ -9,7 +9,7 @@ func requested(t *testing.T) (c, s *program, listener, other Handle, fd int) {
 	t.Helper()
 	s, c = newProgram(t), newProgram(t)
 	fd = eventfd(t)
-	other, errno := s.d.OpenCMChannel(fd)
+	other, errno := s.d.OpenCMChannel(fd, nil)
 	must(t, errno)
 	listener, at := s.listen(1)
 	request := c.resolve(2, at)

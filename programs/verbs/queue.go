@@ -12,16 +12,17 @@ import (
 
 // A Queue has the events that a program fetches. The descriptor is an eventfd, which belongs to the
 // program's side; it is readable as long as an event is in the queue, so that poll and epoll are level-triggered
-// as with the kernel's.
+// as with the kernel's. Who waits for an event without poll is woken by a function.
 type Queue[T any] struct {
-	fd int
+	fd   int
+	wake func() // nil if nobody waits so
 
 	mu     sync.Mutex
 	events []T
 	closed bool
 }
 
-func newQueue[T any](fd int) *Queue[T] { return &Queue[T]{fd: fd} }
+func newQueue[T any](fd int, wake func()) *Queue[T] { return &Queue[T]{fd: fd, wake: wake} }
 
 // push appends events. It reports false if nobody can fetch them any more.
 func (q *Queue[T]) push(events ...T) bool {
@@ -34,6 +35,9 @@ func (q *Queue[T]) push(events ...T) bool {
 		q.signal()
 	}
 	q.events = append(q.events, events...)
+	if q.wake != nil { // with the lock held: not any more when the queue is closed
+		q.wake()
+	}
 	return true
 }
 

@@ -82,11 +82,11 @@ func newProgramWith(t *testing.T, cfg Config) *program {
 	p := &program{t: t, d: NewDevice(cfg), async: eventfd(t), events: eventfd(t)}
 	t.Cleanup(func() { _ = p.d.Close() })
 	var errno syscall.Errno
-	p.context, errno = p.d.OpenContext(p.async)
+	p.context, errno = p.d.OpenContext(p.async, nil)
 	must(t, errno)
 	p.pd, errno = p.d.AllocPD()
 	must(t, errno)
-	p.channel, errno = p.d.OpenCMChannel(p.events)
+	p.channel, errno = p.d.OpenCMChannel(p.events, nil)
 	must(t, errno)
 	t.Cleanup(func() { must(t, p.d.CloseCMChannel(p.channel)); must(t, p.d.CloseContext(p.context)) })
 	return p
@@ -148,7 +148,7 @@ func (p *program) queueOf(srq Handle) *queue {
 	p.t.Helper()
 	q := &queue{program: p, fd: eventfd(p.t)}
 	var errno syscall.Errno
-	q.completions, errno = p.d.OpenChannel(q.fd)
+	q.completions, errno = p.d.OpenChannel(q.fd, nil)
 	must(p.t, errno)
 	p.t.Cleanup(func() { must(p.t, p.d.CloseChannel(q.completions)) })
 	q.cq, errno = p.d.CreateCQ(p.context, q.completions, 64, 77)

@@ -47,7 +47,7 @@ func (p *program) unready() *datagrams {
 	p.t.Helper()
 	q := &datagrams{queue: &queue{program: p, fd: eventfd(p.t)}}
 	var errno syscall.Errno
-	q.completions, errno = p.d.OpenChannel(q.fd)
+	q.completions, errno = p.d.OpenChannel(q.fd, nil)
 	must(p.t, errno)
 	p.t.Cleanup(func() { must(p.t, p.d.CloseChannel(q.completions)) })
 	q.cq, errno = p.d.CreateCQ(p.context, q.completions, 64, 77)

@@ -16,7 +16,7 @@ func TestUnfetchedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewDevice(Config{})
 		defer func() { _ = d.Close() }()
-		channel, errno := d.OpenCMChannel(-1)
+		channel, errno := d.OpenCMChannel(-1, nil)
 		must(t, errno)
 		h, errno := d.CreateID(channel, 1)
 		must(t, errno)
