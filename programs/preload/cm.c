@@ -128,11 +128,18 @@ struct iw_id *iw_new_id(struct rdma_event_channel *channel, void *context, enum 
 	return NULL;
 }
 
+/* An id gets them with its address, at events that could not say that they are not to be had. */
+static bool has_device(void)
+{
+	struct ibv_context *context = iw_cm_context();
+	return context && default_pd(context);
+}
+
 static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps,
 		     enum ibv_qp_type type)
 {
 	uint64_t number;
-	struct iw_id *i = iw_new_id(channel, context, ps, type);
+	struct iw_id *i = has_device() ? iw_new_id(channel, context, ps, type) : NULL;
 	if (!i)
 		return -1;
 	int error = iw_engine()->id_create(channel_number(i->id.channel), (uintptr_t)&i->id, &number);
@@ -234,7 +241,7 @@ void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t
 	if (!id->verbs) {
 		id->verbs = iw_cm_context();
 		id->port_num = 1;
-		id->pd = id->verbs ? default_pd(id->verbs) : NULL;
+		id->pd = default_pd(id->verbs);
 	}
 }
 
