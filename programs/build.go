@@ -160,34 +160,56 @@ func findSources(ctx context.Context, version string) (string, error) {
 
 // Build builds the library of a version of this module. If something is missing for that, the error is a *NeedError.
 func (l Library) Build(ctx context.Context, version string) error {
-	if err := cmp.Or(checkSystem(), l.Check()); err != nil {
+	p, err := l.Plan(ctx, version)
+	if err != nil {
 		return err
+	}
+	return p.Build(ctx)
+}
+
+// A Plan is a Library that can be built, as far as can be told before.
+type Plan struct {
+	library       Library
+	sources, from string
+}
+
+// Plan looks for all that Build needs.
+func (l Library) Plan(ctx context.Context, version string) (p Plan, err error) {
+	if err := cmp.Or(checkSystem(), l.Check()); err != nil {
+		return p, err
 	}
 	for _, n := range Needs(ctx, version) {
 		if n.Found == "" {
-			return &NeedError{n}
+			return p, &NeedError{n}
 		}
 	}
-	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
+	if err := l.place().check(); err != nil {
+		return p, err
+	}
+	p.library = l
+	if p.sources, err = findSources(ctx, version); err != nil {
+		return p, err
+	}
+	if p.from, err = digest(ctx, p.sources); err != nil {
+		return p, l.explain(ctx, err)
+	}
+	return p, nil
+}
+
+// Build builds the library.
+func (p Plan) Build(ctx context.Context) error {
+	if err := os.MkdirAll(p.library.Dir, 0o755); err != nil {
 		return err
 	}
-	fresh, err := os.MkdirTemp(l.Dir, "build-")
+	fresh, err := os.MkdirTemp(p.library.Dir, "build-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(fresh)
-	sources, err := findSources(ctx, version)
-	if err != nil {
-		return err
+	if err := (Library{fresh}).compile(ctx, p.sources, p.from); err != nil {
+		return p.library.explain(ctx, err)
 	}
-	from, err := digest(ctx, sources)
-	if err != nil {
-		return err
-	}
-	if err := (Library{fresh}).compile(ctx, sources, from); err != nil {
-		return err
-	}
-	return l.take(Library{fresh})
+	return p.library.take(Library{fresh})
 }
 
 // take moves what was built to its place: the engine first, which the other loads, and last what they were built from. A program that runs goes on with

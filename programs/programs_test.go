@@ -213,11 +213,7 @@ func TestStale(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(l.Dir, stampName), []byte(digest+"\n"), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		s, err := l.State(t.Context(), "(devel)")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return l.State(t.Context(), "(devel)")
 	}
 	now := stamped("other").Now
 	if s := stamped("other"); !s.Stale() || s.Unknown() || s.From != "other" {
@@ -240,9 +236,39 @@ func TestStale(t *testing.T) {
 		t.Errorf("where there are no sources: %+v", s)
 	}
 	for version, unknown := range map[string]bool{"v1.2.3": false, "v1.2.3+dirty": true, "v0.0.0-20261123000000-0123456789ab": true} {
-		if s, err := l.State(t.Context(), version); s.Unknown() != unknown || s.Stale() || err != nil {
-			t.Errorf("%s: %+v, %v", version, s, err)
+		if s := l.State(t.Context(), version); s.Unknown() != unknown || s.Stale() || s.Failed != nil {
+			t.Errorf("%s: %+v", version, s)
 		}
+	}
+}
+
+// TestNoCache: where Go has no place to write, a library that is there can be used, and one that is not there cannot be built; which variables name
+// a place is said.
+func TestNoCache(t *testing.T) {
+	l := Library{t.TempDir()}
+	if checkSystem() != nil {
+		t.Skip("no system for programs")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	testrig.Must(t, os.WriteFile(file, nil, 0o666))
+	t.Setenv("GOCACHE", filepath.Join(file, "cache"))
+	err := l.Build(t.Context(), "(devel)")
+	if missing := new(NeedError); errors.As(err, &missing) {
+		testrig.Lacks(t, err.Error())
+	}
+	for _, says := range []string{"Go's build cache cannot be written in " + file, "GOCACHE, XDG_CACHE_HOME or HOME"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not say %q", err, says)
+		}
+	}
+	for _, name := range []string{l.Preload(), l.Engine()} {
+		testrig.Must(t, os.WriteFile(name, nil, 0o666))
+	}
+	if s := l.State(t.Context(), "(devel)"); !s.Unknown() || s.Stale() || s.Failed == nil {
+		t.Errorf("%+v", s)
+	}
+	if _, err := (Library{filepath.Join(file, "library")}).Plan(t.Context(), "(devel)"); err == nil || !strings.Contains(err.Error(), "IWARP_LIBRARY") {
+		t.Errorf("a library below a file: %v", err)
 	}
 }
 

@@ -24,30 +24,35 @@ type State struct {
 	Built bool
 	// From is the digest of the sources that it was built from, and Now that of those that are there: "" is not known.
 	From, Now string
+	// Failed is why the sources that are there could not be looked at, if there are any.
+	Failed error
 }
 
 // Stale reports whether the library is to be built anew.
 func (s State) Stale() bool { return s.Built && s.Now != "" && s.From != s.Now }
 
-// Unknown reports whether the library may be stale, as there are no sources to compare it with.
+// Unknown reports whether the library may be stale, as there are no sources to compare it with, or they cannot be looked at.
 func (s State) Unknown() bool { return s.Built && s.Now == "" }
 
 // State compares the library of a version of this module with the sources that one is in, which takes Go. Those of a version that was released stay
 // the same, and the library has a place for each.
-func (l Library) State(ctx context.Context, version string) (State, error) {
+func (l Library) State(ctx context.Context, version string) State {
 	s := State{Built: l.built(), From: l.stamp()}
 	dir, err := findCheckout(ctx)
 	if err != nil {
 		if released(version) {
 			s.Now = s.From
 		}
-		return s, nil
+		return s
 	}
-	s.Now, err = digest(ctx, dir)
-	if errors.Is(err, exec.ErrNotFound) { // without Go the sources are there in vain
-		return s, nil
+	now, err := digest(ctx, dir)
+	switch {
+	case err == nil:
+		s.Now = now
+	case !errors.Is(err, exec.ErrNotFound): // without Go the sources are there in vain
+		s.Failed = err
 	}
-	return s, err
+	return s
 }
 
 // released reports whether a version is not that of a checkout.

@@ -68,38 +68,51 @@ func checkSettings() error {
 
 // ready builds the library, if that is wanted, or it is not there, or is that of other sources than are there now.
 func (c *runCmd) ready(ctx context.Context, std streams, library programs.Library, version string) error {
-	state, err := library.State(ctx, version)
-	err = cmp.Or(library.Check(), err)
-	switch {
-	case err != nil:
+	state := library.State(ctx, version)
+	if err := cmp.Or(library.Check(), ctx.Err()); err != nil {
 		return err
+	}
+	why := ""
+	switch {
 	case c.Build, !state.Built:
-		fmt.Fprintf(std.err, "building the library for programs in %s\n", library.Dir)
 	case state.Stale():
-		fmt.Fprintf(std.err, "building the library for programs in %s, which is that of other sources, anew\n", library.Dir)
+		why = ", which is that of other sources, anew"
 	case state.Unknown():
-		fmt.Fprintf(std.err, "iwarp: run: the library in %s may be that of other sources: there are none here to compare it with, or no Go\n", library.Dir)
+		fmt.Fprintf(std.err, "iwarp: run: the library in %s may be that of other sources: %s\n", library.Dir, unknown(state))
 		return nil
 	default:
 		return nil
 	}
-	return library.Build(ctx, version)
+	plan, err := library.Plan(ctx, version)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(std.err, "building the library for programs in %s%s\n", library.Dir, why)
+	return plan.Build(ctx)
+}
+
+// unknown says why a library cannot be compared with sources.
+func unknown(s programs.State) string {
+	if s.Failed != nil {
+		return "those here cannot be looked at: " + s.Failed.Error()
+	}
+	return "there are none here to compare it with, or no Go"
 }
 
 // errNotReady is that of a status with something missing.
 var errNotReady = errors.New("run: programs cannot be run: the library is not built, and something is missing to build it")
 
 func (c *runCmd) status(ctx context.Context, std streams, library programs.Library, version string) error {
-	state, err := library.State(ctx, version)
-	if err != nil {
-		return err
-	}
+	state := library.State(ctx, version)
 	place := library.Check()
 	rows := [][]string{{"library", wording.If(place != nil, "unusable", wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built")), library.Dir}}
 	if state.Built {
 		rows = append(rows, []string{"built from", cmp.Or(state.From, "unknown"), c.compared(state)})
 	}
-	complete := true
+	complete := state.Failed == nil
+	if !state.Built && !complete {
+		rows = append(rows, []string{"sources", "unusable", state.Failed.Error()})
+	}
 	for _, n := range programs.Needs(ctx, version) {
 		if n.Found == "" {
 			complete = false
@@ -126,6 +139,9 @@ func (c *runCmd) compared(s programs.State) string {
 	case s.Stale():
 		return "the sources are " + s.Now
 	case s.Unknown():
+		if s.Failed != nil {
+			return unknown(s)
+		}
 		return "there are no sources here to compare with, or no Go"
 	}
 	return "these sources"
