@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -83,7 +82,7 @@ func (qp *QP) start(c *tcp.Conn, n *Negotiated, a StreamAttr, l lease) error {
 	qp.segments, n.EMSS, n.MULPDU = s, s.emss, s.fpdus.mulpdu(s.emss, n.MarkersSend)
 	var p engine.Params
 	agreed(&p, n)
-	if early := cmp.Or(qp.cfg.SendEarly, l.sendEarly); early > 0 && !n.SendFirst && !n.PeerToPeer {
+	if early := qp.early(n, l); early > 0 {
 		p.SendFrom = time.Now().Add(early)
 	}
 	p.TellsEnd = c.TellsEnd()

@@ -61,6 +61,9 @@ type AcceptConfig struct {
 	// Prepare, if it is set, gets the QP before the connection comes up: it is the
 	// place to post receives.
 	Prepare func(*QP) error
+	// AwaitFirst has Accept and AcceptQP wait, over MPA, for what the Initiator sends first, unless we may send before it: an RTR indication no
+	// longer than ListenConfig.RTRTimeout says. A QP whose peer goes away before that stays in StateIdle, and keeps what is posted.
+	AwaitFirst bool
 }
 
 // read reads the peer's MPA Request.
@@ -194,7 +197,7 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error 
 	if r.over != nil {
 		err = r.acceptSession(qp, answer)
 	} else {
-		err = r.acceptMPA(ctx, qp, answer)
+		err = r.acceptMPA(ctx, qp, answer, cfg.AwaitFirst)
 	}
 	if !r.answered {
 		return badOffer("AcceptConfig.MPA", err)
@@ -218,7 +221,7 @@ func (r *Request) conclude(qp *QP, err error) error {
 }
 
 // acceptMPA answers over MPA, and puts the QP into RTS. An answer that cannot be given leaves the Request as it is.
-func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer) error {
+func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer, await bool) error {
 	reply, err := r.m.Accept(time.Now(), answer)
 	if err != nil {
 		return err
@@ -230,7 +233,13 @@ func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer) erro
 	if err := r.sendAnswer(ctx, reply); err != nil {
 		return err
 	}
-	return qp.enterRTS(&mpaConn{r.conn, ctx, qp.rnic}, r.negotiated(), r.lease())
+	n, l, conn := r.negotiated(), r.lease(), r.conn
+	if await && n.TerminateCode == 0 && qp.hearsFirst(n, l) {
+		if conn, err = r.awaitFirst(ctx, l.rtr); err != nil {
+			return err
+		}
+	}
+	return qp.enterRTS(&mpaConn{conn, ctx, qp.rnic}, n, l)
 }
 
 func (r *Request) negotiated() *Negotiated {
