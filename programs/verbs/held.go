@@ -10,7 +10,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
-// A heldCall is that of a peer that has called before the QP knows who its peer is: before RTR.
+// A heldCall is that of a peer that has called before the QP knows who its peer is: before RTR. After that it is one that has called once more, while
+// its first call is being accepted.
 type heldCall struct {
 	request *iwarp.Request
 	caller  ulpdata.QPCall
@@ -21,7 +22,7 @@ type heldCall struct {
 // held, and one of each caller.
 const heldAtMost = 8
 
-// hold keeps a call until the QP knows who its peer is. The caller holds q.linking.
+// hold keeps a call until the QP knows who its peer is, or whether that is there. The caller holds q.linking.
 func (q *QP) hold(r *iwarp.Request, c *ulpdata.QPCall) {
 	m := &q.meeting
 	again := slices.IndexFunc(m.held, func(h heldCall) bool { return h.caller.From == c.From && h.caller.GID == c.GID })

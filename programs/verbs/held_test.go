@@ -24,13 +24,21 @@ func (q *queue) callOf(from uint32, held int) net.Conn {
 // dialed sends the Request of a call for the queue.
 func (q *queue) dialed(from uint32) net.Conn {
 	q.t.Helper()
+	return q.dialedWith(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 1, PrivateData: q.callBy(from)}))
+}
+
+func (q *queue) callBy(from uint32) []byte {
+	return ulpdata.QPCall{To: q.number, From: from, GID: loopback, Prefix: true}.Append(nil)
+}
+
+func (q *queue) dialedWith(request []byte) net.Conn {
+	q.t.Helper()
 	conn, err := net.Dial("tcp", (&Path{Number: q.number}).address().String())
 	if err != nil {
 		q.t.Fatal(err)
 	}
 	q.t.Cleanup(func() { _ = conn.Close() })
-	c := ulpdata.QPCall{To: q.number, From: from, GID: loopback, Prefix: true}
-	if _, err := conn.Write(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 1, PrivateData: c.Append(nil)})); err != nil {
+	if _, err := conn.Write(request); err != nil {
 		q.t.Fatal(err)
 	}
 	return conn

@@ -5,6 +5,7 @@ package verbs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -42,6 +43,7 @@ type meeting struct {
 	cancel context.CancelFunc
 	doing  *sync.WaitGroup // what goes on
 	taken  bool            // the peer was found, or is called
+	greets bool            // a call is being accepted
 	heard  bool            // the peer, in RTR
 	held   []heldCall      // of those that have called before the QP knew of its peer
 	left   chan struct{}   // is closed when the program has had the QP go to ERR, and nothing of the connection is left
@@ -170,31 +172,58 @@ func (q *QP) called(r *iwarp.Request, c *ulpdata.QPCall) {
 	}
 }
 
-// greet accepts the request of the peer that the QP is to have, and of no other. The caller holds q.linking.
+// greet accepts the request of the peer that the QP is to have, and of no other. Another of the same peer's is held meanwhile: the first may be of a
+// connection that the peer has given up by RESET, and the next its call for this one. The caller holds q.linking.
 func (q *QP) greet(r *iwarp.Request, c *ulpdata.QPCall) {
 	m := &q.meeting
-	if c.From != m.path.Number || c.GID != m.path.Peer || m.taken {
+	switch {
+	case c.From != m.path.Number || c.GID != m.path.Peer || m.taken:
 		go q.device.refuseCall(r)
-		return
+	case m.greets:
+		q.hold(r, c)
+	default:
+		m.greets = true
+		ctx, prefix, path := m.ctx, c.Prefix, m.path
+		m.doing.Go(func() {
+			if err := q.accept(ctx, r, prefix, path); q.greeted(ctx, err) && err != nil {
+				q.callFails(path, err)
+			}
+		})
 	}
-	m.taken = true
-	ctx, prefix, path := m.ctx, c.Prefix, m.path
-	m.doing.Go(func() { q.accept(ctx, r, prefix, path) })
 }
 
-func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, p *Path) {
+// accept accepts a request. The peer is there when it has sent something, as its RTR indication: until then the QP keeps what is posted.
+func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, p *Path) error {
 	err := q.prefix(q.qp, prefix)
 	if err == nil {
 		err = r.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
-			Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(p.reads()), ORD: maxReads},
+			Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(p.reads()), ORD: maxReads}, AwaitFirst: true,
 		})
 	}
 	if err != nil {
 		_ = r.Close()
-		if ctx.Err() == nil {
-			q.callFails(p, err)
-		}
 	}
+	return err
+}
+
+// greeted is told what has become of a request. When its peer has left, the QP waits to be called again; otherwise this reports true, unless the program
+// has ended the meeting.
+func (q *QP) greeted(ctx context.Context, err error) (final bool) {
+	q.linking.Lock()
+	defer q.linking.Unlock()
+	m := &q.meeting
+	if m.ctx != ctx {
+		return false
+	}
+	m.greets, m.taken = false, err == nil || ctx.Err() != nil || q.fruitless(err)
+	q.greetHeld()
+	return m.taken && ctx.Err() == nil
+}
+
+// fruitless reports whether the error of a request is none that another of the same peer's could do better about.
+func (q *QP) fruitless(err error) bool {
+	var negotiation *iwarp.NegotiationError
+	return errors.As(err, &negotiation) || q.qp.State() != iwarp.StateIdle
 }
 
 // heard is told of what has come from the peer. The program hears of the first while the QP is in RTR: it may go to RTS then. What librdmacm connects
