@@ -34,6 +34,8 @@ func TestTestdataIsRead(t *testing.T) {
 		case path.Ext(rest) == ".golden":
 			_, err := os.Stat(strings.TrimSuffix(filepath.FromSlash(name), ".golden") + ".pcap")
 			ok = err == nil
+		case path.Ext(rest) == ".h" && included(t, name):
+			ok = true
 		default:
 			ok = said.ends[stem] || said.ends[path.Base(rest)] || said.begins(stem)
 		}
@@ -44,6 +46,18 @@ func TestTestdataIsRead(t *testing.T) {
 	if files < 50 {
 		t.Errorf("%d files in testdata", files)
 	}
+}
+
+// included reports whether a C program in the same directory includes a file. The test above is about the programs.
+func included(t *testing.T, name string) bool {
+	t.Helper()
+	programs, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.FromSlash(name)), "*.c"))
+	must(t, err)
+	return slices.ContainsFunc(programs, func(program string) bool {
+		b, err := os.ReadFile(program)
+		must(t, err)
+		return strings.Contains(string(b), `#include "`+path.Base(name)+`"`)
+	})
 }
 
 // walk calls what is given for each file of the module, by its path with slashes.
