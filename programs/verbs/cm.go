@@ -73,20 +73,20 @@ func (d *Device) NextCM(h Handle) (CMEvent, syscall.Errno) {
 	return e, fine
 }
 
-// liveQP is the token of the QP that the ID connects, or 0 where there is none, or none any more.
-func (id *ID) liveQP() uint64 {
+// liveQP is the token of the QP that has the ID's connection, or 0 where there is none, or none any more.
+func (id *ID) liveQP() (token uint64) {
 	id.mu.Lock()
 	q := id.qp
 	id.mu.Unlock()
-	if q == nil {
-		return 0
+	if q != nil {
+		q.of(id, func() { token = q.live() })
 	}
-	return q.live()
+	return token
 }
 
 // A CMEvent is what rdma_get_cm_event returns. Token names the rdma_cm_id, and in a ConnectRequest the one that listens; Child is the
-// new one then. QP is the token of the QP whose connection it is about, unless that was destroyed when the event is fetched: the pointer that a
-// program has may outlive it. Status is 0 or a negative error number.
+// new one then. QP is the token of the QP whose connection it is about, unless that was destroyed, or has gone on, when the event is fetched: the pointer
+// that a program has may outlive it. Status is 0 or a negative error number.
 type CMEvent struct {
 	Type   uint32
 	Status int32

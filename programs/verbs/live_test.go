@@ -21,3 +21,11 @@ func TestEventsOfDestroyedQP(t *testing.T) {
 	want(t, "the QP that was destroyed", c.event(Disconnected).QP, 0)
 	want(t, "the QP whose peer's was destroyed", s.event(Disconnected).QP, 78)
 }
+
+// TestEventsOfReset: nor is the end of a connection about the QP that RESET has led on, which may have another.
+func TestEventsOfReset(t *testing.T) {
+	client, server, _, _ := connect(t)
+	must(t, client.d.ModifyQP(client.qp, StateReset))
+	want(t, "the QP that has gone on", client.event(Disconnected).QP, 0)
+	want(t, "the QP that has not", server.event(Disconnected).QP, 78)
+}
