@@ -31,7 +31,7 @@ struct iw_cm_event {
 	F(sources, (uint64_t *to)) /* a digest */                                                                  \
 	F(guise, (int32_t roce)) /* before all but the former */                                                   \
 	/* What has a descriptor has waiters, a struct iw_waiters, too. */                                         \
-	F(context_open, (int32_t fd, void *waiters, uint64_t *to))                                                                \
+	F(context_open, (int32_t fd, void *waiters, uint64_t *to))                                                 \
 	F(context_close, (uint64_t h))                                                                             \
 	F(async_next, (uint64_t h, uint32_t *event, uint64_t *token))                                              \
 	F(pd_alloc, (uint64_t *to))                                                                                \
@@ -42,7 +42,7 @@ struct iw_cm_event {
 	F(mr_reregister, (uint64_t h, uint32_t flags, uint64_t pd, void *addr, uint64_t n, uint32_t access))        \
 	F(mw_alloc, (uint64_t pd, uint32_t kind, uint64_t *to, uint32_t *rkey))                                    \
 	F(mw_dealloc, (uint64_t h))                                                                                \
-	F(channel_open, (int32_t fd, void *waiters, uint64_t *to))                                                                \
+	F(channel_open, (int32_t fd, void *waiters, uint64_t *to))                                                 \
 	F(channel_close, (uint64_t h))                                                                             \
 	F(channel_next, (uint64_t h, uint64_t *token))                                                             \
 	F(cq_create, (uint64_t context, uint64_t channel, int32_t depth, uint64_t token, uint64_t *to))            \
@@ -77,7 +77,7 @@ struct iw_cm_event {
 	F(ah_create, (uint64_t pd, const uint8_t *local, const uint8_t *peer, uint64_t *to))                       \
 	F(ah_destroy, (uint64_t h))                                                                                \
 	F(ah_answer, (const void *route, uint8_t *local, uint8_t *peer))                                           \
-	F(cm_channel_open, (int32_t fd, void *waiters, uint64_t *to))                                                             \
+	F(cm_channel_open, (int32_t fd, void *waiters, uint64_t *to))                                              \
 	F(cm_channel_close, (uint64_t h))                                                                          \
 	F(cm_next, (uint64_t h, struct iw_cm_event *to))                                                           \
 	F(id_create, (uint64_t channel, uint64_t token, uint64_t *to))                                             \
