@@ -5,6 +5,7 @@ package main
 import "C"
 
 import (
+	"syscall"
 	"unsafe"
 
 	"github.com/goiwarp/iwarp/programs/verbs"
@@ -41,6 +42,14 @@ func iw_qp_modify(h uint64, state uint32) int32 {
 //export iw_qp_allow
 func iw_qp_allow(h uint64, access uint32) int32 {
 	return int32(device().AllowQP(verbs.Handle(h), access))
+}
+
+//export iw_refused
+func iw_refused(call *C.char, number uint32, errno int32, why, advice *C.char) int32 {
+	device().Refused(verbs.Refusal{
+		Call: C.GoString(call), QP: number, Errno: syscall.Errno(errno), Why: C.GoString(why), Advice: C.GoString(advice),
+	})
+	return 0
 }
 
 // path is struct iw_path of engine.h.

@@ -33,6 +33,14 @@ struct ibv_context *iw_cm_context(void)
 	return context;
 }
 
+bool iw_uses_cm(void)
+{
+	iw_make();
+	bool uses = common;
+	iw_made();
+	return uses;
+}
+
 /* And the same Protection Domain, where the program brings none: one for each engine. */
 static struct ibv_pd *default_pd(struct ibv_context *context)
 {
@@ -241,7 +249,7 @@ void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t
 	if (!id->verbs) {
 		id->verbs = iw_cm_context();
 		id->port_num = 1;
-		id->pd = default_pd(id->verbs);
+		id->pd = id->verbs ? default_pd(id->verbs) : NULL;
 	}
 }
 

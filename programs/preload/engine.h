@@ -30,6 +30,7 @@ struct iw_cm_event {
 #define IW_ENGINE(F)                                                                                               \
 	F(sources, (uint64_t *to)) /* a digest */                                                                  \
 	F(guise, (int32_t roce)) /* before all but the former */                                                   \
+	F(refused, (const char *call, uint32_t qp, int32_t error, const char *why, const char *advice)) /* NULL is none */ \
 	/* What has a descriptor has waiters, a struct iw_waiters, too. */                                         \
 	F(context_open, (int32_t fd, void *waiters, uint64_t *to))                                                 \
 	F(context_close, (uint64_t h))                                                                             \

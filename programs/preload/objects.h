@@ -116,6 +116,18 @@ struct iw_ah {
 	struct iw_handle handle;
 };
 
+/* Why a call is refused; empty is not known. */
+struct iw_why {
+	char text[256];
+};
+
+/* why.c: each returns the error that it is given. */
+int iw_because(struct iw_why *why, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int iw_because_of(struct iw_why *why, int error, const char *what, int mask); /* of ibv_modify_qp, whose attributes it names */
+int iw_refuse_modify(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask, int error, struct iw_why *why);
+int iw_refuse_ops(struct iw_qp *q, uint64_t ops, int error); /* of ibv_create_qp_ex */
+const char *iw_state_name(unsigned state);
+
 /* stack.c */
 extern __thread bool iw_has_stack __attribute__((tls_model("initial-exec"))); /* an alternate one, or none could be made */
 void iw_give_stack(void);
@@ -168,7 +180,7 @@ uint64_t iw_context_number(struct ibv_context *context);
 bool iw_own_async(struct ibv_context *context);
 bool iw_has_events(struct ibv_context *context);
 /* Whether ibv_modify_qp may have these attributes in that state, in the guise of RoCE: 0 or EINVAL. */
-int iw_check_modify(bool ud, enum ibv_qp_state now, const struct ibv_qp_attr *attr, int mask);
+int iw_check_modify(bool ud, enum ibv_qp_state now, const struct ibv_qp_attr *attr, int mask, struct iw_why *why);
 /* How many entries the table of GIDs has; one of them: EINVAL if it is empty; and which has a GID: -1 if none has. */
 int iw_gid_count(void);
 int iw_gid(unsigned index, union ibv_gid *gid);
@@ -243,6 +255,7 @@ unsigned iw_cm_rights(void); /* of the peer, to a QP of librdmacm's */
 void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer);
 struct ibv_context *iw_cm_context(void);
 void iw_not_common(const struct ibv_context *context, const struct ibv_pd *pd); /* any more: one of them is destroyed */
+bool iw_uses_cm(void); /* whether the program has had an id */
 
 /* What is not ours goes on to the real library. */
 #define REAL(function, ...)                                                                                    \

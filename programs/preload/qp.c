@@ -106,22 +106,24 @@ struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	int error = qp && extended ? iw_extend(qp_of(qp), attr->send_ops_flags) : 0;
 	if (!error)
 		return qp;
+	iw_refuse_ops(qp_of(qp), attr->send_ops_flags, error);
 	ibv_destroy_qp(qp);
 	return iw_failed(error);
 }
 
 /* What of a path the program has set, in the guise of RoCE: without a GID the peer is on this host. */
-static int meet(struct iw_qp *q, const struct ibv_qp_attr *attr)
+static int meet(struct iw_qp *q, const struct ibv_qp_attr *attr, struct iw_why *why)
 {
 	struct iw_path path = {.number = attr->dest_qp_num, .ird = attr->max_dest_rd_atomic};
 	if (attr->ah_attr.is_global) {
 		union ibv_gid gid;
 		if (iw_gid(attr->ah_attr.grh.sgid_index, &gid))
-			return EINVAL;
+			return iw_because(why, EINVAL, "there is no GID of sgid_index %u", attr->ah_attr.grh.sgid_index);
 		memcpy(path.local, gid.raw, sizeof path.local);
 		memcpy(path.peer, attr->ah_attr.grh.dgid.raw, sizeof path.peer);
 	}
-	return iw_engine()->qp_meet(iw_number(&q->handle), &path);
+	int error = iw_engine()->qp_meet(iw_number(&q->handle), &path);
+	return error ? iw_because(why, error, "dest_qp_num %#x is not that of a QP of iwarp run, or librdmacm connects this QP", path.number) : 0;
 }
 
 #define KEEP(flag, member)     \
@@ -164,25 +166,43 @@ static bool of_cm(const struct ibv_qp_attr *attr, int mask)
 }
 
 /* What the kernel looks at for every device: attributes that it knows, and the port. */
-static int judge_any(const struct ibv_qp_attr *attr, int mask)
+static int judge_any(const struct ibv_qp_attr *attr, int mask, struct iw_why *why)
 {
 	enum { KNOWN = (IBV_QP_DEST_QPN << 1) - 1 };
 	if (mask & ~KNOWN)
-		return EOPNOTSUPP;
-	return mask & IBV_QP_PORT && attr->port_num != 1 ? EINVAL : 0;
+		return iw_because(why, EOPNOTSUPP, "attr_mask has %#x, which is not known", mask & ~KNOWN);
+	return mask & IBV_QP_PORT && attr->port_num != 1 ? iw_because(why, EINVAL, "port_num is %u, and may be 1", attr->port_num) : 0;
 }
 
 /* The rest is judged in the guise of RoCE only, where programs connect by themselves: kernels ask iWARP devices what they make of it. */
-static int judge(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask)
+static int judge(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask, struct iw_why *why)
 {
 	uint32_t state;
 	int32_t ird, ord;
 	bool ud = is_ud(&q->qp);
 	uint64_t h = iw_number(&q->handle);
 	if (!iw_roce() || (!ud && (of_cm(attr, mask) || iw_engine()->qp_linked(h))))
-		return judge_any(attr, mask);
+		return judge_any(attr, mask, why);
 	int error = ud ? iw_engine()->ud_query(h, &state) : iw_engine()->qp_query(h, &state, &ird, &ord);
-	return error ? error : iw_check_modify(ud, state, attr, mask);
+	return error ? error : iw_check_modify(ud, state, attr, mask, why);
+}
+
+static int modify(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask, struct iw_why *why)
+{
+	struct ibv_qp *qp = &q->qp;
+	int error;
+	if (is_ud(qp))
+		error = modify_ud(q, attr, mask);
+	else if (!(mask & IBV_QP_STATE))
+		error = iw_live(&q->handle) ? 0 : EINVAL;
+	else if (iw_roce() && attr->qp_state == IBV_QPS_RTR && mask & IBV_QP_DEST_QPN)
+		error = meet(q, attr, why);
+	else
+		error = iw_engine()->qp_modify(iw_number(&q->handle), attr->qp_state);
+	/* Those of an iWARP device come from rdma_init_qp_attr, which names no atomics, and are no bound with siw. */
+	if (!error && iw_roce() && !is_ud(qp) && mask & IBV_QP_ACCESS_FLAGS)
+		error = iw_engine()->qp_allow(iw_number(&q->handle), attr->qp_access_flags);
+	return error;
 }
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
@@ -190,22 +210,12 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (!iw_ours(qp->context))
 		return REAL(ibv_modify_qp, qp, attr, mask);
 	struct iw_qp *q = qp_of(qp);
-	int error = judge(q, attr, mask);
+	struct iw_why why = {.text = ""};
+	int error = judge(q, attr, mask, &why);
+	if (!error)
+		error = modify(q, attr, mask, &why);
 	if (error)
-		return error;
-	if (is_ud(qp))
-		error = modify_ud(q, attr, mask);
-	else if (!(mask & IBV_QP_STATE))
-		error = iw_live(&q->handle) ? 0 : EINVAL;
-	else if (iw_roce() && attr->qp_state == IBV_QPS_RTR && mask & IBV_QP_DEST_QPN)
-		error = meet(q, attr);
-	else
-		error = iw_engine()->qp_modify(iw_number(&q->handle), attr->qp_state);
-	/* Those of an iWARP device come from rdma_init_qp_attr, which names no atomics, and are no bound with siw. */
-	if (!error && iw_roce() && !is_ud(qp) && mask & IBV_QP_ACCESS_FLAGS)
-		error = iw_engine()->qp_allow(iw_number(&q->handle), attr->qp_access_flags);
-	if (error)
-		return error;
+		return iw_refuse_modify(q, attr, mask, error, &why);
 	keep(q, attr, mask);
 	if (mask & IBV_QP_STATE && !of_cm(attr, mask))
 		qp->state = attr->qp_state;

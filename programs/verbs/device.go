@@ -26,6 +26,7 @@ type Device struct {
 	lines     lines
 	listening listening
 	door      refuse.Door
+	advised   sync.Once // the user, who has no log
 
 	contexts   table[Context]
 	pds        table[PD]

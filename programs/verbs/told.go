@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"syscall"
 
 	"github.com/goiwarp/iwarp"
 )
@@ -34,7 +35,26 @@ func (d *Device) logFailure(local, peer netip.AddrPort, told string, err error) 
 		"local", local.String(), "peer", peer.String(), "program_gets", told, "cause", err.Error())
 }
 
-// callFails is the same for a QP that has no ID.
+// A Refusal is a call that fails for a reason that its error number does not tell.
+type Refusal struct {
+	Call   string // as "ibv_modify_qp"
+	QP     uint32 // its number
+	Errno  syscall.Errno
+	Why    string
+	Advice string // what the user can do, if that is known
+}
+
+// Refused logs why a call is refused. Advice is for users who do not know that there is something to look for in a log: the first is also on standard error.
+func (d *Device) Refused(r Refusal) {
+	args := []any{"call", r.Call, "qp", r.QP, "program_gets", r.Errno.Error(), "cause", r.Why}
+	if r.Advice != "" {
+		args = append(args, "advice", r.Advice)
+		d.advised.Do(func() { complain(fmt.Errorf("%s: %s: %s", r.Call, r.Errno.Error(), r.Advice)) })
+	}
+	d.log.Log(context.Background(), iwarp.LevelStartup, "iwarp: call refused", args...)
+}
+
+// callFails is logFailure for a QP that has no ID.
 func (q *QP) callFails(p *Path, err error) {
 	ip := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if p.Local != (GID{}) {

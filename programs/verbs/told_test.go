@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/goiwarp/iwarp"
@@ -57,6 +58,19 @@ func TestFailureLogged(t *testing.T) {
 	must(t, c.d.Connect(c.resolve(2, at), c.queue().qp, ConnParam{}))
 	e := c.event(ConnectError)
 	wantLine(t, log, "startup failed", "local=127.0.0.1", "peer="+at.String(), fmt.Sprintf("CONNECT_ERROR, status %d", e.Status), "cause=", "HTTP")
+}
+
+// TestRefusalLogged: a call that is refused is in the log with the reason, and with advice, if there is any.
+func TestRefusalLogged(t *testing.T) {
+	cfg, log := logged()
+	d := newProgramWith(t, cfg).d
+	d.Refused(Refusal{Call: "ibv_modify_qp", QP: 7, Errno: syscall.EINVAL, Why: "timeout is 32"})
+	wantLine(t, log, "call refused", "call=ibv_modify_qp", "qp=7", `program_gets="invalid argument"`, `cause="timeout is 32"`)
+	if strings.Contains(log.String(), "advice") {
+		t.Error(log)
+	}
+	d.Refused(Refusal{Call: "ibv_create_qp_ex", QP: 8, Errno: syscall.EOPNOTSUPP, Why: "none", Advice: "another"})
+	wantLine(t, log, "call refused", "qp=8", "cause=none", "advice=another")
 }
 
 // TestCallLogged is the same in the guise of RoCE, where the program gets a completion. Without GIDs both ends are on this host.
