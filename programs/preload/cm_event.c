@@ -35,7 +35,7 @@ static struct rdma_cm_id *child_of(struct rdma_event_channel *channel, struct rd
 	child->initiator_depth = e->initiator_depth;
 	iw_engine()->id_name(e->child, (uintptr_t)&child->id);
 	iw_set_addresses(&child->id, e->local, e->peer);
-	if (container(listener, struct iw_id, id)->sync && iw_migrate(&child->id, NULL))
+	if (!child->id.verbs || (container(listener, struct iw_id, id)->sync && iw_migrate(&child->id, NULL)))
 		return refuse(child, e);
 	return &child->id;
 }
@@ -70,6 +70,10 @@ static bool translate(struct rdma_event_channel *channel, const struct iw_cm_eve
 			return false;
 	} else {
 		follow(id, e);
+		if (e->type == RDMA_CM_EVENT_ADDR_RESOLVED && !id->verbs) { /* the program has closed the one that ids had */
+			out->event.event = RDMA_CM_EVENT_ADDR_ERROR;
+			out->event.status = -errno;
+		}
 	}
 	memcpy(out->private_data, e->private_data, e->length);
 	out->event.param.conn = (struct rdma_conn_param){

@@ -46,6 +46,17 @@ static int has_qp(struct rdma_cm_id *id, int free)
 	return succeeds(rdma_create_qp(id, NULL, &qp), free, "rdma_create_qp");
 }
 
+static void resolves(struct rdma_event_channel *channel, struct rdma_cm_id *id, int free)
+{
+	address.sin_port = htons(9);
+	if (!succeeds(rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 1000), free, "rdma_resolve_addr"))
+		return;
+	struct rdma_cm_event *e = next_event(channel);
+	errno = -e->status;
+	if (succeeds(e->status, free, "ADDR_RESOLVED") && has_qp(id, free))
+		rdma_destroy_qp(id);
+}
+
 /* Asks for an address: before that, or before there is an id, there are so many left. */
 static void asks(int free, int early)
 {
@@ -57,13 +68,19 @@ static void asks(int free, int early)
 		return;
 	if (!early)
 		leave(free);
-	address.sin_port = htons(9);
-	if (!succeeds(rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 1000), free, "rdma_resolve_addr"))
-		return;
-	struct rdma_cm_event *e = next_event(channel);
-	errno = -e->status;
-	if (succeeds(e->status, free, "ADDR_RESOLVED") && has_qp(id, free))
-		rdma_destroy_qp(id);
+	resolves(channel, id, free);
+}
+
+/* So does one that has closed the device of its ids before. */
+static void asks_again(int free, int unused)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *first, *id;
+	check(!rdma_create_id(channel, &first, NULL, RDMA_PS_TCP) && !rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+	check(!rdma_bind_addr(first, (struct sockaddr *)&address) && first->verbs, "rdma_bind_addr");
+	check(!ibv_dealloc_pd(first->pd) && !ibv_close_device(first->verbs), "ibv_close_device");
+	leave(free);
+	resolves(channel, id, free);
 }
 
 /* The same of one that binds, and of an endpoint. */
@@ -171,6 +188,7 @@ int main(void)
 			wait_for(begin(asks, free, early), "asks", free);
 			wait_for(begin(binds, free, early), "binds", free);
 		}
+		wait_for(begin(asks_again, free, 0), "asks again", free);
 		wait_for(begin(makes_endpoint, free, 0), "makes an endpoint", free);
 		if (free)
 			meet_with(free);
