@@ -45,6 +45,8 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	if (!iw_ours(context))
 		return REAL(ibv_alloc_pd, context);
+	if (context->async_fd < 0) /* it has been closed */
+		return iw_failed(EINVAL);
 	uint64_t number;
 	struct iw_pd *p = iw_new(sizeof *p);
 	int error = p ? iw_engine()->pd_alloc(&number) : ENOMEM;

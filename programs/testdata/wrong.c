@@ -284,6 +284,7 @@ static void contexts(void)
 	WRONG(channel->refcnt, 0);
 	struct ibv_cq *cq = ibv_create_cq(other, 1, NULL, channel, 0);
 	check(cq != NULL, "ibv_create_cq");
+	WRONG(ibv_poll_cq(cq, 1, NULL), 0); /* it is empty */
 	WRONG(ibv_destroy_cq(cq), 0);
 	WRONG(ibv_destroy_comp_channel(channel), 0);
 	WRONG(ibv_close_device(other), 0);
@@ -359,6 +360,8 @@ int main(void)
 	WRONG(ibv_dealloc_pd(pd), EINVAL);
 	WRONG(ibv_close_device(context), 0);
 	WRONG(ibv_close_device(context), EINVAL);
+	WRONG(FAILS(NULL, ibv_alloc_pd(context)), EINVAL);
+	WRONG(FAILS(NULL, ibv_create_cq(context, 1, NULL, NULL, 0)), EINVAL);
 	if (!failed)
 		puts("wrong: ok");
 	return failed;

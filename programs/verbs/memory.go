@@ -53,7 +53,7 @@ type MR struct {
 
 // RegisterMR registers n octets of memory that is not Go's, which the program keeps until DeregisterMR. iova is the
 // tagged offset of the first octet. As ibv_reg_mr, it is EINVAL for rights that write remotely and not
-// locally, and EFAULT for what is not mapped, may not be read, or may not be written but is to be with accessLocalWrite.
+// locally, and, as siw, for no octets, which some devices of RoCE take; and EFAULT for what is not mapped, may not be read, or may not be written but is to be with accessLocalWrite.
 func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, access uint32) (h Handle, lkey, rkey uint32, errno syscall.Errno) {
 	if access&accessZeroBased != 0 {
 		iova = 0
@@ -78,7 +78,7 @@ func (d *Device) register(m *MR) (h Handle, lkey, rkey uint32, errno syscall.Err
 func (d *Device) enter(m *MR, earlier *iwarp.MR) syscall.Errno {
 	p := d.pds.get(m.pd)
 	rights, ok := rightsOf(m.access)
-	if p == nil || !ok || m.n > math.MaxInt64 {
+	if p == nil || !ok || m.n > math.MaxInt64 || m.n == 0 && !d.roce {
 		return syscall.EINVAL
 	}
 	if !usable(m.addr, m.n, m.access) {
