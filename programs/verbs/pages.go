@@ -23,7 +23,7 @@ func usable(addr unsafe.Pointer, n uint64, access uint32) bool {
 	page := uint64(syscall.Getpagesize())
 	first := uint64(uintptr(addr)) &^ (page - 1)
 	last := uint64(uintptr(addr)) + n
-	if last < uint64(uintptr(addr)) || !mapped(first, last-first) {
+	if !mapped(first, last-first) {
 		return false
 	}
 	advice := uintptr(populateRead)
@@ -33,7 +33,7 @@ func usable(addr unsafe.Pointer, n uint64, access uint32) bool {
 	return !populates(advice) || populate(first, last-first, advice) == fine
 }
 
-// mapped reports whether all pages are those of something.
+// mapped reports whether all pages are those of something, which they are not where the addresses wrap around.
 func mapped(first, n uint64) bool {
 	_, _, errno := syscall.Syscall(syscall.SYS_MSYNC, uintptr(first), uintptr(n), msAsync)
 	return errno == fine
