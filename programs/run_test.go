@@ -160,6 +160,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("scarce", l.scarce)
 	t.Run("cancelled", l.cancelled)
 	t.Run("restarted", l.restarted)
+	t.Run("destroyed", l.destroyed)
 	t.Run("refused", l.refused)
 	t.Run("sanitized", l.sanitized)
 	t.Run("checked", l.checked)

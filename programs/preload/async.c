@@ -47,7 +47,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 	if (!iw_own_async(context))
 		return iw_set_errno(EBADF);
 	struct iw_waiters *w = &container(context, struct iw_context, v.context)->waiters;
-	return AWAIT(w, context->async_fd, iw_has_events(context) ? take(context, event) : EAGAIN);
+	return AWAIT(w, &context->async_fd, iw_has_events(context) ? take(context, event) : EAGAIN);
 }
 
 static struct ibv_context *context_of(struct ibv_async_event *e)

@@ -108,8 +108,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	if (iw_live(&c->handle))
 		iw_engine()->cm_channel_close(c->handle.number);
 	c->handle.number = 0;
-	close(channel->fd);
-	channel->fd = -1;
+	close(__atomic_exchange_n(&channel->fd, -1, __ATOMIC_SEQ_CST));
 	iw_retire_waited(c, &c->waiters);
 }
 

@@ -106,21 +106,24 @@ static int take(struct rdma_event_channel *channel, struct rdma_cm_event **event
 	return error;
 }
 
-/* Where the engine has no channel yet, there will be something. */
+/* Where the engine has no channel yet, there will be something. Where another thread has destroyed it meanwhile, there will not: a read of the kernel's
+ * waits for ever then, and so programs do, as rping, that end with a thread in it. */
 static int take_here(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	int error = take(channel, event);
 	if (!error || error == ENOMEM)
 		return error;
-	return channel->fd < 0 ? EBADF : iw_may_wait(channel) ? EAGAIN : EINVAL;
+	return channel->fd < 0 || iw_may_wait(channel) ? EAGAIN : EINVAL;
 }
 
 EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	if (!channel || !event)
 		return iw_set_errno(EINVAL);
+	if (channel->fd < 0)
+		return iw_set_errno(EBADF);
 	struct iw_waiters *w = &container(channel, struct iw_cm_channel, channel)->waiters;
-	return AWAIT(w, channel->fd, take_here(channel, event));
+	return AWAIT(w, &channel->fd, take_here(channel, event));
 }
 
 EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)

@@ -132,7 +132,7 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 	if (!iw_ours(channel->context))
 		return REAL(ibv_get_cq_event, channel, cq, cq_context);
 	struct iw_waiters *w = &channel_of(channel)->waiters;
-	return AWAIT(w, channel->fd, take(channel, cq, cq_context));
+	return AWAIT(w, &channel->fd, take(channel, cq, cq_context));
 }
 
 EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)

@@ -149,7 +149,7 @@ int iw_descriptor(unsigned *process); /* a new one, of this process */
 bool iw_own_descriptor(int fd, unsigned *process);
 void iw_prepare_waiters(struct iw_waiters *w);
 void iw_begin_waiting(struct iw_waiters *w); /* before the queue is looked at; next is one of these */
-int iw_wait(struct iw_waiters *w, int fd);
+int iw_wait(struct iw_waiters *w, const int *fd); /* one that is negative is waited for in vain */
 void iw_end_waiting(struct iw_waiters *w);
 void iw_retire_waited(void *object, const struct iw_waiters *w);
 #define AWAIT(waiters, fd, take) /* take is an error number: EAGAIN until there is something */ \

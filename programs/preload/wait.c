@@ -72,9 +72,11 @@ void iw_end_waiting(struct iw_waiters *w)
 /* Waits as a read of the descriptor would: EAGAIN if it does not block, EINTR after a signal, unless its handler has SA_RESTART, and a point at which the
  * thread can be cancelled. Of all calls that leave the descriptor readable for others, sem_wait does that: poll is never restarted (signal(7)). A thread that
  * is cancelled stays counted, for which another looks once in vain. */
-int iw_wait(struct iw_waiters *w, int fd)
+int iw_wait(struct iw_waiters *w, const int *fd)
 {
-	int flags = fcntl(fd, F_GETFL);
+	int flags = fcntl(__atomic_load_n(fd, __ATOMIC_SEQ_CST), F_GETFL);
+	if (__atomic_load_n(fd, __ATOMIC_SEQ_CST) < 0)
+		flags = 0;
 	int error = flags < 0 ? errno : flags & O_NONBLOCK ? EAGAIN : sem_wait(&w->wakes) ? errno : 0;
 	if (error)
 		iw_end_waiting(w);
