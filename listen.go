@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -257,7 +258,7 @@ func (l *Listener) acceptTCP(ln net.Listener) {
 		case err == nil:
 			l.admit(c)
 		case isTemporary(err):
-			l.outOfDescriptors(err)
+			l.outOfDescriptors(ln, err)
 		default:
 			l.stop(err)
 			return
@@ -270,11 +271,14 @@ func isTemporary(err error) bool {
 	return errors.As(err, &t) && t.Temporary()
 }
 
-// outOfDescriptors closes a half-open connection, or waits for somebody else to free a descriptor.
-func (l *Listener) outOfDescriptors(err error) {
-	l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: cannot accept a TCP connection now", "local", l.Addr().String(), "cause", err.Error())
-	if l.places.evictOne() {
-		return
+// outOfDescriptors closes a half-open connection, or waits for somebody else to free a descriptor. The system says that there is none whether a
+// connection waits for one or not.
+func (l *Listener) outOfDescriptors(ln net.Listener, err error) {
+	if tcp.Knocks(ln) {
+		l.rnic.log.Log(l.ctx, LevelConnection, "iwarp: cannot accept a TCP connection now", "local", l.Addr().String(), "cause", err.Error())
+		if l.places.evictOne() {
+			return
+		}
 	}
 	select {
 	case <-time.After(5 * time.Millisecond):

@@ -19,3 +19,12 @@ func Waiting(c net.Conn) bool {
 	}
 	return false // also where a socket is embedded: its octets may not be those of the connection
 }
+
+// Knocks reports whether a connection waits to be accepted. Where it cannot be told, it says so too: of other listeners than the standard library's, and
+// on other than Unix-like systems.
+func Knocks(ln net.Listener) bool {
+	if t, ok := ln.(*net.TCPListener); ok {
+		return readable(t)
+	}
+	return true
+}

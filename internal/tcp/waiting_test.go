@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -82,5 +83,33 @@ func write(t *testing.T, c net.Conn, s string) {
 	t.Helper()
 	if _, err := c.Write([]byte(s)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestKnocks: a connection that waits to be accepted is seen, and that there is none.
+func TestKnocks(t *testing.T) {
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	if Knocks(ln) != (runtime.GOOS == "windows") {
+		t.Error("a connection before any was made")
+	}
+	if !Knocks(struct{ net.Listener }{ln}) {
+		t.Error("told of a listener of another kind")
+	}
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String())
+	testrig.Must(t, err)
+	defer c.Close()
+	for ctx := testrig.Within(t); !Knocks(ln); {
+		testrig.Must(t, ctx.Err())
+	}
+	d, err := ln.Accept()
+	testrig.Must(t, err)
+	defer d.Close()
+	if Knocks(ln) != (runtime.GOOS == "windows") {
+		t.Error("a connection that was accepted")
+	}
+	testrig.Must(t, ln.Close())
+	if !Knocks(ln) {
+		t.Error("a listener that is closed keeps nobody from trying")
 	}
 }

@@ -21,3 +21,16 @@ func peek(c syscall.Conn) (waiting bool) {
 	})
 	return waiting
 }
+
+// readable reports whether somebody who waited for a socket would be woken, or it is closed.
+func readable(c syscall.Conn) bool {
+	rc, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	n := 0
+	err = rc.Control(func(fd uintptr) {
+		n, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor is a small number
+	})
+	return err != nil || n != 0
+}
