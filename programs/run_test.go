@@ -158,7 +158,7 @@ func TestPrograms(t *testing.T) {
 	t.Run("first", l.first)
 	t.Run("churn", l.churn)
 	t.Run("scarce", l.scarce)
-	t.Run("cancelled", l.cancelled)
+	t.Run("canceled", l.canceled)
 	t.Run("restarted", l.restarted)
 	t.Run("destroyed", l.destroyed)
 	t.Run("refused", l.refused)

@@ -4,10 +4,10 @@ package programs
 
 import "testing"
 
-// cancelled is testdata/cancelled.c: threads that are cancelled leave nothing locked.
-func (l Library) cancelled(t *testing.T) {
+// canceled is testdata/canceled.c: threads that are canceled leave nothing locked.
+func (l Library) canceled(t *testing.T) {
 	t.Setenv(guiseVariable, string(RoCE))
-	l.compiled(t, "cancelled", pair...)
+	l.compiled(t, "canceled", pair...)
 }
 
 // destroyed is testdata/destroyed.c: a thread that waits for events of a channel that another one destroys is told of nothing.

@@ -210,7 +210,7 @@ int iw_extend(struct iw_qp *q, uint64_t send_ops);
 void iw_shorten(struct iw_qp *q);
 
 /* wait.c */
-void iw_shield(void); /* around what is not to be cancelled */
+void iw_shield(void); /* around what is not to be canceled */
 void iw_unshield(void);
 void iw_deliver(void); /* around what takes an event from its queue, and counts it */
 void iw_delivered(void);

@@ -70,8 +70,8 @@ void iw_end_waiting(struct iw_waiters *w)
 }
 
 /* Waits as a read of the descriptor would: EAGAIN if it does not block, EINTR after a signal, unless its handler has SA_RESTART, and a point at which the
- * thread can be cancelled. Of all calls that leave the descriptor readable for others, sem_wait does that: poll is never restarted (signal(7)). A thread that
- * is cancelled stays counted, for which another looks once in vain. */
+ * thread can be canceled. Of all calls that leave the descriptor readable for others, sem_wait does that: poll is never restarted (signal(7)). A thread that
+ * is canceled stays counted, for which another looks once in vain. */
 int iw_wait(struct iw_waiters *w, const int *fd)
 {
 	int flags = fcntl(__atomic_load_n(fd, __ATOMIC_SEQ_CST), F_GETFL);
@@ -90,7 +90,7 @@ void iw_retire_waited(void *object, const struct iw_waiters *w)
 		iw_retire(object);
 }
 
-/* Whoever holds what all threads need is not cancelled meanwhile, but where it can be next: it would leave it locked for ever. */
+/* Whoever holds what all threads need is not canceled meanwhile, but where it can be next: it would leave it locked for ever. */
 static __thread int shields, cancelable;
 
 void iw_shield(void)
@@ -167,7 +167,7 @@ static void release(void *lock)
 }
 
 /* What destroys an object waits until its events were acknowledged, those too that are being delivered. Some programs acknowledge more than they have got. A
- * thread can be cancelled meanwhile, as with the kernel's. */
+ * thread can be canceled meanwhile, as with the kernel's. */
 void iw_wait_acked(const uint32_t *acked, const uint32_t *delivered)
 {
 	pthread_rwlock_wrlock(&delivering);

@@ -1,5 +1,5 @@
 /* Calls that wait for an event wait as a read does: on after a handler of a signal that has SA_RESTART, and not after one that has not; until the thread is
- * cancelled; and not at all where the descriptor does not block. Several may wait, and the descriptor is readable as long as there is something. All that in
+ * canceled; and not at all where the descriptor does not block. Several may wait, and the descriptor is readable as long as there is something. All that in
  * a child after fork, too. Prints "restarted: ok". It is compiled with pair.h. */
 #include <errno.h>
 #include <fcntl.h>
@@ -203,11 +203,11 @@ static void is_interrupted(void)
 	ends(&w, EINTR, "a wait that a handler without SA_RESTART interrupts");
 }
 
-static void is_cancelled(void)
+static void is_canceled(void)
 {
 	struct waiter w;
 	begin(&w);
-	check(!pthread_cancel(w.thread) && end_of(&w) == PTHREAD_CANCELED, "a wait that is cancelled");
+	check(!pthread_cancel(w.thread) && end_of(&w) == PTHREAD_CANCELED, "a wait that is canceled");
 	check(!readable(0), "the descriptor after that");
 }
 
@@ -248,7 +248,7 @@ static void try(struct source of)
 	for (int i = 0; i < 2; i++) { /* what one leaves behind is in no one's way */
 		goes_on();
 		is_interrupted();
-		is_cancelled();
+		is_canceled();
 		wait_together();
 		stays_readable();
 	}

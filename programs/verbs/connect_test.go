@@ -182,9 +182,7 @@ func TestDropped(t *testing.T) {
 // TestChannelClosed rejects requests whose program has destroyed the channel on which they were to come, before or after that.
 func TestChannelClosed(t *testing.T) {
 	s, c := newProgram(t), newProgram(t)
-	fd := eventfd(t)
-	channel, errno := s.d.OpenCMChannel(fd, nil)
-	must(t, errno)
+	channel, fd := s.other()
 	listener, at := s.listen(1)
 	must(t, s.d.MigrateID(listener, channel))
 	must(t, c.d.Connect(c.resolve(2, at), c.queue().qp, ConnParam{}))
@@ -214,9 +212,7 @@ func TestNobodyListens(t *testing.T) {
 // TestMigrate takes along the events that nobody has fetched.
 func TestMigrate(t *testing.T) {
 	c := newProgram(t)
-	other := eventfd(t)
-	to, errno := c.d.OpenCMChannel(other, nil)
-	must(t, errno)
+	to, other := c.other()
 	stays, goes := c.id(1), c.id(2)
 	peer := netip.MustParseAddrPort("127.0.0.1:7174")
 	must(t, c.d.ResolveAddr(goes, netip.AddrPort{}, peer))

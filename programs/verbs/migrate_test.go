@@ -8,9 +8,7 @@ import "testing"
 func requested(t *testing.T) (c, s *program, listener, other Handle, fd int) {
 	t.Helper()
 	s, c = newProgram(t), newProgram(t)
-	fd = eventfd(t)
-	other, errno := s.d.OpenCMChannel(fd, nil)
-	must(t, errno)
+	other, fd = s.other()
 	listener, at := s.listen(1)
 	request := c.resolve(2, at)
 	must(t, c.d.Connect(request, c.queue().qp, ConnParam{}))

@@ -92,6 +92,16 @@ func newProgramWith(t *testing.T, cfg Config) *program {
 	return p
 }
 
+// other is one more event channel. It ends before its descriptor is closed, whose number may be another test's then.
+func (p *program) other() (channel Handle, fd int) {
+	p.t.Helper()
+	fd = eventfd(p.t)
+	channel, errno := p.d.OpenCMChannel(fd, nil)
+	must(p.t, errno)
+	p.t.Cleanup(func() { _ = p.d.CloseCMChannel(channel) }) // which the test may have done
+	return channel, fd
+}
+
 func (p *program) id(token uint64) Handle {
 	p.t.Helper()
 	id, errno := p.d.CreateID(p.channel, token)

@@ -1,5 +1,5 @@
-/* Threads that are cancelled in a call of the library: where they wait for acknowledgements, and where the first call for something makes it, which is no place
- * to be cancelled at. The others go on. Prints "cancelled: ok". It is compiled with pair.h. */
+/* Threads that are canceled in a call of the library: where they wait for acknowledgements, and where the first call for something makes it, which is no place
+ * to be canceled at. The others go on. Prints "canceled: ok". It is compiled with pair.h. */
 #include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -28,7 +28,7 @@ static struct rdma_cm_event *event(struct rdma_cm_id *of)
 	return e;
 }
 
-/* Each is cancelled from the beginning, and so at the first point where it can be. */
+/* Each is canceled from the beginning, and so at the first point where it can be. */
 static void *binds(void *id)
 {
 	pthread_cancel(pthread_self());
@@ -51,7 +51,7 @@ static void *destroys_cq(void *cq)
 	return NULL;
 }
 
-static void cancelled(const char *what, void *(*f)(void *), void *of)
+static void canceled(const char *what, void *(*f)(void *), void *of)
 {
 	pthread_t thread;
 	void *result;
@@ -63,7 +63,7 @@ static void cancelled(const char *what, void *(*f)(void *), void *of)
 static void at_the_beginning(void)
 {
 	struct rdma_cm_id *first = new_id(), *second = new_id();
-	cancelled("rdma_bind_addr", binds, first);
+	canceled("rdma_bind_addr", binds, first);
 	check(!rdma_bind_addr(second, (struct sockaddr *)&loopback) && second->verbs && second->verbs == first->verbs, "rdma_bind_addr");
 	check(!rdma_destroy_id(first) && !rdma_destroy_id(second), "rdma_destroy_id");
 }
@@ -73,7 +73,7 @@ static void acknowledgements(void)
 {
 	struct rdma_cm_id *id = new_id(), *other = new_id();
 	struct rdma_cm_event *kept = event(id);
-	cancelled("rdma_destroy_id", destroys_id, id);
+	canceled("rdma_destroy_id", destroys_id, id);
 	check(!rdma_ack_cm_event(event(other)) && !rdma_ack_cm_event(kept), "rdma_ack_cm_event");
 	check(!rdma_destroy_id(other), "rdma_destroy_id");
 }
@@ -93,7 +93,7 @@ static void completions(void)
 	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	check(!ibv_modify_qp(qp, &error, IBV_QP_STATE), "ERR");
 	check(!ibv_get_cq_event(on, &of, &cq_context) && of == cq && !ibv_destroy_qp(qp), "an event");
-	cancelled("ibv_destroy_cq", destroys_cq, cq);
+	canceled("ibv_destroy_cq", destroys_cq, cq);
 	ibv_ack_cq_events(cq, 1);
 	a->qp = own;
 	destroy(a);
@@ -112,6 +112,6 @@ int main(void)
 	completions();
 	close_device();
 	rdma_destroy_event_channel(channel);
-	puts("cancelled: ok");
+	puts("canceled: ok");
 	return 0;
 }
