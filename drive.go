@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -82,7 +83,7 @@ func (qp *QP) start(c *tcp.Conn, n *Negotiated, a StreamAttr, l lease) error {
 	qp.segments, n.EMSS, n.MULPDU = s, s.emss, s.fpdus.mulpdu(s.emss, n.MarkersSend)
 	var p engine.Params
 	agreed(&p, n)
-	if early := qp.early(n, l); early > 0 {
+	if early := cmp.Or(qp.cfg.SendEarly, l.sendEarly); early > 0 && !n.SendFirst && !n.PeerToPeer {
 		p.SendFrom = time.Now().Add(early)
 	}
 	p.TellsEnd = c.TellsEnd()

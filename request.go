@@ -61,9 +61,9 @@ type AcceptConfig struct {
 	// Prepare, if it is set, gets the QP before the connection comes up: it is the
 	// place to post receives.
 	Prepare func(*QP) error
-	// AwaitFirst has Accept and AcceptQP wait, over MPA, for what the Initiator sends first, unless we may send before it: an RTR indication no
-	// longer than ListenConfig.RTRTimeout says. A QP whose peer goes away before that stays in StateIdle, and keeps what is posted.
-	AwaitFirst bool
+	// AwaitRTR has Accept and AcceptQP wait for the RTR indication, where one is owed over MPA, no longer than ListenConfig.RTRTimeout says. A QP whose peer
+	// goes away before that stays in StateIdle, and keeps what is posted.
+	AwaitRTR bool
 }
 
 // read reads the peer's MPA Request.
@@ -197,7 +197,7 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error 
 	if r.over != nil {
 		err = r.acceptSession(qp, answer)
 	} else {
-		err = r.acceptMPA(ctx, qp, answer, cfg.AwaitFirst)
+		err = r.acceptMPA(ctx, qp, answer, cfg.AwaitRTR)
 	}
 	if !r.answered {
 		return badOffer("AcceptConfig.MPA", err)
@@ -233,13 +233,13 @@ func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer, awai
 	if err := r.sendAnswer(ctx, reply); err != nil {
 		return err
 	}
-	n, l, conn := r.negotiated(), r.lease(), r.conn
-	if await && n.TerminateCode == 0 && qp.hearsFirst(n, l) {
-		if conn, err = r.awaitFirst(ctx, l.rtr); err != nil {
+	n, conn := r.negotiated(), r.conn
+	if await && n.TerminateCode == 0 && r.owesRTR() {
+		if conn, err = r.awaitRTR(ctx); err != nil {
 			return err
 		}
 	}
-	return qp.enterRTS(&mpaConn{conn, ctx, qp.rnic}, n, l)
+	return qp.enterRTS(&mpaConn{conn, ctx, qp.rnic}, n, r.lease())
 }
 
 func (r *Request) negotiated() *Negotiated {

@@ -43,6 +43,7 @@ struct iw_waiters {
 	void (*wake)(struct iw_waiters *);
 	sem_t wakes;
 	uint32_t threads;
+	int32_t users; /* threads in a call that waits, asleep or not */
 };
 
 struct iw_context {
@@ -151,10 +152,12 @@ void iw_prepare_waiters(struct iw_waiters *w);
 void iw_begin_waiting(struct iw_waiters *w); /* before the queue is looked at; next is one of these */
 int iw_wait(struct iw_waiters *w, const int *fd); /* one that is negative is waited for in vain */
 void iw_end_waiting(struct iw_waiters *w);
+void iw_use_waiters(struct iw_waiters *w, int32_t more);
 void iw_retire_waited(void *object, const struct iw_waiters *w);
 #define AWAIT(waiters, fd, take) /* take is an error number: EAGAIN until there is something */ \
 	({                                                                                     \
 		int error;                                                                     \
+		iw_use_waiters(waiters, 1);                                                    \
 		do {                                                                           \
 			iw_begin_waiting(waiters);                                             \
 			error = take;                                                          \
@@ -163,6 +166,7 @@ void iw_retire_waited(void *object, const struct iw_waiters *w);
 				break;                                                         \
 			}                                                                      \
 		} while (!(error = iw_wait(waiters, fd)));                                     \
+		iw_use_waiters(waiters, -1);                                                   \
 		iw_set_errno(error);                                                           \
 	})
 int iw_set_errno(int error); /* for functions that return -1 for an error, or 0 */

@@ -83,10 +83,15 @@ int iw_wait(struct iw_waiters *w, const int *fd)
 	return error;
 }
 
-/* A program may destroy what a thread waits on, and end that later: what it waits with stays. */
+void iw_use_waiters(struct iw_waiters *w, int32_t more)
+{
+	__atomic_fetch_add(&w->users, more, __ATOMIC_SEQ_CST);
+}
+
+/* A program may destroy what a thread waits on, and end that later: what it waits with stays. A thread that is canceled stays a user. */
 void iw_retire_waited(void *object, const struct iw_waiters *w)
 {
-	if (!__atomic_load_n(&w->threads, __ATOMIC_SEQ_CST))
+	if (!__atomic_load_n(&w->users, __ATOMIC_SEQ_CST))
 		iw_retire(object);
 }
 

@@ -146,7 +146,7 @@ func (q *QP) dial(ctx context.Context, p *Path, c *ulpdata.QPCall) error {
 		return err
 	}
 	d := q.device.dialer(mpa.Offer{IRD: mpa.Depth(p.reads()), ORD: maxReads, PrivateData: c.Append(nil), Timeout: callLimit}, false)
-	d.Timeout = callLimit
+	d.Timeout, d.NoFallback = callLimit, true // whoever knows of such calls knows RFC 6581; in revision 1 nothing tells that the caller is still there
 	return d.DialQP(ctx, q.sender(), "tcp", p.address().String())
 }
 
@@ -197,7 +197,7 @@ func (q *QP) accept(ctx context.Context, r *iwarp.Request, prefix bool, p *Path)
 	err := q.prefix(q.qp, prefix)
 	if err == nil {
 		err = r.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
-			Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(p.reads()), ORD: maxReads}, AwaitFirst: true,
+			Preset: q.device.preset, MPA: mpa.Answer{IRD: mpa.Depth(p.reads()), ORD: maxReads}, AwaitRTR: true,
 		})
 	}
 	if err != nil {

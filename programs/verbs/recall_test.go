@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -76,4 +77,22 @@ func (q *queue) owing(from uint32) net.Conn {
 		q.t.Fatal(err)
 	}
 	return q.dialedWith(i.Start(time.Now()))
+}
+
+// TestCalledAndLeft: in every dialect, what is posted for a peer that has called and gone away fails, and nobody waits for it to call again: where it owes
+// an RTR indication it has sent that, and where it owes none, nothing tells that it had been there.
+func TestCalledAndLeft(t *testing.T) {
+	for _, dialect := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRtr, mpa.DialectRFC5044, mpa.DialectRevision0, mpa.DialectStartKey} {
+		cfg := Config{RoCE: true, Dialect: dialect}
+		a, b := byNumber(newProgramWith(t, cfg).queue(), newProgramWith(t, cfg).queue())
+		b.meet(a.number)
+		a.meet(b.number)
+		until(t, "the connection", func() bool { return b.inner().qp.State() == iwarp.StateRTS })
+		b.recv(1, b.region("....", accessLocalWrite))
+		must(t, a.d.DestroyQP(a.qp))
+		b.send(2, wrSend, b.region("text", 0), nil)
+		if status := b.completion().Status; status == 0 {
+			t.Errorf("%v: a Send to a peer that has gone", dialect)
+		}
+	}
 }
