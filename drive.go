@@ -25,8 +25,8 @@ import (
 // One lock, QP.mu, guards engine and driver; it is not held while octets are moved, nor while code of the consumer's runs. CQs, SRQs,
 // the memory table, each region and the role of the receiver have locks of their own, always
 // taken after a QP's. Timers: one per QP, set to the engine's deadline; one for idle peers
-// (watch.go); and the bell's, by which a consumer that receives gives that back between two
-// waits. Queues grow with what is in them; trim.go gives back what is not used any more.
+// (watch.go); the bell's, by which a consumer that receives gives that back between two
+// waits; and that of a hush (internal/tcp), by which one who polled and stopped does. Queues grow with what is in them; trim.go gives back what is not used any more.
 
 var gathers = sync.Pool{New: func() any { return engine.NewGather() }}
 
