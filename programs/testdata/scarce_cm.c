@@ -57,18 +57,26 @@ static void resolves(struct rdma_event_channel *channel, struct rdma_cm_id *id, 
 		rdma_destroy_qp(id);
 }
 
-/* Asks for an address: before that, or before there is an id, there are so many left. */
-static void asks(int free, int early)
+/* An id, or NULL if it is not to be had: after that, or before there is one, so many are left. */
+static struct rdma_cm_id *left_with(int free, int early)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id;
 	if (early)
 		leave(free);
 	if (!succeeds(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), early ? free : ENOUGH, "rdma_create_id"))
-		return;
+		return NULL;
 	if (!early)
 		leave(free);
-	resolves(channel, id, free);
+	return id;
+}
+
+/* Asks for an address. */
+static void asks(int free, int early)
+{
+	struct rdma_cm_id *id = left_with(free, early);
+	if (id)
+		resolves(id->channel, id, free);
 }
 
 /* So does one that has closed the device of its ids before. */
@@ -86,15 +94,8 @@ static void asks_again(int free, int unused)
 /* The same of one that binds, and of an endpoint. */
 static void binds(int free, int early)
 {
-	struct rdma_event_channel *channel = rdma_create_event_channel();
-	struct rdma_cm_id *id;
-	if (early)
-		leave(free);
-	if (!succeeds(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), early ? free : ENOUGH, "rdma_create_id"))
-		return;
-	if (!early)
-		leave(free);
-	if (succeeds(rdma_bind_addr(id, (struct sockaddr *)&address), free, "rdma_bind_addr"))
+	struct rdma_cm_id *id = left_with(free, early);
+	if (id && succeeds(rdma_bind_addr(id, (struct sockaddr *)&address), free, "rdma_bind_addr"))
 		check(id->verbs && id->pd, "bound without a device");
 }
 
