@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,26 +186,65 @@ func markersTrial(cc string) trial {
 	}}
 }
 
-// goalsTable has a row for each goal, those too that other parts have measured.
-func goalsTable(rec *record) string {
+// goalsText says when and where the goals were measured, on each machine, and what was found there.
+func goalsText(rec *record) string {
 	var b strings.Builder
-	rounds := 0
-	for _, g := range rec.Goals {
-		rounds = max(rounds, g.Rounds)
+	for _, r := range append([]*record{rec}, rec.with("goals")...) {
+		b.WriteString(r.Measured["goals"].text())
 	}
-	fmt.Fprintf(&b, "Medians of %d rounds with the quartiles.\n\n", rounds)
-	b.WriteString(report.MarkdownHeading("work", "congestion control", "quantity", "wanted", "found", ""))
-	for _, g := range rec.Goals {
-		found := g.Found.String()
-		if g.Rounds < rounds {
-			found += fmt.Sprintf(" (%d rounds)", g.Rounds)
+	return b.String() + goalsTable(rec)
+}
+
+// goalsTable has a row for each goal, those too that other parts have measured, and two columns for each machine.
+func goalsTable(rec *record) string {
+	all := append([]*record{rec}, rec.with("goals")...)
+	heading := []string{"work", "congestion control", "quantity", "wanted", "found", ""}
+	for _, r := range all[1:] {
+		heading = append(heading, "found on "+r.Measured["goals"].Machine.CPU, "")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Medians of %d rounds with the quartiles.\n\n", rec.goalRounds())
+	b.WriteString(report.MarkdownHeading(heading...))
+	for _, g := range slices.Concat(rec.Goals, otherGoals(rec)) {
+		row := []string{g.Work, g.CC, g.Quantity, g.wantedText()}
+		for _, r := range all {
+			row = append(row, r.foundOf(g)...)
 		}
-		b.WriteString(report.MarkdownRow(g.Work, g.CC, g.Quantity, g.wantedText(), found, g.verdict()))
-	}
-	for _, g := range otherGoals(rec) {
-		b.WriteString(report.MarkdownRow(g.Work, g.CC, g.Quantity, g.wantedText(), fmt.Sprintf("%.2f", g.Found.Median), g.verdict()))
+		b.WriteString(report.MarkdownRow(row...))
 	}
 	return b.String()
+}
+
+// goalRounds is how many rounds there were.
+func (r *record) goalRounds() (rounds int) {
+	for _, g := range r.Goals {
+		rounds = max(rounds, g.Rounds)
+	}
+	return rounds
+}
+
+// foundOf is what a record has of a goal, in two cells.
+func (r *record) foundOf(want goalValue) []string {
+	for _, g := range r.Goals {
+		if g.sameAs(want.goal) {
+			found := g.Found.String()
+			if g.Rounds < r.goalRounds() {
+				found += fmt.Sprintf(" (%d rounds)", g.Rounds)
+			}
+			return []string{found, g.verdict()}
+		}
+	}
+	for _, g := range otherGoals(r) {
+		if g.sameAs(want.goal) {
+			return []string{fmt.Sprintf("%.2f", g.Found.Median), g.verdict()}
+		}
+	}
+	return []string{"-", goalValue{}.verdict()}
+}
+
+// sameAs compares what is to be reached, but for how much: that may depend on what plain TCP does on the machine.
+func (g goal) sameAs(other goal) bool {
+	return g.Work == other.Work && g.CC == other.CC && g.Quantity == other.Quantity
 }
 
 // otherGoals are judged by the tables of connections, idle and short ones: what was found is one figure there.

@@ -138,6 +138,7 @@ func (c *cli) measure(ctx context.Context, rec *record) error {
 		if err != nil {
 			return err
 		}
+		rec.setAside(p.name, measured.Machine)
 		if err := p.measure(ctx, own, rec); err != nil {
 			return err
 		}

@@ -22,22 +22,25 @@ type record struct {
 	// Measured says when and where each part was, by the names of cli.parts.
 	Measured map[string]when `json:"measured"`
 
-	CC      string        `json:"congestion_control"` // of the comparison
-	Rounds  int           `json:"rounds"`
-	Values  []value       `json:"values"`
-	Missing []missing     `json:"missing"`
-	Perf    []perf.Report `json:"perf"` // one for each congestion control
-	Goals   []goalValue   `json:"goals"`
-	Growth  growth        `json:"growth"`
-	Short   []shortResult `json:"short_connections"`
-	Siw     []siwValue    `json:"siw"`
-	Loss    []lossyLink   `json:"loss"`
+	CC      string        `json:"congestion_control,omitempty"` // of the comparison
+	Rounds  int           `json:"rounds,omitempty"`
+	Values  []value       `json:"values,omitempty"`
+	Missing []missing     `json:"missing,omitempty"`
+	Perf    []perf.Report `json:"perf,omitempty"` // one for each congestion control
+	Goals   []goalValue   `json:"goals,omitempty"`
+	Growth  growth        `json:"growth,omitzero"`
+	Short   []shortResult `json:"short_connections,omitempty"`
+	Siw     []siwValue    `json:"siw,omitempty"`
+	Loss    []lossyLink   `json:"loss,omitempty"`
 
-	Study  []study.Report `json:"study"`           // of placement ahead of order
-	Memory *study.Report  `json:"growth_of_study"` // of what MPA holds then; nil: not measured
-	Lower  []lower        `json:"lower_layers"`
+	Study  []study.Report `json:"study,omitempty"`           // of placement ahead of order
+	Memory *study.Report  `json:"growth_of_study,omitempty"` // of what MPA holds then; nil: not measured
+	Lower  []lower        `json:"lower_layers,omitempty"`
 
 	Library *libraryStudy `json:"programs_on_the_library,omitempty"` // nil: not measured
+
+	// Elsewhere is what other machines had, one record for each: see setAside.
+	Elsewhere []*record `json:"elsewhere,omitempty"`
 }
 
 // A when is a day, the sources that were measured, and the machine.

@@ -19,14 +19,14 @@ const (
 
 // tables returns all that the record says, by name.
 func tables(rec *record) map[string]string {
-	of := func(part, table string) string { return rec.Measured[part].text() + table }
+	of := rec.everywhere
 	return map[string]string{
 		"missing": missingText(rec), "buffers": buffersText(rec),
-		"tools": of("tools", toolsTable(rec)), "perf": of("perf", perfTable(rec)), "goals": of("goals", goalsTable(rec)),
-		"connections": of("growth", connectionsTable(rec)), "round trips": of("growth", roundTripTable(rec)),
-		"short connections": of("short connections", shortTable(rec)), "siw": of("siw", siwTable(rec)), "loss": of("loss", lossTable(rec)),
-		"ahead": of("study", studyTable(rec)), "memory": of("memory", memoryTable(rec)), "lower layers": of("lower layers", lowerTable(rec)),
-		"programs on the library": of("library", libraryTable(rec)),
+		"tools": of("tools", toolsTable), "perf": of("perf", perfTable), "goals": goalsText(rec),
+		"connections": of("growth", connectionsTable), "round trips": of("growth", roundTripTable),
+		"short connections": of("short connections", shortTable), "siw": of("siw", siwTable), "loss": of("loss", lossTable),
+		"ahead": of("study", studyTable), "memory": of("memory", memoryTable), "lower layers": of("lower layers", lowerTable),
+		"programs on the library": of("library", libraryTable),
 	}
 }
 

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/machine"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/perf"
+)
+
+// TestElsewhere: what another machine had stays beside what is measured anew, once, and goes when that machine measures again.
+func TestElsewhere(t *testing.T) {
+	epyc, xeon := machine.Machine{CPU: "EPYC", CPUs: 2, Kernel: "linux 1"}, machine.Machine{CPU: "Xeon", CPUs: 2}
+	rec := new(record)
+	measure := func(m machine.Machine, found float64) {
+		rec.setAside("goals", m)
+		rec.Goals = []goalValue{{goal{"64 B Read", "reno", "latency", 1.2, true}, 7, spreadOf{found, found, found}}}
+		rec.dated("goals", when{Date: fmt.Sprint(found), Machine: m})
+	}
+	for _, step := range []struct {
+		on      machine.Machine
+		found   float64
+		columns string
+	}{
+		{xeon, 1.5, "| at most 1.20 | 1.50 (1.50 - 1.50) | missed |\n"},
+		{xeon, 1.4, "| at most 1.20 | 1.40 (1.40 - 1.40) | missed |\n"},
+		{epyc, 1.0, "| at most 1.20 | 1.00 (1.00 - 1.00) | met | 1.40 (1.40 - 1.40) | missed |\n"},
+		{machine.Machine{CPU: "EPYC", CPUs: 2, Kernel: "linux 2"}, 1.1, "| at most 1.20 | 1.10 (1.10 - 1.10) | met | 1.40 (1.40 - 1.40) | missed |\n"},
+		{xeon, 1.3, "| at most 1.20 | 1.30 (1.30 - 1.30) | missed | 1.10 (1.10 - 1.10) | met |\n"},
+		{machine.Machine{CPU: "EPYC", CPUs: 64}, 0.9, "| at most 1.20 | 0.90 (0.90 - 0.90) | met | 1.10 (1.10 - 1.10) | met | 1.30 (1.30 - 1.30) | missed |\n"},
+	} {
+		measure(step.on, step.found)
+		text := goalsText(rec)
+		if !strings.Contains(text, step.columns) {
+			t.Errorf("after %+v, no %q in\n%s", step, step.columns, text)
+		}
+		if got, want := strings.Count(text, "Measured on "), 1+len(rec.Elsewhere); got != want {
+			t.Errorf("%d lines say when, want %d", got, want)
+		}
+	}
+}
+
+// TestElsewhereParts: of another machine stays what iWARP costs there beside others, each part with its date and without the rest.
+func TestElsewhereParts(t *testing.T) {
+	marks := map[string]string{
+		"tools": "UCX", "perf": "995", "goals": "64 B Read", "growth": "4711", "short connections": "a short one", "library": "programs_on_the_library",
+	}
+	for _, p := range (&cli{}).parts() {
+		rec := &record{
+			CC: "bbr", Rounds: 7, Values: []value{{Tool: "UCX"}}, Perf: []perf.Report{{Results: []perf.Result{{Size: 995}}}},
+			Goals:  []goalValue{{goal: goal{Work: "64 B Read"}}},
+			Growth: growth{Connections: []connections{{Count: 4711}}}, Short: []shortResult{{Way: "a short one"}}, Library: new(libraryStudy),
+		}
+		rec.dated(p.name, when{Date: "a day", Machine: machine.Machine{CPU: "Xeon"}})
+		rec.setAside(p.name, machine.Machine{CPU: "EPYC"})
+		mark, kept := marks[p.name]
+		if got := len(rec.with(p.name)) == 1; got != kept {
+			t.Errorf("%s is kept: %v, want %v", p.name, got, kept)
+			continue
+		}
+		text, err := json.Marshal(rec.Elsewhere)
+		testrig.Must(t, err)
+		for other, its := range marks {
+			if got, want := strings.Contains(string(text), its), other == p.name; got != want {
+				t.Errorf("%s, which leaves %q: %q is there: %v", p.name, mark, its, got)
+			}
+		}
+		if got := strings.Count(rec.everywhere(p.name, func(*record) string { return "" }), "Measured on a day"); kept && got != 2 {
+			t.Errorf("%s is told of %d machines, want 2", p.name, got)
+		}
+	}
+}
