@@ -58,7 +58,7 @@ type place struct {
 	evicted bool
 	left    bool
 
-	out chan struct{} // closed when a Request that waits is closed to make room; made by wait
+	out chan struct{} // closed when a Request that waits is closed to make room; nil while none waits
 }
 
 // enter gives a connection a place, silent. If there is none, even after closing another, it returns nil.
@@ -111,8 +111,9 @@ func (p *place) takeAway() {
 	p.evicted = true
 	p.speak()
 	if p.waiting != nil {
+		out := p.out
 		p.stopWaiting()
-		close(p.out)
+		close(out)
 	}
 }
 
@@ -240,7 +241,7 @@ func (p *place) waited() bool {
 func (p *place) stopWaiting() {
 	s := p.source()
 	s.waiting.Remove(p.waiting)
-	p.waiting = nil
+	p.waiting, p.out = nil, nil // a place lasts as long as its connection
 	p.in.waiting--
 	p.in.crowd.rerank(s)
 }
