@@ -36,8 +36,11 @@ const (
 // pushPostedUnlocking sends what was just posted, size octets of it, or sees to it
 // that it will be.
 func (qp *QP) pushPostedUnlocking(size int) {
-	now := qp.now()
-	if !qp.queues(now, size) {
+	if qp.joins(size) {
+		return
+	}
+	now := qp.now() // which takes as long as all that is done for a post that joins others
+	if qp.sender || !qp.begins(now, size) {
 		qp.batch, qp.batched = 0, 0
 		qp.wrote = now
 		qp.pushOwnUnlocking(now, qp.eng.Posted())
@@ -45,9 +48,9 @@ func (qp *QP) pushPostedUnlocking(size int) {
 	}
 }
 
-// queues reports whether what was just posted goes along with what others send, or waits
+// joins reports whether what was just posted goes along with what others send, or waits
 // for the rest of its batch.
-func (qp *QP) queues(now time.Time, size int) bool {
+func (qp *QP) joins(size int) bool {
 	switch {
 	case qp.writing: // who writes goes on with what is queued
 		qp.followed()
@@ -57,7 +60,13 @@ func (qp *QP) queues(now time.Time, size int) bool {
 		qp.batch++
 		qp.batched += size
 		return qp.batch < min(batchPosts, qp.cfg.SendDepth/2) && qp.batched < batchSize
-	case !qp.burst(now.Sub(qp.pushed)) || qp.conn == nil || !qp.eng.Pending():
+	}
+	return false
+}
+
+// begins reports whether what was just posted waits for more, as the first of a batch.
+func (qp *QP) begins(now time.Time, size int) bool {
+	if !qp.burst(now.Sub(qp.pushed)) || qp.conn == nil || !qp.eng.Pending() {
 		return false
 	}
 	qp.batch, qp.batched = 1, size
