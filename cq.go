@@ -216,13 +216,15 @@ func (cq *CQ) push(qp *QP, done []engine.Completion) {
 	defer cq.mu.Unlock()
 	qp.unpolled(done)
 	for i := range done {
-		wc := qp.wc(&done[i])
 		if cq.closed || cq.overflow || cq.ring.Full() {
+			var wc WC
+			qp.setWC(&wc, &done[i])
 			cq.dropped(wc)
 			continue
 		}
-		*cq.ring.Add() = wc
-		cq.notify(&wc)
+		wc := cq.ring.Add() // zero: Take leaves nothing there
+		qp.setWC(wc, &done[i])
+		cq.notify(wc)
 	}
 	if cq.only == qp && cq.waiters > 0 {
 		qp.lead.offer = true

@@ -21,7 +21,8 @@ func (qp *QP) deliver() {
 func (qp *QP) deliverRun(done []engine.Completion) int {
 	cq := qp.cqOf(&done[0])
 	if cq == nil {
-		wc := qp.wc(&done[0])
+		var wc WC
+		qp.setWC(&wc, &done[0])
 		done[0].Cookie.(*call).complete(wc)
 		return 1
 	}
@@ -44,17 +45,18 @@ func (qp *QP) cqOf(c *engine.Completion) *CQ {
 	return qp.sendCQ
 }
 
-func (qp *QP) wc(c *engine.Completion) WC {
-	wc := WC{ID: c.ID, Status: Status(c.Status), Op: Op(c.Op), Length: int(c.Length), Invalidated: c.Invalidated, Solicited: c.Solicited, QP: qp}
-	wc.Original, wc.HasImmediate, wc.Immediate, wc.Written = c.Original, c.HasImmediate, c.Immediate, int(c.Written)
-	wc.Prefix = c.Prefix
-	if wc.Status != StatusSuccess {
-		wc.cause = publicError(qp.eng.Cause())
+// setWC sets what a consumer is told of a completion, in place: a processor that copies in wide words what was just stored in narrow ones
+// waits for all its stores.
+func (qp *QP) setWC(w *WC, c *engine.Completion) {
+	w.ID, w.Status, w.Op, w.Length, w.QP = c.ID, Status(c.Status), Op(c.Op), int(c.Length), qp
+	w.Original, w.HasImmediate, w.Immediate, w.Written = c.Original, c.HasImmediate, c.Immediate, int(c.Written)
+	w.Prefix, w.Invalidated, w.Solicited = c.Prefix, c.Invalidated, c.Solicited
+	if w.Status != StatusSuccess {
+		w.cause = publicError(qp.eng.Cause())
 	}
-	if wc.Op == OpRecv && qp.cfg.SRQ != nil {
-		wc.connection = qp.srqHeld.connection()
+	if w.Op == OpRecv && qp.cfg.SRQ != nil {
+		w.connection = qp.srqHeld.connection()
 	}
-	return wc
 }
 
 // unpolled counts completions that are about to be found in a CQ. An SRQ has counted its

@@ -318,13 +318,15 @@ func (w *SendWR) size() int {
 // engine translates the request, which was checked; inline is a copy of w.Inline. What an OpBindMW or OpFastRegister refers to
 // is for keepLocal.
 func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
-	*dst = engine.SendWork{
-		ID: w.ID, Op: engine.Op(w.Op), Inline: inline,
-		RemoteSTag: w.Remote.STag, RemoteTO: w.Remote.TO,
-		HasInvalidate: w.Op == OpSend && w.Invalidate != 0, Invalidate: w.Invalidate,
-		InvalidateLocal: w.Op == OpRead && w.Target != nil,
-		Atomic:          w.atomicWork(), Immediate: w.Immediate, Prefix: w.Prefix,
-		Unsignaled: w.Unsignaled, Solicited: w.Solicited, Fence: w.Fence,
+	*dst = engine.SendWork{}
+	dst.ID, dst.Op, dst.Inline = w.ID, engine.Op(w.Op), inline
+	dst.RemoteSTag, dst.RemoteTO = w.Remote.STag, w.Remote.TO
+	dst.HasInvalidate, dst.Invalidate = w.Op == OpSend && w.Invalidate != 0, w.Invalidate
+	dst.InvalidateLocal = w.Op == OpRead && w.Target != nil
+	dst.Immediate, dst.Prefix = w.Immediate, w.Prefix
+	dst.Unsignaled, dst.Solicited, dst.Fence = w.Unsignaled, w.Solicited, w.Fence
+	if w.Op.atomic() {
+		dst.Atomic = w.atomicWork()
 	}
 	switch {
 	case w.Op == OpFastRegister || w.Op == OpBindMW:

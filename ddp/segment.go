@@ -17,8 +17,14 @@ func (s *Segment) PayloadLen() int { return len(s.Payload) + s.Apart }
 // report a better one with. Nothing else is judged here, not even the version: see
 // [CheckVersion].
 func Parse(ulpdu []byte) (s Segment, err error) {
+	err = s.Parse(ulpdu)
+	return s, err
+}
+
+// Parse is that of the package, for a Segment that is zero.
+func (s *Segment) Parse(ulpdu []byte) error {
 	if len(ulpdu) == 0 {
-		return s, tooShort("shortest", 0, TaggedHeaderLen)
+		return tooShort("shortest", 0, TaggedHeaderLen)
 	}
 	// RFC 5041, section 4.1: "If set to one, the ULP Payload carried in this
 	// DDP Segment MUST be Placed into a Tagged Buffer." [D09]
@@ -28,11 +34,11 @@ func Parse(ulpdu []byte) (s Segment, err error) {
 		n, model = TaggedHeaderLen, "tagged"
 	}
 	if len(ulpdu) < n {
-		return s, tooShort(model, len(ulpdu), n)
+		return tooShort(model, len(ulpdu), n)
 	}
 	s.read(ulpdu)
 	s.Raw, s.Payload = ulpdu[:n:n], ulpdu[n:]
-	return s, nil
+	return nil
 }
 
 // Length returns the length of the DDP Segment, header and payload.

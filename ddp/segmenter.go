@@ -29,9 +29,17 @@ type Segmenter struct {
 //
 // RFC 5041, section 5.2: "The ULP Message Length MUST be less than 2^32." The
 // type of length ensures that.
-func NewSegmenter(h Header, length uint32) Segmenter {
-	h.Last = false
-	return Segmenter{h: h, length: length} // [D21]
+func NewSegmenter(h Header, length uint32) (s Segmenter) {
+	*s.Begin(length) = h
+	s.h.Last = false
+	return s
+}
+
+// Begin has the Segmenter begin with a message of length octets, and returns the header that is of every segment of it, to be
+// filled in where it lies: what of it is not zero.
+func (s *Segmenter) Begin(length uint32) *Header {
+	*s = Segmenter{length: length} // [D21]
+	return &s.h
 }
 
 // Next returns the header of the next segment, which carries the message's
@@ -40,22 +48,28 @@ func NewSegmenter(h Header, length uint32) Segmenter {
 // was handed out before, and also when octets are left and mulpdu has no room for
 // one: then nothing has changed.
 func (s *Segmenter) Next(mulpdu int) (h Header, n int, ok bool) {
+	n, ok = s.NextTo(&h, mulpdu)
+	return h, n, ok
+}
+
+// NextTo is Next with the header set in place.
+func (s *Segmenter) NextTo(h *Header, mulpdu int) (n int, ok bool) {
 	// RFC 5041, section 5.2: a segment "MUST be no larger than the MULPDU value
 	// Advertised by the LLP"; "the DDP layer MUST send all the data contained
 	// in the ULP message". [D20]
 	left := s.Left()
 	n = s.fit(mulpdu, left)
 	if s.done || n == 0 && left > 0 || mulpdu < s.h.Len() {
-		return Header{}, 0, false
+		return 0, false
 	}
-	h = s.at(s.offset)
+	s.at(h)
 	// RFC 5041, section 4.1: L "MUST be set to one on the last DDP Segment of
 	// every DDP Message. It MUST NOT be set to one on any other". Section 5.2:
 	// "A zero-length DDP Message [...] MUST consume exactly one DDP Segment." [D11] [D22]
 	h.Last = uint32(n) == left
 	s.offset += uint32(n)
 	s.done = h.Last
-	return h, n, true
+	return n, true
 }
 
 // Peek returns how many octets the segment would carry that Next returns, 0 also where it returns
@@ -86,17 +100,19 @@ func (s *Segmenter) fit(mulpdu int, left uint32) int {
 	return room
 }
 
-// at returns the header for the payload at an offset of the message.
-func (s *Segmenter) at(offset uint32) Header {
-	h := s.h
+// at sets the header for the payload at the offset of the message, field by field: a processor that copies in wide words what was just stored in
+// narrow ones waits for all its stores.
+func (s *Segmenter) at(h *Header) {
+	h.Tagged, h.Rsvd, h.Version, h.RsvdULP = s.h.Tagged, s.h.Rsvd, s.h.Version, s.h.RsvdULP
+	h.STag, h.ULP, h.QN, h.MSN = s.h.STag, s.h.ULP, s.h.QN, s.h.MSN
+	h.TO, h.MO = s.h.TO, s.h.MO
 	if h.Tagged {
 		// RFC 5041, section 5.2: the TO is the offset in the ULP Message "plus the
 		// TO assigned to the first octet in the associated ULP Message". [D19]
-		h.TO += uint64(offset)
-		return h
+		h.TO += uint64(s.offset)
+		return
 	}
 	// RFC 5041, section 5.2: "the MO MUST be set to the octet offset from the
 	// first octet in the associated ULP Message (which is defined to be zero)". [D18]
-	h.MO = offset
-	return h
+	h.MO = s.offset
 }

@@ -29,14 +29,14 @@ func CheckSegment(s *ddp.Segment, version uint8) *Error {
 		return &Error{CodeInvalidVersion, op, "RV", fmt.Sprintf("expected version %d, got %d", version, v)}
 	}
 	// RFC 5040, section 7.2: "The RDMA OpCode MUST be valid." [P07] [P56]
-	info, known := op.Info()
-	if !known || info.Extension && !extended {
+	info := op.info()
+	if info == &unknown || info.Extension && !extended {
 		return &Error{CodeUnexpectedOpcode, op, "Opcode", fmt.Sprintf("%d is not one of the stream's", op)}
 	}
-	if err := checkModel(s, op, &info); err != nil {
+	if err := checkModel(s, op, info); err != nil {
 		return err
 	}
-	return checkForm(s, op, &info)
+	return checkForm(s, op, info)
 }
 
 // checkQueue refuses queues that RDMAP does not have. RFC 5041, section 7.1: "The QN

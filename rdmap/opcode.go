@@ -80,13 +80,24 @@ var infos = [...]Info{
 	OpAtomicResponse:   {Name: "Atomic Response", QN: QNAtomic, HeaderLen: AtomicResponseLen, Extension: true},
 }
 
+var unknown Info
+
 // Info returns what is laid down for the opcode, and whether it is known.
 func (o Opcode) Info() (Info, bool) {
-	if int(o) >= len(infos) {
-		return Info{}, false
-	}
-	return infos[o], true
+	info := o.info()
+	return *info, info != &unknown
 }
+
+// info is Info without a copy, for what is asked of each message: of an opcode that is not known it is unknown.
+func (o Opcode) info() *Info {
+	if int(o) >= len(infos) {
+		return &unknown
+	}
+	return &infos[o]
+}
+
+// Solicited reports whether messages of the opcode ask for an event where they are received.
+func (o Opcode) Solicited() bool { return o.info().Solicited }
 
 // String gives the message type's name in the RFC, as in "Send with SE".
 func (o Opcode) String() string {
@@ -121,10 +132,16 @@ func ParseControl(c uint8) (version uint8, op Opcode) {
 // RFC 5040, section 4.1: "Figure 4 [...] MUST be used to define the value of the
 // Tagged flag"; for all but the Sends with Invalidate, "the Invalidate STag field
 // MUST be set to zero on transmit".
-func (o Opcode) Header(version uint8) ddp.Header {
+func (o Opcode) Header(version uint8) (h ddp.Header) {
+	o.SetHeader(&h, version)
+	return h
+}
+
+// SetHeader is Header set in place: in one that is zero.
+func (o Opcode) SetHeader(h *ddp.Header, version uint8) {
 	// [P01] [P02] [P08]
-	info, _ := o.Info()
-	return ddp.Header{Tagged: info.Tagged, Version: version, RsvdULP: Control(version, o), QN: info.QN}
+	info := o.info()
+	h.Tagged, h.Version, h.RsvdULP, h.QN = info.Tagged, version, Control(version, o), info.QN
 }
 
 // OpcodeOf returns the opcode of a segment. It may not be a known one.
@@ -139,7 +156,7 @@ func OpcodeOf(h *ddp.Header) Opcode {
 // RFC 5040, section 4.1: for them the field is to be "ignored by the receiver".
 func InvalidateSTag(h *ddp.Header) (stag uint32, ok bool) {
 	// [P08]
-	if info, known := OpcodeOf(h).Info(); !known || !info.Invalidate || h.Tagged {
+	if !OpcodeOf(h).info().Invalidate || h.Tagged {
 		return 0, false
 	}
 	return h.ULP, true

@@ -11,9 +11,9 @@ import "github.com/goiwarp/iwarp/ddp"
 // 6581 opens a connection with one of them: see mpa.RTROf.
 func ZeroLength(s *ddp.Segment) (op Opcode, zeroLength bool) {
 	op = OpcodeOf(&s.Header)
-	info, known := op.Info()
+	info := op.info()
 	switch {
-	case !known || !s.Last || s.Tagged != info.Tagged:
+	case info == &unknown || !s.Last || s.Tagged != info.Tagged:
 		return op, false
 	case !s.Tagged && (s.QN != info.QN || s.MO != 0):
 		return op, false

@@ -75,7 +75,7 @@ func (q *QP) room(g *Gather) int {
 	return layout.Room(q.tx.Offset(), g.emss-(len(g.arena)-g.from), q.MarkersSend)
 }
 
-// nextOf is Segmenter.Next for what is left of the TCP segment under way or, if that is
+// nextOf is Segmenter.NextTo for what is left of the TCP segment under way or, if that is
 // too little, for the one after it.
 //
 // RFC 5044, section 4.5: "If one or more FPDUs are already packed into a TCP segment, such
@@ -83,12 +83,12 @@ func (q *QP) room(g *Gather) int {
 // than 128. In this case, MPA would typically provide a MULPDU for the next full sized
 // segment, but may still pack the next FPDU into the small remaining room, provide that
 // the next FPDU is small enough to fit."
-func (q *QP) nextOf(seg *ddp.Segmenter, g *Gather) (h ddp.Header, n int, ok bool) {
+func (q *QP) nextOf(seg *ddp.Segmenter, g *Gather, h *ddp.Header) (n int, ok bool) {
 	mulpdu, another := q.mulpduFor(seg, g)
 	if another {
 		g.end(len(g.arena))
 	}
-	return seg.Next(mulpdu)
+	return seg.NextTo(h, mulpdu)
 }
 
 // mulpduFor returns the MULPDU for the next segment of a message, and whether that begins another TCP segment.

@@ -49,10 +49,10 @@ func (q *QP) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
 	}
 	queue.Place(s)
 	value, _ := rdmap.ParseImmediateData(s.Payload) // CheckSegment has seen to its length
-	info, _ := rdmap.OpcodeOf(&s.Header).Info()
 	q.partial[partialSend] = false
 	q.drain.progress()
-	q.completeReceive(Completion{Immediate: value, HasImmediate: true, Written: q.takeWritten(), Solicited: info.Solicited})
+	c := q.completeReceive(StatusSuccess)
+	c.Immediate, c.HasImmediate, c.Written, c.Solicited = value, true, q.takeWritten(), rdmap.OpcodeOf(&s.Header).Solicited()
 }
 
 // countWritten counts the octets of an RDMA Write of the peer's.

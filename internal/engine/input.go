@@ -105,8 +105,8 @@ func (q *QP) onULPDU(f *mpa.FPDU, b []byte, n int) {
 	q.placing.End()
 	q.sequel = ddp.Sequel{}
 	q.nudgeAt, q.SendFrom = time.Time{}, time.Time{}
-	s, err := ddp.Parse(b)
-	if err != nil {
+	var s ddp.Segment
+	if err := s.Parse(b); err != nil {
 		q.fail(&Failure{Code: rdmap.CodeDDPLocalCatastrophic, Offset: f.Offset, Reason: err.Error(), Err: err}, nil)
 		return
 	}

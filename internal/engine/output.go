@@ -218,7 +218,13 @@ func (q *QP) sendEmptyWrite(g *Gather) {
 
 // header returns what all DDP headers of an opcode have in common on this
 // stream.
-func (q *QP) header(op rdmap.Opcode) ddp.Header { return op.Header(q.DDPVersion) }
+func (q *QP) header(op rdmap.Opcode) (h ddp.Header) {
+	q.setHeader(&h, op)
+	return h
+}
+
+// setHeader sets them in a header that is zero.
+func (q *QP) setHeader(h *ddp.Header, op rdmap.Opcode) { op.SetHeader(h, q.DDPVersion) }
 
 // beginSend begins the next entry of the Send Queue if it may start, or has the peer confirm those before it.
 func (q *QP) beginSend(g *Gather) bool {
@@ -255,23 +261,22 @@ func (q *QP) beginEntry(g *Gather) bool {
 		return true
 	}
 	// The message begins with its first segment, for which there may be no room now.
-	e.seg = q.segmenter(e)
+	q.beginSegments(e)
 	return q.sendSegment(g)
 }
 
-// messageHeader is the header that all segments of a Send or Write share.
-func (q *QP) messageHeader(e *sendEntry) ddp.Header {
+// setMessage sets what the headers of all segments of a Send or Write share.
+func (q *QP) setMessage(h *ddp.Header, e *sendEntry) {
 	if e.Op == OpWrite || e.Op == OpWriteImm {
-		h := q.header(rdmap.OpWrite)
+		q.setHeader(h, rdmap.OpWrite)
 		h.STag, h.TO = e.RemoteSTag, e.RemoteTO
-		return h
+		return
 	}
-	h := q.header(sendOpcode(e))
+	q.setHeader(h, sendOpcode(e))
 	h.MSN, e.msn = q.sendMSN, q.sendMSN
 	if e.HasInvalidate {
 		h.ULP = e.Invalidate
 	}
-	return h
 }
 
 func sendOpcode(e *sendEntry) rdmap.Opcode {
@@ -293,7 +298,8 @@ func (q *QP) sendSegment(g *Gather) bool {
 	if e.placed {
 		return q.sendImmediate(g, e)
 	}
-	h, n, ok := q.nextOf(&e.seg, g)
+	var h ddp.Header
+	n, ok := q.nextOf(&e.seg, g, &h)
 	if !ok {
 		return false
 	}

@@ -121,14 +121,14 @@ func (q *QP) completeSend(e *sendEntry) {
 	if e.Unsignaled && e.status == StatusSuccess {
 		return
 	}
-	c := Completion{ID: e.ID, Op: e.Op, Status: e.status, Cookie: e.Cookie}
+	c := q.done.next()
+	c.ID, c.Op, c.Status, c.Cookie = e.ID, e.Op, e.status, e.Cookie
 	if e.status == StatusSuccess {
 		c.Length = e.length
 		if e.Op.atomic() {
 			c.Original = e.Atomic.Data
 		}
 	}
-	q.done.add(c)
 }
 
 // retire completes, in the order of posting, all entries that are done
@@ -192,17 +192,18 @@ func (q *QP) flushSends() {
 
 func (q *QP) flushReceives() {
 	if q.taken {
-		q.completeReceive(Completion{Status: StatusFlushed})
+		q.completeReceive(StatusFlushed)
 	}
 	for q.cfg.Source == nil && q.rq.Len() > 0 && q.takeReceive() {
-		q.completeReceive(Completion{Status: StatusFlushed})
+		q.completeReceive(StatusFlushed)
 	}
 }
 
-// completeReceive ends the receive in use; c says how.
-func (q *QP) completeReceive(c Completion) {
-	c.ID, c.Op, c.Cookie = q.current.ID, OpReceive, q.current.Cookie
-	q.done.add(c)
+// completeReceive ends the receive in use. What it returns is for the caller to fill in, at once.
+func (q *QP) completeReceive(s Status) *Completion {
+	c := q.done.next()
+	c.ID, c.Op, c.Status, c.Cookie = q.current.ID, OpReceive, s, q.current.Cookie
 	q.doneReceives++
 	*q.current, q.taken = RecvWork{}, false
+	return c
 }

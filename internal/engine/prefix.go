@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa/layout"
 )
@@ -53,10 +52,9 @@ func (q *QP) splitPlaced(mo uint64, n int) (uint64, int) {
 	return mo + ahead - q.prefix(), max(n-int(ahead), 0)
 }
 
-// withoutPrefix has the completion of a Send tell of its prefix. One that a peer has sent without is told of as if the rest were zeros.
-func (q *QP) withoutPrefix(c *Completion) {
-	c.Length -= uint32(min(uint64(c.Length), q.prefix()))
-	c.Prefix = binary.BigEndian.Uint64(q.current.prefix[:])
+// withoutPrefix returns how long a Send is without its prefix, and that. One that a peer has sent without is told of as if the rest were zeros.
+func (q *QP) withoutPrefix(length uint32) (rest uint32, prefix uint64) {
+	return length - uint32(min(uint64(length), q.prefix())), binary.BigEndian.Uint64(q.current.prefix[:])
 }
 
 // checkPrefix judges a Send of n octets.
@@ -71,12 +69,12 @@ func (q *QP) checkPrefix(w *SendWork, n uint64) (Status, error) {
 	return StatusSuccess, nil
 }
 
-// segmenter returns what cuts the message of an entry, which begins.
-func (q *QP) segmenter(e *sendEntry) ddp.Segmenter {
+// beginSegments has the message of an entry, which begins, be cut into segments.
+func (q *QP) beginSegments(e *sendEntry) {
 	if e.Op == OpSend {
 		e.ahead = uint8(q.prefix())
 	}
-	return ddp.NewSegmenter(q.messageHeader(e), e.length+uint32(e.ahead))
+	q.setMessage(e.seg.Begin(e.length+uint32(e.ahead)), e)
 }
 
 // loadPrefix has g take the prefix, or what is left of it, as far as it is of the next n octets of a message, and returns how many

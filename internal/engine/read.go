@@ -203,15 +203,16 @@ func (q *QP) beginResponse(g *Gather) bool {
 	if in == nil {
 		return false
 	}
-	h := q.header(rdmap.OpReadResponse)
+	h := q.response.Begin(in.Size)
+	q.setHeader(h, rdmap.OpReadResponse)
 	h.STag, h.TO = in.SinkSTag, in.SinkTO
-	q.response = ddp.NewSegmenter(h, in.Size)
 	return q.respond(g)
 }
 
 // respond builds the next segment of the response to the oldest request.
 func (q *QP) respond(g *Gather) bool {
-	h, n, ok := q.nextOf(&q.response, g)
+	var h ddp.Header
+	n, ok := q.nextOf(&q.response, g, &h)
 	if !ok {
 		return false
 	}

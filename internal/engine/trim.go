@@ -8,7 +8,14 @@ type batch[T any] struct {
 	most  int // entries drained at once since the last trim
 }
 
-func (b *batch[T]) add(v T) { b.items = append(b.items, v) }
+func (b *batch[T]) add(v T) { *b.next() = v }
+
+// next adds an entry that is zero, for the caller to fill in before the next is added: a large one is not copied so.
+func (b *batch[T]) next() *T {
+	var zero T
+	b.items = append(b.items, zero)
+	return &b.items[len(b.items)-1]
+}
 
 // drain hands over the entries, which are valid until the next is added.
 func (b *batch[T]) drain() []T {

@@ -19,7 +19,7 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 		return
 	}
 	if fault := q.placeSend(f, s); fault != memory.None {
-		q.completeReceive(Completion{Status: localStatus(fault)})
+		q.completeReceive(localStatus(fault))
 		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of the receive for a Send: " + fault.String() + "; keep it registered until the receive is complete"}, nil)
 		return
 	}
@@ -73,7 +73,7 @@ func (q *QP) takeReceive() bool {
 func (q *QP) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	switch err.Code {
 	case rdmap.CodeDDPMessageTooLong:
-		q.completeReceive(Completion{Status: StatusLocalLength})
+		q.completeReceive(StatusLocalLength)
 		err.Reason += "; post receives that are as long as the peer's longest Send"
 	case rdmap.CodeDDPInvalidMSNNoBuffer:
 		err.Reason += ": " + q.recv.Refusal()
@@ -98,7 +98,11 @@ func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
 			mo -= uint64(s.Length)
 			continue
 		}
-		front, rest := p.Cut(min(p.Len(), s.Length-int(mo)))
+		room := s.Length - int(mo)
+		if p.Len() <= room {
+			return q.cfg.Memory.LocalPlace(s.Region, &s.Term, s.Offset+int(mo), p)
+		}
+		front, rest := p.Cut(room)
 		if f := q.cfg.Memory.LocalPlace(s.Region, &s.Term, s.Offset+int(mo), front); f != memory.None {
 			return f
 		}
@@ -130,19 +134,17 @@ func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
 // delivered completes the receive of a Send. An STag to be invalidated is,
 // before the consumer hears of the message.
 func (q *QP) delivered(f *mpa.FPDU, s *ddp.Segment, length uint32) {
-	c := Completion{Length: length}
-	q.withoutPrefix(&c)
-	if info, ok := rdmap.OpcodeOf(&s.Header).Info(); ok {
-		c.Solicited = info.Solicited
-	}
-	if stag, ok := rdmap.InvalidateSTag(&s.Header); ok {
+	stag, invalidates := rdmap.InvalidateSTag(&s.Header)
+	if invalidates {
 		if fault := q.cfg.Memory.Invalidate(stag); fault != memory.None {
-			q.completeReceive(Completion{Status: StatusRemoteInvalidate, Invalidated: stag})
+			q.completeReceive(StatusRemoteInvalidate).Invalidated = stag
 			q.fail(&Failure{Code: invalidateCodes[fault], Offset: f.Offset, Reason: invalidateReason(stag, fault)}, s)
 			return
 		}
-		c.Invalidated, c.HasInvalid = stag, true
 	}
 	q.drain.progress()
-	q.completeReceive(c)
+	length, prefix := q.withoutPrefix(length)
+	c := q.completeReceive(StatusSuccess)
+	c.Length, c.Prefix, c.Solicited = length, prefix, rdmap.OpcodeOf(&s.Header).Solicited()
+	c.Invalidated, c.HasInvalid = stag, invalidates
 }

@@ -76,7 +76,9 @@ func (r *Ring[T]) Pop() (v T) {
 // Take is Pop for entries that are large: it moves the oldest to dst.
 func (r *Ring[T]) Take(dst *T) {
 	var none T
-	*dst, *r.Front() = *r.Front(), none
+	front := r.Front()
+	*dst = *front
+	*front = none
 	r.Drop()
 }
 
