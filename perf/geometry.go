@@ -72,11 +72,12 @@ func (o Options) depth(size int) int {
 
 // rxDepth returns how many messages of that size a QP has receives for.
 func (o Options) rxDepth(size int) int {
-	rx := o.RXDepth
+	rx, depth := o.RXDepth, o.depth(size)
 	if rx == 0 {
-		rx = min(DefaultRXDepth, softReceives/size)
+		// With few more receives than messages are sent together, either end waits while the other works.
+		rx = min(max(DefaultRXDepth, DefaultRXDepth/DefaultDepth*depth), MaxDepth, softReceives/size)
 	}
-	return max(rx, o.depth(size))
+	return max(rx, depth)
 }
 
 // slots returns how many messages of an operation a QP has buffers for, in each direction.

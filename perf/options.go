@@ -63,7 +63,7 @@ type Options struct {
 
 	// RXDepth is how many messages each QP has receives for when the bandwidth of Send, or of Write-Imm, is measured: how far a
 	// sender may be ahead of what its peer has taken out of its CQ. It is the depth at least. If zero, DefaultRXDepth, or
-	// as many as fit into 512 KiB.
+	// four times the depth if that is more, but no more than fit into 512 KiB.
 	RXDepth int `json:"rx_depth,omitempty"`
 
 	// Duration is the time measured for each operation, size, quantity and transport. It

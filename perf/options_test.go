@@ -52,6 +52,29 @@ func TestSlices(t *testing.T) {
 	}
 }
 
+// TestReceives: how many there are where nobody says.
+func TestReceives(t *testing.T) {
+	for _, test := range []struct {
+		opts       Options
+		size, want int
+	}{
+		{Options{}, 64, 512},
+		{Options{Depth: 4}, 64, 512},
+		{Options{Depth: 512}, 64, 2048},
+		{Options{Depth: MaxDepth}, 64, MaxDepth},
+		{Options{Depth: 512}, 1024, 512},
+		{Options{Depth: 512}, 4096, 512},
+		{Options{Depth: 256}, 1024, 512},
+		{Options{}, 4096, 128},
+		{Options{}, 1 << 20, 16},
+		{Options{Depth: 512, RXDepth: 700}, 64, 700},
+	} {
+		if got := test.opts.rxDepth(test.size); got != test.want {
+			t.Errorf("%+v has %d receives for messages of %d octets, want %d", test.opts, got, test.size, test.want)
+		}
+	}
+}
+
 func TestOptionsRefused(t *testing.T) {
 	tooMany := maxCount
 	tooMany++ // beyond what int holds of 32 bits it is negative, which is refused too
