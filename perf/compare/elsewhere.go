@@ -10,8 +10,8 @@ import (
 // What a ratio is depends on the machine, so of the parts that say what iWARP costs beside others the record keeps what other
 // machines had when one measures anew. A later measurement on such a machine replaces what is kept of it.
 
-// take has a part of another record in place of its own, and reports whether it is one that is kept of other machines.
-func (r *record) take(part string, from *record) bool {
+// take has a part of another record in place of its own, if it is one that is kept of other machines.
+func (r *record) take(part string, from *record) {
 	switch part {
 	case "tools":
 		r.CC, r.Rounds, r.Values, r.Missing = from.CC, from.Rounds, from.Values, from.Missing
@@ -26,13 +26,12 @@ func (r *record) take(part string, from *record) bool {
 	case "library":
 		r.Library = from.Library
 	default:
-		return false
+		return
 	}
 	delete(r.Measured, part)
 	if at, ok := from.Measured[part]; ok {
 		r.dated(part, at)
 	}
-	return true
 }
 
 // setAside makes room for a part that is about to be measured: what is there stays as that of another machine, if it is of another.
