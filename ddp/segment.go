@@ -21,7 +21,7 @@ func Parse(ulpdu []byte) (s Segment, err error) {
 	return s, err
 }
 
-// Parse is that of the package, for a Segment that is zero.
+// Parse is the function Parse for a Segment that the caller has, and that is zero: an error leaves it so.
 func (s *Segment) Parse(ulpdu []byte) error {
 	if len(ulpdu) == 0 {
 		return tooShort("shortest", 0, TaggedHeaderLen)

@@ -85,8 +85,8 @@ func TestReservedBits(t *testing.T) {
 		if !tagged {
 			first.MSN = FirstMSN
 		}
-		g := NewSegmenter(first, 1)
-		h, _, _ := g.Next(128)
+		g, h := segmenter(first, 1), stale
+		_, _ = g.Next(&h, 128)
 		if b := h.Append(nil); b[0]&0x3c != 0 {
 			t.Errorf("sent with control field %#02x", b[0])
 		}
@@ -213,8 +213,10 @@ func TestAllocations(t *testing.T) {
 				t.Fatal("not placed")
 			}
 		}
-		g := NewSegmenter(Header{}, 4096)
-		for h, _, ok := g.Next(1450); ok; h, _, ok = g.Next(1450) {
+		var g Segmenter
+		var h Header
+		g.Begin(4096)
+		for _, ok := g.Next(&h, 1450); ok; _, ok = g.Next(&h, 1450) {
 			out = h.Append(out[:0])
 		}
 	})

@@ -124,20 +124,20 @@ func ParseControl(c uint8) (version uint8, op Opcode) {
 	return c >> controlVersionShift, Opcode(c & controlOpcode)
 }
 
-// Header returns the DDP header which messages of the opcode ask DDP for: the
-// model, the queue, both versions and the control field. What differs from
-// message to message is zero: STag and TO, or MSN and the Invalidate STag. An
-// opcode which is not known gives an untagged header for queue 0.
-//
-// RFC 5040, section 4.1: "Figure 4 [...] MUST be used to define the value of the
-// Tagged flag"; for all but the Sends with Invalidate, "the Invalidate STag field
-// MUST be set to zero on transmit".
+// Header returns a DDP header as SetHeader sets it.
 func (o Opcode) Header(version uint8) (h ddp.Header) {
 	o.SetHeader(&h, version)
 	return h
 }
 
-// SetHeader is Header set in place: in one that is zero.
+// SetHeader sets, in a DDP header that is zero, what messages of the opcode ask DDP for: the
+// model, the queue, both versions and the control field. What differs from
+// message to message stays zero: STag and TO, or MSN and the Invalidate STag. An
+// opcode which is not known gives an untagged header for queue 0.
+//
+// RFC 5040, section 4.1: "Figure 4 [...] MUST be used to define the value of the
+// Tagged flag"; for all but the Sends with Invalidate, "the Invalidate STag field
+// MUST be set to zero on transmit".
 func (o Opcode) SetHeader(h *ddp.Header, version uint8) {
 	// [P01] [P02] [P08]
 	info := o.info()

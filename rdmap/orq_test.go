@@ -144,10 +144,12 @@ func TestORQAny(t *testing.T) {
 
 // answer gives the whole response to a Read.
 func answer(t *rapid.T, q *ORQ, r Read, mulpdu int) {
-	h := OpReadResponse.Header(1)
-	h.STag, h.TO = r.SinkSTag, r.SinkTO
-	g := ddp.NewSegmenter(h, r.Size)
-	for h, n, ok := g.Next(mulpdu); ok; h, n, ok = g.Next(mulpdu) {
+	var g ddp.Segmenter
+	var h ddp.Header
+	all := g.Begin(r.Size)
+	OpReadResponse.SetHeader(all, 1)
+	all.STag, all.TO = r.SinkSTag, r.SinkTO
+	for n, ok := g.Next(&h, mulpdu); ok; n, ok = g.Next(&h, mulpdu) {
 		s := &ddp.Segment{Header: h, Payload: make([]byte, n)}
 		if err := q.Check(s); err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func (q *QP) room(g *Gather) int {
 	return layout.Room(q.tx.Offset(), g.emss-(len(g.arena)-g.from), q.MarkersSend)
 }
 
-// nextOf is Segmenter.NextTo for what is left of the TCP segment under way or, if that is
+// nextOf is Segmenter.Next for what is left of the TCP segment under way or, if that is
 // too little, for the one after it.
 //
 // RFC 5044, section 4.5: "If one or more FPDUs are already packed into a TCP segment, such
@@ -88,7 +88,7 @@ func (q *QP) nextOf(seg *ddp.Segmenter, g *Gather, h *ddp.Header) (n int, ok boo
 	if another {
 		g.end(len(g.arena))
 	}
-	return seg.NextTo(h, mulpdu)
+	return seg.Next(h, mulpdu)
 }
 
 // mulpduFor returns the MULPDU for the next segment of a message, and whether that begins another TCP segment.
