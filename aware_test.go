@@ -94,8 +94,8 @@ func TestAwareNeedsMarkers(t *testing.T) {
 func TestAwareAligned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := awarePair(link{emss: 1420})
-		var segments [][]byte
-		a.out.sniff = func(b []byte) { segments = append(segments, bytes.Clone(b)) }
+		w := fpduWatch{rx: mpa.NewReader(true, true)}
+		a.out.sniff = w.segment
 		ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
 		ini.over(a, mpa.RoleInitiator)
 		res.over(b, mpa.RoleResponder)
@@ -103,25 +103,50 @@ func TestAwareAligned(t *testing.T) {
 			a.out.setEMSS(emss)
 			time.Sleep(time.Second) // it is asked for now and then
 			transfer(t, ini, res)   // the first segments may be of the size before
-			segments = nil
+			w.sizes, w.unaligned = nil, 0
 			for range 3 {
 				transfer(t, ini, res)
 			}
 			full := 0
-			for _, s := range segments {
-				if len(s) > emss {
-					t.Fatalf("a segment of %d octets, the EMSS is %d", len(s), emss)
+			for _, n := range w.sizes {
+				if n > emss {
+					t.Fatalf("a segment of %d octets, the EMSS is %d", n, emss)
 				}
-				if len(s) > emss-20 {
+				if n > emss-20 {
 					full++
 				}
 			}
-			if full < len(segments)*3/4 {
-				t.Errorf("EMSS %d: %d of %d segments are full", emss, full, len(segments))
+			if full < len(w.sizes)*3/4 {
+				t.Errorf("EMSS %d: %d of %d segments are full", emss, full, len(w.sizes))
+			}
+			if w.unaligned > 0 || w.err != nil {
+				t.Errorf("EMSS %d: %d of %d segments begin or end within an FPDU; %v", emss, w.unaligned, len(w.sizes), w.err)
 			}
 		}
 		finish(t, ini, res)
 	})
+}
+
+// A fpduWatch reads a stream of FPDUs segment by segment.
+type fpduWatch struct {
+	rx        mpa.Reader
+	rest      []byte // of an FPDU that is not whole yet
+	sizes     []int  // of the segments
+	unaligned int    // those that do not hold whole FPDUs
+	err       error
+}
+
+func (w *fpduWatch) segment(b []byte) {
+	w.sizes = append(w.sizes, len(b))
+	w.rest = append(w.rest, b...)
+	aligned := len(w.rest) == len(b)
+	for n := 1; n > 0 && w.err == nil; {
+		_, n, w.err = w.rx.Next(w.rest)
+		w.rest = w.rest[n:]
+	}
+	if !aligned || len(w.rest) > 0 {
+		w.unaligned++
+	}
 }
 
 // over puts the QP, or a new one, on a connection whose startup is over, with markers and CRCs.
