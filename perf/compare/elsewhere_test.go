@@ -43,6 +43,19 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestElsewhereLacks: a goal that the other machine did not measure has its cells there all the same, and one that this did not measure has no row.
+func TestElsewhereLacks(t *testing.T) {
+	read, write := goal{"64 B Read", "reno", "latency", 1.2, true}, goal{"1 MiB Write", "bbr", "bandwidth", 0.95, false}
+	rec := &record{Goals: []goalValue{{read, 7, spreadOf{1, 1, 1}}}}
+	rec.dated("goals", when{Machine: machine.Machine{CPU: "Xeon"}})
+	rec.setAside("goals", machine.Machine{CPU: "EPYC"})
+	rec.Goals = []goalValue{{write, 7, spreadOf{1, 1, 1}}}
+	want := "| 1 MiB Write | bbr | bandwidth | at least 0.95 | 1.00 (1.00 - 1.00) | met | - | not measured |\n"
+	if text := goalsTable(rec); !strings.Contains(text, want) || strings.Contains(text, "64 B Read") {
+		t.Errorf("no %q alone in\n%s", want, text)
+	}
+}
+
 // TestElsewhereParts: of another machine stays what iWARP costs there beside others, each part with its date and without the rest.
 func TestElsewhereParts(t *testing.T) {
 	marks := map[string]string{
