@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -202,7 +203,7 @@ func TestOtherVersion(t *testing.T) {
 	text[4]--
 	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: text}}
 	_, err := d.Dial(t.Context(), "tcp", addr)
-	if err = refusal(err); err == nil || !strings.Contains(err.Error(), "version 4 of the measurement protocol") {
+	if err = refusal(err); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("version %d of the measurement protocol", helloVersion-1)) {
 		t.Errorf("the initiator: %v", err)
 	}
 	if v := <-ended; !errors.As(v.Err, new(versionError)) || v.Remote == nil {

@@ -67,7 +67,7 @@ func (j job) validate(o Options) error {
 }
 
 func (j job) bad(field string, value any) error {
-	return fmt.Errorf("perf: bad slice, or one larger than was announced: %s %.40v", field, value)
+	return fmt.Errorf("perf: bad slice, or one larger than was announced: %s %.40s", field, fmt.Sprint(value))
 }
 
 // lanes returns how many of the connections the slice uses.

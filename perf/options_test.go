@@ -62,6 +62,7 @@ func TestReceives(t *testing.T) {
 		{Options{Depth: 4}, 64, 512},
 		{Options{Depth: 512}, 64, 2048},
 		{Options{Depth: MaxDepth}, 64, MaxDepth},
+		{Options{Depth: MaxDepth}, 2, MaxDepth},
 		{Options{Depth: 512}, 1024, 512},
 		{Options{Depth: 512}, 4096, 512},
 		{Options{Depth: 256}, 1024, 512},
