@@ -23,7 +23,7 @@ type perfCmd struct {
 	Op            []string       `placeholder:"OP" complete:"Send,Write,Read,Write-Imm,Atomic" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
 	Size          []string       `short:"s" placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
 	Depth         depth          `short:"t" placeholder:"N" help:"Messages under way, 2 to ${perf_depth} (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
-	RXDepth       depth          `name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer has for the messages of Send and Write-Imm while bandwidth is measured: the depth at least, ${perf_depth} at most (default: 512, or four times the depth if that is more, or what fits into 512 KiB)."`
+	RXDepth       depth          `name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer has for the messages of Send and Write-Imm while bandwidth is measured: the depth at least, ${perf_depth} at most (default: 512, or four times the depth if that is more, but no more than fit into 512 KiB)."`
 	Duration      *time.Duration `short:"D" placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport (default: ${perf_duration}). With less than 200ms nothing is judged: see --keep-disturbed."`
 	QPs           positive       `name:"qps" short:"q" default:"1" help:"Connections that bandwidth is measured over."`
 	Markers       bool           `help:"Ask for markers, in both directions."`

@@ -21,7 +21,7 @@ const (
 func tables(rec *record) map[string]string {
 	of := rec.everywhere
 	return map[string]string{
-		"missing": missingText(rec), "buffers": buffersText(rec),
+		"missing": missingText(rec), "buffers": rec.Measured["growth"].text() + buffersText(rec),
 		"tools": of("tools", toolsTable), "perf": of("perf", perfTable), "goals": goalsText(rec),
 		"connections": of("growth", connectionsTable), "round trips": of("growth", roundTripTable),
 		"short connections": of("short connections", shortTable), "siw": of("siw", siwTable), "loss": of("loss", lossTable),
