@@ -33,31 +33,33 @@ const (
 	batchSize  = 32 << 10               // octets of them that are
 )
 
-// pushPostedUnlocking sends what was just posted, size octets of it, or sees to it
-// that it will be.
-func (qp *QP) pushPostedUnlocking(size int) {
-	if qp.joins(size) {
+// pushPostedUnlocking sends what was just posted, so many requests of size octets in all, or sees to it
+// that it will be. The call began at a time; zero: now.
+func (qp *QP) pushPostedUnlocking(posts, size int, began time.Time) {
+	if qp.joins(posts, size) {
 		return
 	}
-	now := qp.now() // which takes as long as all that is done for a post that joins others
-	if qp.sender || !qp.begins(now, size) {
+	if began.IsZero() {
+		began = qp.now() // which takes as long as all that is done for a post that joins others
+	}
+	if qp.sender || !qp.begins(posts, size, began) {
 		qp.batch, qp.batched = 0, 0
-		qp.wrote = now
-		qp.pushOwnUnlocking(now, qp.eng.Posted())
+		qp.wrote = began
+		qp.pushOwnUnlocking(began, qp.eng.Posted())
 		qp.pushed = qp.wrote
 	}
 }
 
 // joins reports whether what was just posted goes along with what others send, or waits
 // for the rest of its batch.
-func (qp *QP) joins(size int) bool {
+func (qp *QP) joins(posts, size int) bool {
 	switch {
 	case qp.writing: // who writes goes on with what is queued
 		qp.followed()
 		return true
 	case qp.sender:
 		qp.followed()
-		qp.batch++
+		qp.batch += posts
 		qp.batched += size
 		return qp.batch < min(batchPosts, qp.cfg.SendDepth/2) && qp.batched < batchSize
 	}
@@ -65,11 +67,11 @@ func (qp *QP) joins(size int) bool {
 }
 
 // begins reports whether what was just posted waits for more, as the first of a batch.
-func (qp *QP) begins(now time.Time, size int) bool {
-	if !qp.burst(now.Sub(qp.pushed)) || qp.conn == nil || !qp.eng.Pending() {
+func (qp *QP) begins(posts, size int, began time.Time) bool {
+	if !qp.burst(began.Sub(qp.pushed)) || qp.conn == nil || !qp.eng.Pending() {
 		return false
 	}
-	qp.batch, qp.batched = 1, size
+	qp.batch, qp.batched = posts, size
 	qp.startSender()
 	return true
 }

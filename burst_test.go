@@ -62,7 +62,7 @@ func (b *burster) postUnlocking(n, size int) {
 		if err := b.qp.queueSend(&SendWR{Op: OpWrite, Unsignaled: true}, nil); err != nil {
 			b.Fatal(err)
 		}
-		b.qp.pushPostedUnlocking(size)
+		b.qp.pushPostedUnlocking(1, size, time.Time{})
 		b.qp.pushed = time.Now().Add(time.Hour) // however long this takes, the next is soon enough
 	}
 }
@@ -213,4 +213,33 @@ func TestBurstGoesOn(t *testing.T) {
 			t.Errorf("step %d: %v", i, got)
 		}
 	}
+}
+
+// Lists that follow each other are a burst, too: the first few are sent one by one, and the next go with those after them, or as soon
+// as they are worth a call.
+func TestBurstOfLists(t *testing.T) {
+	const list = 32
+	b := newBurster(t)
+	post := func(n int) {
+		b.qp.mu.Lock()
+		defer b.qp.mu.Unlock()
+		b.qp.pushed = time.Time{}
+		for range n {
+			for range list {
+				if err := b.qp.queueSend(&SendWR{Op: OpWrite, Unsignaled: true}, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.qp.pushPostedUnlocking(list, 0, b.qp.pushed) // as soon as the write before was done
+			b.qp.pushed = time.Now().Add(time.Hour)
+		}
+	}
+	post(burstFirst)
+	b.wantSent(list*burstFirst, burstFirst)
+	post(burstFirst + batchPosts/list)
+	b.wantSent(2*list*burstFirst+batchPosts, 2*burstFirst+1)
+	b.settled() // the sending goroutine, which found nothing
+	post(burstFirst + 2)
+	b.settled()
+	b.wantSent(3*list*burstFirst+batchPosts+2*list, 3*burstFirst+2)
 }

@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -36,7 +37,7 @@ func (qp *QP) postSend(wr *SendWR, cookie any) error {
 		qp.pushOwnUnlocking(qp.now(), qp.eng.Posted())
 		return nil
 	}
-	qp.pushPostedUnlocking(wr.size())
+	qp.pushPostedUnlocking(1, wr.size(), time.Time{})
 	return nil
 }
 
@@ -92,17 +93,23 @@ func (qp *QP) alive() bool {
 }
 
 // PostSends appends requests in order and sends them together: in one system call
-// where they fit. It stops at the first that cannot be posted, and returns how
+// where they fit, and with those of other lists that follow each other as posts do (see PostSend). It stops at the first that cannot be posted, and returns how
 // many were; the error is about wrs[n].
 func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 	qp.mu.Lock()
 	defer qp.unlock()
-	defer func() { qp.pushOwnUnlocking(qp.now(), qp.eng.Posted()) }()
-	for n < len(wrs) {
-		if err := qp.queueSend(&wrs[n], nil); err != nil {
-			return n, &OpError{Op: "post send", Err: err}
+	began, size := qp.now(), 0 // a long list takes longer to queue than a burst rests
+	for n < len(wrs) && err == nil {
+		if err = qp.queueSend(&wrs[n], nil); err == nil {
+			size += wrs[n].size()
+			n++
 		}
-		n++
+	}
+	if n > 0 {
+		qp.pushPostedUnlocking(n, size, began)
+	}
+	if err != nil {
+		return n, &OpError{Op: "post send", Err: err}
 	}
 	return n, nil
 }
