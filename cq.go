@@ -251,6 +251,7 @@ func (cq *CQ) dropped(wc WC) {
 	}
 	cq.overflow = true
 	cq.rnic.event(Event{Kind: EventCQOverflow, CQ: cq, Err: ErrCQOverflow})
+	cq.notify(&WC{Status: StatusFlushed}) // of which nothing will be found: but Wait says why
 	victims := slices.Collect(cq.qps())
 	go func() {
 		for _, qp := range victims {

@@ -192,7 +192,13 @@ func TestCQOverflow(t *testing.T) {
 	if small.Committed() <= small.Depth() {
 		t.Errorf("%d completions committed to a CQ of %d", small.Committed(), small.Depth())
 	}
+	small.Arm(true)
 	receives(ini, victim, 3, false)
+	select {
+	case <-small.Events(): // not of the Sends, which were not solicited
+	case <-within(t).Done():
+		t.Error("no notice")
+	}
 	for _, lost := range []*end{victim, other} {
 		if err := lost.wantEnd(); !errors.Is(err, iwarp.ErrCQOverflow) {
 			t.Errorf("a QP of the CQ ended with %v", err)
