@@ -80,8 +80,11 @@ func parseHello(b []byte) (hello, error) {
 	if len(b) < 5 || string(b[:4]) != helloMagic {
 		return hello{}, errNotPerf
 	}
-	if b[4] != helloVersion || len(b) < helloLen {
+	if b[4] != helloVersion {
 		return hello{}, versionError(b[4])
+	}
+	if len(b) < helloLen {
+		return hello{}, errNotPerf
 	}
 	return hello{
 		control: b[5]&flagControl != 0,

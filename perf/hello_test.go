@@ -30,6 +30,10 @@ func TestHelloOfOthers(t *testing.T) {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}
+	whole := hello{}.octets()
+	if _, err := parseHello(whole[:helloLen-1]); !errors.Is(err, errNotPerf) {
+		t.Errorf("cut off: got %v", err)
+	}
 	other := hello{}.octets()
 	other[4] = 9
 	if _, err := parseHello(other); err == nil || !strings.Contains(err.Error(), "version 9") {
