@@ -43,6 +43,39 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestElsewhereOnce: parts that one machine has measured at different times stay in one record.
+func TestElsewhereOnce(t *testing.T) {
+	rec := &record{Growth: growth{Connections: []connections{{Count: crowded, PerEnd: 9 << 10}}}, Goals: []goalValue{{goal: goal{Work: "64 B Read"}}}}
+	for _, part := range []string{"growth", "goals"} {
+		rec.dated(part, when{Date: part, Machine: machine.Machine{CPU: "Xeon"}})
+	}
+	for _, part := range []string{"growth", "goals"} {
+		rec.setAside(part, machine.Machine{CPU: "EPYC"})
+	}
+	if n := len(rec.Elsewhere); n != 1 {
+		t.Errorf("%d records, want 1", n)
+	}
+}
+
+// TestDamagedRecord: figures that cannot be read are told of with their file, and nothing is drawn from none.
+func TestDamagedRecord(t *testing.T) {
+	for text, want := range map[string]string{
+		"{":                      "unexpected end",
+		`{"elsewhere":[null]}`:   "a machine without figures",
+		`{}`:                     "has no figures",
+		`null`:                   "has no figures",
+		`{"measured":{"perf":1}`: "unexpected end",
+	} {
+		dir := t.TempDir()
+		testrig.WriteBelow(t, dir, "performance.md", "as it was\n")
+		testrig.WriteBelow(t, dir, "performance/compare.json", text)
+		err := (&cli{Docs: dir, Rounds: 1, Render: true}).run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "compare.json") {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestElsewhereLacks: a goal that the other machine did not measure has its cells there all the same, and one that this did not measure has no row.
 func TestElsewhereLacks(t *testing.T) {
 	read, write := goal{"64 B Read", "reno", "latency", 1.2, true}, goal{"1 MiB Write", "bbr", "bandwidth", 0.95, false}

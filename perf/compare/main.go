@@ -61,6 +61,9 @@ func (c *cli) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.Render && len(rec.Measured) == 0 {
+		return fmt.Errorf("--render: %s has no figures", c.file())
+	}
 	if !c.Render {
 		if err := c.measure(ctx, rec); err != nil {
 			return err

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,7 +102,13 @@ func readRecord(file string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rec, json.Unmarshal(text, rec)
+	if err := json.Unmarshal(text, rec); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if slices.Contains(rec.Elsewhere, nil) {
+		return nil, fmt.Errorf("%s: a machine without figures", file)
+	}
+	return rec, nil
 }
 
 func (r *record) write(file string) error {
