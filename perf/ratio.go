@@ -104,20 +104,15 @@ func (r *Ratios) compare(key string, s series, value func(sample) float64) {
 	*r.ratio(key) = spread.Median(all)
 }
 
-const (
-	// judgedFrom is from how many wanted pairs on a verdict is given: fewer are asked for
-	// by those who do not want to wait. See Options.Judged.
-	judgedFrom = 20
-	// widest is how far the ends of the confidence interval of a median may be apart, as
-	// their ratio.
-	widest = 1.25
-)
+// judgedFrom is from how many wanted pairs on a verdict is given: fewer are asked for
+// by those who do not want to wait. See Options.Judged.
+const judgedFrom = 20
 
 // repeatable reports whether another run would find about the same median: the 95 %
 // confidence interval of it is narrow. The fewer pairs are left, the wider that is.
 func repeatable(pairs []float64) bool {
 	low, high := confidence(pairs)
-	return high <= low*widest
+	return high <= low*spread.Widest
 }
 
 // confidence returns the bounds of the median with a confidence of 95 %: the number of

@@ -30,3 +30,12 @@ func Median(values []float64) float64 { return Quantile(values, 0.5) }
 func Quartiles(values []float64) (lower, upper float64) {
 	return Quantile(values, 0.25), Quantile(values, 0.75)
 }
+
+// Widest is how far the ends of the 95 % confidence interval of a median of ratios may be apart, as their ratio, if another run is
+// to find about the same median.
+const Widest = 1.25
+
+// Apart returns how far the quartiles of n ratios, 1 or more, may be apart, as their ratio, for that interval to be no wider than
+// Widest. It is for where the values are not at hand: it takes their logarithms for normally distributed, whose median has an
+// interval 3.64 times as wide as the quartiles are apart, divided by the root of n.
+func Apart(n int) float64 { return math.Pow(Widest, math.Sqrt(float64(n))/3.64) }

@@ -24,3 +24,13 @@ func TestSpread(t *testing.T) {
 		t.Error("no values have quartiles")
 	}
 }
+
+// TestApart: of figures whose quartiles are as far apart as that allows, the interval of the median is as wide as it may be. The
+// more there are, the further apart the quartiles may be.
+func TestApart(t *testing.T) {
+	for n, want := range map[int]float64{1: 1.063, 5: 1.147, 7: 1.176, 13: 1.247, 15: 1.268, 24: 1.350, 100: 1.846} {
+		if got := Apart(n); math.Abs(got-want) > 0.001 {
+			t.Errorf("%d: got %v, want %v", n, got, want)
+		}
+	}
+}

@@ -203,7 +203,7 @@ func goalsTable(rec *record) string {
 		heading = append(heading, "found on "+r.Measured["goals"].Machine.CPU, "")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Medians of %d rounds with the quartiles.\n\n", rec.goalRounds())
+	b.WriteString(mediansOf(rec.goalRounds()) + "\n\n")
 	b.WriteString(report.MarkdownHeading(heading...))
 	for _, g := range slices.Concat(rec.Goals, otherGoals(rec)) {
 		row := []string{g.Work, g.CC, g.Quantity, g.wantedText()}
@@ -227,7 +227,7 @@ func (r *record) goalRounds() (rounds int) {
 func (r *record) foundOf(want goalValue) []string {
 	for _, g := range r.Goals {
 		if g.sameAs(want.goal) {
-			found := g.Found.String()
+			found := g.Found.text(g.Rounds)
 			if g.Rounds < r.goalRounds() {
 				found += fmt.Sprintf(" (%d rounds)", g.Rounds)
 			}
@@ -236,7 +236,7 @@ func (r *record) foundOf(want goalValue) []string {
 	}
 	for _, g := range otherGoals(r) {
 		if g.sameAs(want.goal) {
-			return []string{fmt.Sprintf("%.2f", g.Found.Median), g.verdict()}
+			return []string{fmt.Sprintf("%.2f", g.Found.Median), g.judged(g.Found.Median)}
 		}
 	}
 	return []string{"-", goalValue{}.verdict()}
@@ -270,18 +270,26 @@ func (g goal) wantedText() string {
 	return fmt.Sprintf("at least %.2f", g.Wanted)
 }
 
-// verdict is about the median. Where a quartile is on the other side, another run may find otherwise.
-func (g goalValue) verdict() string {
-	met := func(x float64) bool { return x == g.Wanted || x < g.Wanted == g.AtMost }
-	verdict := "missed"
-	if met(g.Found.Median) {
-		verdict = "met"
+// judged says whether a ratio is what is wanted.
+func (g goal) judged(x float64) string {
+	if x == g.Wanted || x < g.Wanted == g.AtMost {
+		return "met"
 	}
-	switch {
+	return "missed"
+}
+
+// verdict is about the median. Where a quartile is on the other side, or there are too few rounds for any, another run may find
+// otherwise: and where another would have another median, nothing is known.
+func (g goalValue) verdict() string {
+	sure := g.Rounds >= fewest
+	switch verdict := g.judged(g.Found.Median); {
 	case g.Found == spreadOf{}:
 		return "not measured"
-	case met(g.Found.Lower) != met(g.Found.Upper):
+	case sure && g.judged(g.Found.Lower) == g.judged(g.Found.Upper):
+		return verdict
+	case sure && !g.Found.repeatable(g.Rounds):
+		return "inconclusive"
+	default:
 		return verdict + " in the median"
 	}
-	return verdict
 }

@@ -167,16 +167,11 @@ func libraryTable(rec *record) string {
 		rounds = max(rounds, v.Rounds)
 	}
 	if rounds > 0 {
-		fmt.Fprintf(&b, "Medians of %d rounds with the quartiles.\n\n", rounds)
+		b.WriteString(mediansOf(rounds) + "\n\n")
 	}
 	b.WriteString(report.MarkdownHeading("work", "tool", "median", "quartiles", "ratio to "+ownPerf, "quartiles", "more than "+ownPerf, "quartiles"))
 	for _, v := range l.Values {
-		more, quarters := "", ""
-		if workOf(v.Work).less { // of rates the ratio says it
-			more, quarters = signed(v.More)+" "+v.Unit, signed(v.MoreLower)+" to "+signed(v.MoreUpper)
-		}
-		b.WriteString(report.MarkdownRow(workOf(v.Work).title, v.toolText(rounds), short(v.Median)+" "+v.Unit, short(v.Lower)+" - "+short(v.Upper),
-			fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper), more, quarters))
+		b.WriteString(report.MarkdownRow(slices.Concat([]string{workOf(v.Work).title, v.toolText(rounds)}, v.figureCells(), v.ratio().cells(v.Rounds), v.moreCells())...))
 	}
 	var figures []value
 	for _, v := range l.Values {
@@ -189,6 +184,22 @@ func libraryTable(rec *record) string {
 		b.WriteString(missingLine(m))
 	}
 	return b.String()
+}
+
+// moreCells are what a tool takes more and the quartiles of that, as far as those of the ratio are there: both are of the same pairs
+// of figures. Of rates the ratio says it.
+func (v beside) moreCells() []string {
+	if !workOf(v.Work).less {
+		return []string{"", ""}
+	}
+	cells := v.ratio().cells(v.Rounds)
+	if cells[0] != unrepeated && cells[0] != "-" {
+		cells[0] = signed(v.More) + " " + v.Unit
+	}
+	if cells[1] != "-" {
+		cells[1] = signed(v.MoreLower) + " to " + signed(v.MoreUpper)
+	}
+	return cells
 }
 
 // signed is short of what may be less than nothing.

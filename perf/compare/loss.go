@@ -101,17 +101,17 @@ func lossValues(console []byte) ([]lossyLink, error) {
 	return all, nil
 }
 
-// lossTable has a row for each link.
+// lossTable has a row for each link. Slices that were disturbed count, so that package perf does not judge the ratios.
 func lossTable(rec *record) string {
 	var b strings.Builder
 	b.WriteString(report.MarkdownHeading("added to the round trip", "lost, each way", "iwarp", "plain TCP", "bandwidth, ratio", "CPU for a Write, ratio", "half a round trip, ratio"))
 	for _, l := range rec.Loss {
 		r := l.Result
-		ratio := func(key string) string {
-			return fmt.Sprintf("%.2f (%s)", r.Ratio(key), quartilesText(r.Quartiles[key][0], r.Quartiles[key][1]))
+		ratio := func(key string, pairs int) string {
+			return spreadOf{r.Ratio(key), r.Quartiles[key][0], r.Quartiles[key][1]}.text(pairs)
 		}
 		b.WriteString(report.MarkdownRow(l.RoundTrip.String(), strconv.FormatFloat(l.Loss, 'g', -1, 64)+" %", short(r.BWAverage)+" MiB/s", short(r.TCP.BWAverage)+" MiB/s",
-			ratio("ratio_bw"), ratio("ratio_cpu"), ratio("ratio_lat")))
+			ratio("ratio_bw", r.BWPairs), ratio("ratio_cpu", r.BWPairs), ratio("ratio_lat", r.LatPairs)))
 	}
 	return b.String()
 }

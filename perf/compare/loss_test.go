@@ -12,7 +12,7 @@ func TestLossValues(t *testing.T) {
 	console.WriteString("RIG-UP 8.21\n")
 	for i := range lossyLinks() {
 		fmt.Fprintf(&console, `%s %d
- 50%%  half of it{"results": [{"op": "Write", "size": 65536, "bw_average": %d, "tcp": {"bw_average": 2}, "ratio_bw": %d.5, "ratio_quartiles": {"ratio_bw": [0.25, 0.75]}}]}
+ 50%%  half of it{"results": [{"op": "Write", "size": 65536, "bw_average": %d, "tcp": {"bw_average": 2}, "pairs_bw": 100, "ratio_bw": %d.5, "ratio_quartiles": {"ratio_bw": [8.25, 8.75]}}]}
 `, lossMark, i, i, i)
 	}
 	all, err := lossValues([]byte(strings.ReplaceAll(console.String(), "\n", "\r\n")))
@@ -25,7 +25,7 @@ func TestLossValues(t *testing.T) {
 		}
 	}
 	table := lossTable(&record{Loss: all})
-	if want := "| 50ms | 1 % | 8.00 MiB/s | 2.00 MiB/s | 8.50 (0.25 - 0.75) | "; !strings.Contains(table, want) {
+	if want := "| 50ms | 1 % | 8.00 MiB/s | 2.00 MiB/s | 8.50 (8.25 - 8.75) | "; !strings.Contains(table, want) {
 		t.Errorf("%s\nhas no %s", table, want)
 	}
 	if strings.Contains(table, "99 %") {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/checkout"
 	"github.com/goiwarp/iwarp/internal/machine"
-	"github.com/goiwarp/iwarp/internal/spread"
 	"github.com/goiwarp/iwarp/internal/study"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -81,15 +80,6 @@ func newValue(w work, tool string, figures, base byRound) value {
 	v.Median, v.Lower, v.Upper = quartiles(figures.all())
 	v.Ratio, v.RatioLower, v.RatioUpper = quartiles(figures.beside(base, func(x, y float64) float64 { return x / y }))
 	return v
-}
-
-// quartiles returns the median and the quartiles, and zeros of none.
-func quartiles(values []float64) (median, lower, upper float64) {
-	if len(values) == 0 {
-		return 0, 0, 0
-	}
-	lower, upper = spread.Quartiles(values)
-	return spread.Median(values), lower, upper
 }
 
 // readRecord returns an empty record if there is no file yet.

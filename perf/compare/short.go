@@ -33,12 +33,6 @@ type shortFigure struct {
 	Same   spreadOf `json:"ratio_to_same_exchange"`
 }
 
-type spreadOf struct {
-	Median float64 `json:"median"`
-	Lower  float64 `json:"lower_quartile"`
-	Upper  float64 `json:"upper_quartile"`
-}
-
 // A shortWay is a way to have short connections.
 type shortWay struct {
 	name string
@@ -136,20 +130,11 @@ func ratiosOf(figures, base []float64) spreadOf {
 	return newSpread(ratios)
 }
 
-func newSpread(values []float64) (s spreadOf) {
-	s.Median, s.Lower, s.Upper = quartiles(values)
-	return s
-}
-
 func shortTable(rec *record) string {
 	var b strings.Builder
 	b.WriteString(report.MarkdownHeading("connection", "in a second", "ratio to plain TCP", "to the same exchange", "CPU", "ratio to plain TCP", "to the same exchange"))
 	for _, s := range rec.Short {
-		b.WriteString(report.MarkdownRow(s.Way, whole(s.Rate.Median), s.Rate.Plain.String(), s.Rate.Same.String(), short(s.CPU.Median)+" us", s.CPU.Plain.String(), s.CPU.Same.String()))
+		b.WriteString(report.MarkdownRow(s.Way, whole(s.Rate.Median), s.Rate.Plain.text(shortRounds), s.Rate.Same.text(shortRounds), short(s.CPU.Median)+" us", s.CPU.Plain.text(shortRounds), s.CPU.Same.text(shortRounds)))
 	}
 	return b.String()
-}
-
-func (s spreadOf) String() string {
-	return fmt.Sprintf("%.2f (%.2f - %.2f)", s.Median, s.Lower, s.Upper)
 }

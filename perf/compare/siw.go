@@ -243,7 +243,8 @@ func siwTable(rec *record) string {
 		if v.Less {
 			better = "less"
 		}
-		b.WriteString(report.MarkdownRow(v.Program, strconv.Itoa(v.Size), v.Tool, fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper), better, strconv.Itoa(v.Rounds)))
+		ratio := spreadOf{v.Ratio, v.RatioLower, v.RatioUpper}.cells(v.Rounds)
+		b.WriteString(report.MarkdownRow(v.Program, strconv.Itoa(v.Size), v.Tool, ratio[0], ratio[1], better, strconv.Itoa(v.Rounds)))
 	}
 	return b.String()
 }

@@ -69,11 +69,10 @@ func replaced(doc, name, table string) (string, error) {
 // toolsTable has a row for each work and tool.
 func toolsTable(rec *record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Medians of %d rounds with the quartiles; plain TCP, iwarp and iperf3 with %s.\n\n", rec.Rounds, rec.CC)
+	fmt.Fprintf(&b, "%s Plain TCP, iwarp and iperf3 are with %s.\n\n", mediansOf(rec.Rounds), rec.CC)
 	b.WriteString(report.MarkdownHeading("work", "tool", "median", "quartiles", "ratio to plain TCP", "quartiles"))
 	for _, v := range rec.Values {
-		b.WriteString(report.MarkdownRow(workOf(v.Work).title, v.toolText(rec.Rounds), short(v.Median)+" "+v.Unit, short(v.Lower)+" - "+short(v.Upper),
-			fmt.Sprintf("%.2f", v.Ratio), quartilesText(v.RatioLower, v.RatioUpper)))
+		b.WriteString(report.MarkdownRow(slices.Concat([]string{workOf(v.Work).title, v.toolText(rec.Rounds)}, v.figureCells(), v.ratio().cells(v.Rounds))...))
 	}
 	return b.String()
 }
@@ -85,9 +84,6 @@ func (v value) toolText(rounds int) string {
 	}
 	return fmt.Sprintf("%s (%d of %d rounds)", v.Tool, v.Rounds, rounds)
 }
-
-// quartilesText are those of a ratio.
-func quartilesText(lower, upper float64) string { return fmt.Sprintf("%.2f - %.2f", lower, upper) }
 
 // whole prints no decimals.
 func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
@@ -156,7 +152,7 @@ func perfTable(rec *record) string {
 // ratioText has the quartiles of those, too, that another run would not repeat.
 func ratioText(r perf.Result, key string) string {
 	if q := r.Quartiles[key]; slices.Contains(r.Inconclusive, key) {
-		return "busy: " + quartilesText(q[0], q[1])
+		return unrepeated + ": " + quartilesText(q[0], q[1])
 	}
 	return r.Text(key, "%.2f (%.2f - %.2f)")
 }
