@@ -24,8 +24,8 @@ func drawCharts(rec *record, dir string) error {
 // toolCharts returns, by name, the charts of the comparison of tools and of that with programs on the library.
 func toolCharts(rec *record) (map[string][]byte, error) {
 	charts := make(map[string][]byte)
-	add := func(name string, w work, values []value) error {
-		svg, err := drawn(values, w)
+	add := func(name, part string, w work, values []value) error {
+		svg, err := drawn(values, w, rec.Measured[part])
 		if svg != nil {
 			charts[name] = svg
 		}
@@ -33,7 +33,7 @@ func toolCharts(rec *record) (map[string][]byte, error) {
 	}
 	var failed error
 	for _, w := range works() {
-		failed = errors.Join(failed, add(w.key, w, rec.Values))
+		failed = errors.Join(failed, add(w.key, "tools", w, rec.Values))
 	}
 	if rec.Library == nil {
 		return charts, failed
@@ -43,13 +43,13 @@ func toolCharts(rec *record) (map[string][]byte, error) {
 		values = append(values, b.value)
 	}
 	for _, w := range libraryWorks() {
-		failed = errors.Join(failed, add("library-"+w.key, w, values))
+		failed = errors.Join(failed, add("library-"+w.key, "library", w, values))
 	}
 	return charts, failed
 }
 
 // drawn returns the chart of a work, a bar for each tool, or nil if no tool has done it.
-func drawn(values []value, w work) ([]byte, error) {
+func drawn(values []value, w work, measured when) ([]byte, error) {
 	better := "more is better"
 	if w.less {
 		better = "less is better"
@@ -66,7 +66,7 @@ func drawn(values []value, w work) ([]byte, error) {
 			Range:          &chart.ContinuousRange{Min: 0, Max: most * 1.1},
 			ValueFormatter: func(v any) string { return short(v.(float64)) },
 		},
-		Bars: bars,
+		Bars: bars, Elements: []chart.Renderable{measured.below(640)},
 	}
 	var svg bytes.Buffer
 	err := c.Render(chart.SVG, &svg)
@@ -90,4 +90,21 @@ func bars(values []value, w work) (all []chart.Value, most float64) {
 		most = max(most, v.Median)
 	}
 	return all, most
+}
+
+// subtitle says on which machine and when, for a chart: other machines are in the tables alone.
+func (w when) subtitle() string {
+	if w.Date == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d CPUs, %s; %s", w.Machine.CPUs, w.Machine.CPU, w.Date)
+}
+
+// below draws the subtitle below the title of a chart that is so many pixels wide.
+func (w when) below(width int) chart.Renderable {
+	return func(r chart.Renderer, _ chart.Box, defaults chart.Style) {
+		style := chart.Style{FontSize: 9, FontColor: drawing.ColorFromHex("333333")}.InheritFrom(defaults)
+		box := chart.Draw.MeasureText(r, w.subtitle(), style)
+		chart.Draw.Text(r, w.subtitle(), (width-box.Width())/2, 42, style)
+	}
 }

@@ -103,7 +103,7 @@ func studyCharts(rec *record) (map[string][]byte, error) {
 			name, title = "ahead-memory", fmt.Sprintf("What MPA holds of %d connections [KiB, logarithmic]", r.Connections)
 			value = func(x *study.Result) float64 { return float64(x.HeldAll) / 1024 }
 		}
-		svg, err := studyChart(title, r.Results, value)
+		svg, err := studyChart(title, r.Results, value, rec.Measured["study"])
 		if err != nil {
 			return nil, err
 		}
@@ -112,11 +112,12 @@ func studyCharts(rec *record) (map[string][]byte, error) {
 	return all, nil
 }
 
-func studyChart(title string, results []study.Result, value func(x *study.Result) float64) ([]byte, error) {
+func studyChart(title string, results []study.Result, value func(x *study.Result) float64, measured when) ([]byte, error) {
 	c := chart.BarChart{
 		Title: title, TitleStyle: chart.Style{FontSize: 12},
 		Width: 900, Height: 340, BarWidth: 80, BarSpacing: 35,
 		Background: chart.Style{Padding: chart.Box{Top: 50, Left: 10, Right: 10, Bottom: 40}},
+		Elements:   []chart.Renderable{measured.below(900)},
 	}
 	most := 10.0
 	for i := range results {
