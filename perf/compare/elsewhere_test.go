@@ -76,16 +76,36 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestElsewhereLacks: a goal that the other machine did not measure has its cells there all the same, and one that this did not measure has no row.
+// TestElsewhereLacks: a goal that one of the machines did not measure has its row, and its cells, all the same. How many connections were idle
+// makes no other goal, and what is wanted of short connections depends on plain TCP.
 func TestElsewhereLacks(t *testing.T) {
-	read, write := goal{"64 B Read", "reno", "latency", 1.2, true}, goal{"1 MiB Write", "bbr", "bandwidth", 0.95, false}
-	rec := &record{Goals: []goalValue{{read, 7, spreadOf{1, 1, 1}}}}
-	rec.dated("goals", when{Machine: machine.Machine{CPU: "Xeon"}})
-	rec.setAside("goals", machine.Machine{CPU: "EPYC"})
-	rec.Goals = []goalValue{{write, 7, spreadOf{1, 1, 1}}}
-	want := "| 1 MiB Write | bbr | bandwidth | at least 0.95 | 1.00 (1.00 - 1.00) | met | - | not measured |\n"
-	if text := goalsTable(rec); !strings.Contains(text, want) || strings.Contains(text, "64 B Read") {
-		t.Errorf("no %q alone in\n%s", want, text)
+	figure := func(work string) goalValue {
+		return goalValue{goal{work, "reno", "latency", 1.2, true}, 7, spreadOf{1, 1, 1}}
+	}
+	short := func(plain, ours float64) []shortResult {
+		return []shortResult{{Rate: shortFigure{Median: plain}}, {Rate: shortFigure{Median: ours}}}
+	}
+	rec := &record{Goals: []goalValue{figure("64 B Read"), figure("100 busy, 4600 idle ones beside")}, Short: short(14000, 7500)}
+	for _, part := range []string{"goals", "short connections"} {
+		rec.dated(part, when{Machine: machine.Machine{CPU: "Xeon"}})
+		rec.setAside(part, machine.Machine{CPU: "EPYC"})
+		rec.dated(part, when{Machine: machine.Machine{CPU: "EPYC"}})
+	}
+	rec.Goals, rec.Short = []goalValue{figure("1 MiB Write"), figure("100 busy, 9480 idle ones beside")}, short(20000, 7500)
+	text := goalsTable(rec)
+	for _, want := range []string{
+		"| wanted | found on EPYC |  | found on Xeon |  |\n",
+		"| 1 MiB Write | reno | latency | at most 1.20 | 1.00 (1.00 - 1.00) | met | - | not measured |\n",
+		"| 64 B Read | reno | latency | at most 1.20 | - | not measured | 1.00 (1.00 - 1.00) | met |\n",
+		"| 100 busy, 9480 idle ones beside | reno | latency | at most 1.20 | 1.00 (1.00 - 1.00) | met | 1.00 (1.00 - 1.00) | met |\n",
+		"| short connections |  | thousands in a second | at least 8.00 | 7.50 | missed | 7.50 | met (at least 7.00) |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "4600") {
+		t.Errorf("two rows of one goal:\n%s", text)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -195,17 +196,17 @@ func goalsText(rec *record) string {
 	return b.String() + goalsTable(rec)
 }
 
-// goalsTable has a row for each goal, those too that other parts have measured, and two columns for each machine.
+// goalsTable has a row for each goal that any machine has, those too that other parts have measured, and two columns for each machine.
 func goalsTable(rec *record) string {
 	all := append([]*record{rec}, rec.with("goals")...)
-	heading := []string{"work", "congestion control", "quantity", "wanted", "found", ""}
-	for _, r := range all[1:] {
-		heading = append(heading, "found on "+r.Measured["goals"].Machine.CPU, "")
+	heading := []string{"work", "congestion control", "quantity", "wanted"}
+	for _, r := range all {
+		heading = append(heading, r.foundHeading(len(all) > 1), "")
 	}
 	var b strings.Builder
 	b.WriteString(mediansOf(rec.goalRounds()) + "\n\n")
 	b.WriteString(report.MarkdownHeading(heading...))
-	for _, g := range slices.Concat(rec.Goals, otherGoals(rec)) {
+	for _, g := range goalsOf(all) {
 		row := []string{g.Work, g.CC, g.Quantity, g.wantedText()}
 		for _, r := range all {
 			row = append(row, r.foundOf(g)...)
@@ -213,6 +214,26 @@ func goalsTable(rec *record) string {
 		b.WriteString(report.MarkdownRow(row...))
 	}
 	return b.String()
+}
+
+// foundHeading names the machine if there are several.
+func (r *record) foundHeading(several bool) string {
+	if !several {
+		return "found"
+	}
+	return "found on " + r.Measured["goals"].Machine.CPU
+}
+
+// goalsOf returns the goals of some records, each once: as the first has it.
+func goalsOf(all []*record) (goals []goal) {
+	for _, r := range all {
+		for _, g := range slices.Concat(r.Goals, otherGoals(r)) {
+			if !slices.ContainsFunc(goals, g.sameAs) {
+				goals = append(goals, g.goal)
+			}
+		}
+	}
+	return goals
 }
 
 // goalRounds is how many rounds there were.
@@ -224,9 +245,9 @@ func (r *record) goalRounds() (rounds int) {
 }
 
 // foundOf is what a record has of a goal, in two cells.
-func (r *record) foundOf(want goalValue) []string {
+func (r *record) foundOf(want goal) []string {
 	for _, g := range r.Goals {
-		if g.sameAs(want.goal) {
+		if g.sameAs(want) {
 			found := g.Found.text(g.Rounds)
 			if g.Rounds < r.goalRounds() {
 				found += fmt.Sprintf(" (%d rounds)", g.Rounds)
@@ -235,17 +256,30 @@ func (r *record) foundOf(want goalValue) []string {
 		}
 	}
 	for _, g := range otherGoals(r) {
-		if g.sameAs(want.goal) {
-			return []string{fmt.Sprintf("%.2f", g.Found.Median), g.judged(g.Found.Median)}
+		if g.sameAs(want) {
+			return []string{fmt.Sprintf("%.2f", g.Found.Median), g.judged(g.Found.Median) + g.unlike(want)}
 		}
 	}
 	return []string{"-", goalValue{}.verdict()}
 }
 
-// sameAs compares what is to be reached, but for how much: that may depend on what plain TCP does on the machine.
-func (g goal) sameAs(other goal) bool {
-	return g.Work == other.Work && g.CC == other.CC && g.Quantity == other.Quantity
+// unlike tells what is wanted where that is another number than in the row.
+func (g goal) unlike(row goal) string {
+	if g.Wanted == row.Wanted {
+		return ""
+	}
+	return " (" + g.wantedText() + ")"
 }
+
+// sameAs compares what is to be reached, but for how much, and for how many idle connections there were: that depends on the machine.
+func (g goal) sameAs(other goal) bool {
+	return g.kind() == other.kind() && g.CC == other.CC && g.Quantity == other.Quantity
+}
+
+// kind is the work without the number of idle connections.
+func (g goal) kind() string { return idleCount.ReplaceAllString(g.Work, "idle") }
+
+var idleCount = regexp.MustCompile(`[0-9]+ idle`)
 
 // otherGoals are judged by the tables of connections, idle and short ones: what was found is one figure there.
 func otherGoals(rec *record) (all []goalValue) {
