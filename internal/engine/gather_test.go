@@ -89,21 +89,28 @@ func TestScatteredAhead(t *testing.T) {
 	} {
 		for gone := range 3 {
 			s := overMessages(t, mpa.RoleInitiator)
-			var sgl []SGE
-			for range 3 {
-				sgl = append(sgl, SGE{Region: s.region(make([]byte, size+4), memory.LocalWrite), Offset: 2, Length: size})
-			}
-			s.receive(1, sgl...)
-			s.arrives(0, write(1, 0, nil)) // from here on the QP knows where Sends go
-			s.arrives(2, send(1, numbered(c.n)).at(c.mo).more())
-			if s.QP.Stats().Ahead.Placed != 1 {
-				t.Fatalf("%+v: not placed ahead", c)
-			}
-			s.QP.cfg.Memory.LocalInvalidate(sgl[gone].Region)
-			s.arrives(1, write(1, 0, nil))
-			if failed := s.QP.Cause() != nil; failed != slices.Contains(c.gone, gone) {
+			if failed := s.scattered(size, gone, send(1, numbered(c.n)).at(c.mo).more()); failed != slices.Contains(c.gone, gone) {
 				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.QP.Cause())
 			}
 		}
 	}
+}
+
+// scattered has a segment of a Send be placed ahead of its turn in a receive of three elements of so many octets, of which
+// one is gone when the segment has its turn, and reports whether it fails then.
+func (s *sender) scattered(size, gone int, f fpdu) bool {
+	s.Helper()
+	var sgl []SGE
+	for range 3 {
+		sgl = append(sgl, SGE{Region: s.region(make([]byte, size+4), memory.LocalWrite), Offset: 2, Length: size})
+	}
+	s.receive(1, sgl...)
+	s.arrives(0, write(1, 0, nil)) // from here on the QP knows where Sends go
+	s.arrives(2, f)
+	if s.QP.Stats().Ahead.Placed != 1 {
+		s.Fatal("not placed ahead")
+	}
+	s.QP.cfg.Memory.LocalInvalidate(sgl[gone].Region)
+	s.arrives(1, write(1, 0, nil))
+	return s.QP.Cause() != nil
 }

@@ -94,6 +94,29 @@ func TestPrefixAhead(t *testing.T) {
 	}
 }
 
+// In its turn, a segment that was placed ahead is judged by the memory that its octets after the prefix went to, and by no other.
+//
+// Proves D26.
+func TestPrefixScatteredAhead(t *testing.T) {
+	const size, behind = 8, prefixLen
+	for _, c := range []struct {
+		mo, n int
+		gone  []int // elements; it fails if one of them is invalidated
+	}{
+		{0, behind, nil}, {3, behind - 3, nil}, {0, behind + size, []int{0}}, {0, behind + size + 1, []int{0, 1}},
+		{5, behind - 5 + 2, []int{0}}, {5, behind - 5 + size, []int{0}}, {5, behind - 5 + size + 1, []int{0, 1}},
+		{behind, size, []int{0}}, {behind, size + 1, []int{0, 1}}, {behind + size - 1, 1, []int{0}}, {behind + size, size, []int{1}},
+	} {
+		for gone := range 3 {
+			s := overMessages(t, mpa.RoleInitiator)
+			s.QP.SetPrefix(true)
+			if failed := s.scattered(size, gone, send(1, numbered(c.n)).at(c.mo).more()); failed != slices.Contains(c.gone, gone) {
+				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.QP.Cause())
+			}
+		}
+	}
+}
+
 // A Send that waits for a receive keeps its prefix.
 func TestPrefixUnready(t *testing.T) {
 	p := responder(t, patient(1<<20, 100))
