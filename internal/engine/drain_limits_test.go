@@ -20,6 +20,28 @@ func TestDrainLimitIsShorter(t *testing.T) {
 	}
 }
 
+// A Send that is under way keeps a close, by its octets, before it is complete, in whichever order its segments come.
+//
+// Proves D33.
+func TestDrainLongSend(t *testing.T) {
+	const limit, octets, n = 40 * time.Second, 1 << 20, 4100
+	for name, c := range map[string]struct{ first, step int }{"in order": {0, n}, "from its end": {octets - n, -n}} {
+		p := initiator(t, func(s *setup) { s.CloseLimit = limit })
+		r := p.region(make([]byte, octets), remoteAll)
+		p.receive(1, all(r, octets))
+		p.closeOrderly()
+		mo := c.first
+		if got := keeps(p, func(int) {
+			for range 4 {
+				p.send(send(1, numbered(n)).more().at(mo))
+				mo += c.step
+			}
+		}); got != limit {
+			t.Errorf("%s: waited for %v: %v", name, got, p.QP.Cause())
+		}
+	}
+}
+
 // Who closes once more gains no time.
 func TestDrainAgain(t *testing.T) {
 	p := closing(t)

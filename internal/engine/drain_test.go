@@ -287,26 +287,6 @@ func TestWholeClosed(t *testing.T) {
 	p.wantStates(RTS, Terminate, Error)
 }
 
-// A Send that is under way keeps a close, by its octets, before it is complete.
-//
-// Proves D33.
-func TestDrainLongSend(t *testing.T) {
-	const limit = 40 * time.Second
-	p := initiator(t, func(s *setup) { s.CloseLimit = limit })
-	r := p.region(make([]byte, 1<<20), remoteAll)
-	p.receive(1, all(r, 1<<20))
-	p.closeOrderly()
-	mo := 0
-	if got := keeps(p, func(int) {
-		for range 4 {
-			p.send(send(1, numbered(4100)).more().at(mo))
-			mo += 4100
-		}
-	}); got != limit {
-		t.Errorf("waited for %v: %v", got, p.QP.Cause())
-	}
-}
-
 // The response to a Read keeps a close too, and so do requests that complete, however short
 // they are.
 //
