@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -57,6 +58,18 @@ func TestTrimEachPart(t *testing.T) {
 				q.notices.add(Notice{})
 			}
 			q.notices.drain()
+		},
+		"Sends ahead of their turn": func(q *QP, n int) {
+			queue, sends := &q.queues[rdmap.QNSend], make([]ddp.Segment, n)
+			for i := range sends {
+				sends[i] = send(uint32(i+1), []byte("x")).segment()
+				if !queue.TakeAhead(&sends[i], n, 1) {
+					t.Fatal("not taken ahead")
+				}
+			}
+			for i := range sends {
+				queue.Place(&sends[i])
+			}
 		},
 		"the receive under way": func(q *QP, n int) {
 			for range n {
