@@ -54,3 +54,20 @@ func TestOutstandingUntilDrained(t *testing.T) {
 	p.b.QP.Drain()
 	want(p.b, 0, 0)
 }
+
+// Of requests that are taken back a Responder that may not send as yet has held none, and who may send holds none at all.
+func TestTakeBackHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		p    *peer
+		held uint64
+	}{"Responder": {responder(t), 1}, "Initiator": {initiator(t), 0}} {
+		c.p.post(work(1, OpSend))
+		from := c.p.QP.Posted()
+		c.p.post(work(2, OpSend))
+		c.p.post(work(3, OpSend))
+		c.p.QP.TakeBackSends(from)
+		if sends, _ := c.p.QP.Outstanding(); sends != 1 || c.p.QP.Stats().Held != c.held {
+			t.Errorf("%s: %d requests, %d held; want 1, %d", name, sends, c.p.QP.Stats().Held, c.held)
+		}
+	}
+}
