@@ -165,6 +165,22 @@ func TestSegmenterAnyMessage(t *testing.T) {
 	})
 }
 
+// A Segmenter that has begun with a message, whether or not it has cut all of it, begins the next with a zero Header, from its beginning.
+func TestSegmenterBeginsAgain(t *testing.T) {
+	for _, mulpdu := range []int{30, 200} {
+		g, h := segmenter(stale, 100), stale
+		if _, ok := g.Next(&h, mulpdu); !ok {
+			t.Fatal("no segment")
+		}
+		if first := g.Begin(3); *first != (Header{}) {
+			t.Errorf("begins with %v", *first)
+		}
+		if n, ok := g.Next(&h, mulpdu); n != 3 || !ok || h != (Header{Last: true}) {
+			t.Errorf("%d octets, %t, with %v", n, ok, h)
+		}
+	}
+}
+
 // Peek tells of the segment what Next returns, and AppendMiddle writes the header of one that is not the last.
 func TestSegmenterMiddle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -182,8 +198,8 @@ func TestSegmenterMiddle(t *testing.T) {
 				t.Fatalf("MULPDU %d: %d octets and %t, then %d and %t, %t", mulpdu, n, last, want, h.Last, ok)
 			}
 			if ok && n > 0 && !last {
-				if got := s.AppendMiddle([]byte("kept"), n); string(got) != string(h.Append([]byte("kept"))) {
-					t.Fatalf("% x, want % x", got, h.Append(nil))
+				if got := s.AppendMiddle([]byte("kept"), n); string(got) != string(h.Append([]byte("kept"))) || s != next {
+					t.Fatalf("% x, then %d octets are left; want % x, %d", got, s.Left(), h.Append(nil), next.Left())
 				}
 			}
 			if s = next; last {
