@@ -74,6 +74,21 @@ func TestPlacesCount(t *testing.T) {
 	}
 }
 
+// TestPlaceKeepsNoChannel: a place, which lasts as long as its connection, holds the channel of a Request that waits no longer than
+// that waits, be it accepted or closed to make room.
+func TestPlaceKeepsNoChannel(t *testing.T) {
+	ps := newPlaces(0)
+	p := ps.enter(&seat{from: "192.0.2.1"})
+	for what, end := range map[string]func(){"Accept": func() { p.waited() }, "another that needs its room": p.takeAway} {
+		if out := p.wait(); out == nil || p.out == nil {
+			t.Fatalf("%s: nothing to wait for", what)
+		}
+		if end(); p.out != nil {
+			t.Errorf("after %s the place has a channel", what)
+		}
+	}
+}
+
 // TestPlacesOwnFirst: where another source has as many as the new connection's own, its own makes room, though the
 // other's is older.
 func TestPlacesOwnFirst(t *testing.T) {
