@@ -111,6 +111,43 @@ func TestBatch(t *testing.T) {
 	b.wantSent(burstFirst+8, burstFirst+1)
 }
 
+// Nor does it wait for whoever comes to run: its last post sends all of it, and the one before does not.
+func TestLastOfBatch(t *testing.T) {
+	for _, c := range []struct{ posts, size int }{{batchPosts, 0}, {8, batchSize / 8}} {
+		b := newBurster(t)
+		b.qp.mu.Lock()
+		b.qp.sender = true // one that does not come to run
+		for _, step := range []struct{ posts, left int }{{c.posts - 1, c.posts - 1}, {1, 0}} {
+			b.postUnlocking(step.posts, c.size)
+			if n, _ := b.qp.eng.Outstanding(); n != step.left {
+				t.Errorf("%d posts of %d octets: %d are left, want %d", c.posts, c.size, n, step.left)
+			}
+		}
+		b.qp.mu.Unlock()
+		b.qp.send()
+		b.wantSent(uint64(c.posts), 1)
+	}
+}
+
+// A post belongs to a burst by when the write of the one before was over.
+func TestBurstFromLastWrite(t *testing.T) {
+	b := newBurster(t)
+	b.qp.mu.Lock()
+	b.qp.pushed = time.Time{}
+	for range burstFirst + 1 {
+		if err := b.qp.queueSend(&SendWR{Op: OpWrite, Unsignaled: true}, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.qp.pushPostedUnlocking(1, 0, b.qp.pushed) // the first now, and the next as soon as that is sent
+	}
+	if n, _ := b.qp.eng.Outstanding(); n != 1 {
+		t.Errorf("%d requests are queued, want the last", n)
+	}
+	b.qp.mu.Unlock()
+	b.settled()
+	b.wantSent(burstFirst+1, burstFirst+1)
+}
+
 // A batch of half the Send Queue does not wait for the sending goroutine, so that there is room for what is posted meanwhile.
 func TestBatchOfHalfTheQueue(t *testing.T) {
 	const depth = 32
