@@ -90,7 +90,7 @@ func TestSegmenterMULPDUChanges(t *testing.T) {
 	}
 }
 
-// A MULPDU without room for an octet makes no segment and loses none.
+// A MULPDU without room for an octet makes no segment and loses none, and Peek does not take it for the last one.
 func TestSegmenterNoRoom(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -108,8 +108,9 @@ func TestSegmenterNoRoom(t *testing.T) {
 		{"zero-length, less than the header", false, 0, 17, false},
 	} {
 		g, h := segmenter(Header{Tagged: tt.tagged}, tt.length), stale
-		if _, ok := g.Next(&h, tt.mulpdu); ok != tt.ok || !ok && h != stale {
-			t.Errorf("%s: ok is %t", tt.name, ok)
+		_, last := g.Peek(tt.mulpdu)
+		if _, ok := g.Next(&h, tt.mulpdu); ok != tt.ok || !ok && h != stale || last != (ok && h.Last) {
+			t.Errorf("%s: ok is %t, foretold as the last: %t", tt.name, ok, last)
 		}
 		if n, ok := g.Next(&h, 1000); !tt.ok && (!ok || uint32(n) != tt.length || !h.Last) {
 			t.Errorf("%s: then %d octets, %t", tt.name, n, ok)
