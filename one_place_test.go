@@ -28,6 +28,7 @@ var places = []place{
 		"internal/refuse":      "it is where the rule is: how long who is rejected is waited for, and what becomes of who could not be told",
 		"":                     "it has the Request",
 		"internal/association": "its Reject is that of the machine of package sctp",
+		"perf":                 "it tells by a rejection that it takes a connection for plain TCP, and uses that afterwards",
 		"internal/matrix":      "it tries out rejections, with depths too, and has the connection afterwards",
 		"examples/kv":          "its code is to be copied, and nobody can copy an import of internal/refuse",
 		"examples/queue":       "as examples/kv",

@@ -4,26 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
 	"github.com/goiwarp/iwarp"
 )
 
-const (
-	// arrivalWait is how long the responder waits for all announced connections.
-	arrivalWait = 15 * time.Second
-	// helloWait is how long a plain TCP connection may take to say whose it is.
-	helloWait = 2 * time.Second
-)
+// arrivalWait is how long the responder waits for all announced connections.
+const arrivalWait = 15 * time.Second
 
 // attendance is the responder's way through a measurement: it answers the
 // initiator's requests.
 type attendance struct {
 	*visit
 	*session
-	baseline net.Listener // for plain TCP connections; nil if there are to be none
+	baseline net.Listener // for plain TCP at a port of its own; nil if there is none
 	ccBefore string       // the listener's congestion control; empty if it was left alone
 	slice    *job         // the last one
 	meter    *meterage
@@ -92,11 +87,11 @@ func (a *attendance) tell(ctx context.Context, ans answer, err error) error {
 	return a.ctl.answer(ctx, ans)
 }
 
-// open makes room for a measurement, says on which port plain TCP connections
+// open makes room for a measurement, says where plain TCP connections
 // are taken, and then takes in what the initiator dials.
 func (a *attendance) open(ctx context.Context, opts Options) error {
-	port, bad := a.makeRoom(opts)
-	err := a.tell(ctx, answer{TCPPort: port}, bad)
+	at, bad := a.makeRoom(opts)
+	err := a.tell(ctx, at, bad)
 	if err != nil || bad != nil {
 		return err
 	}
@@ -107,41 +102,24 @@ func (a *attendance) open(ctx context.Context, opts Options) error {
 	return err
 }
 
-// makeRoom returns 0 for the port if there is to be no plain TCP.
-func (a *attendance) makeRoom(opts Options) (port int, err error) {
+// makeRoom returns where plain TCP connections are taken.
+func (a *attendance) makeRoom(opts Options) (at answer, err error) {
 	if opts, err = opts.Resolved(); err != nil {
-		return 0, err
+		return at, err
 	}
 	if err := opts.fits(a.reception.memory); err != nil {
-		return 0, err
+		return at, err
 	}
 	if err := a.reception.begin(a.visit); err != nil {
-		return 0, err
+		return at, err
 	}
 	if err := a.useCC(opts.CC); err != nil {
-		return 0, err
+		return at, err
 	}
-	if err := a.allocate(opts); err != nil || opts.NoBaseline {
-		return 0, err
+	if err := a.allocate(opts); err != nil {
+		return at, err
 	}
-	return a.listenTCP()
-}
-
-// listenTCP listens for the plain TCP connections and returns the port.
-func (a *attendance) listenTCP() (port int, err error) {
-	over, err := open(a.opts.Network)
-	if err != nil {
-		return 0, err
-	}
-	host, err := plainHost(over, a.ctl.qp.LocalAddr())
-	if err != nil {
-		return 0, err
-	}
-	cfg := net.ListenConfig{Control: a.opts.control(responder)}
-	if a.baseline, err = cfg.Listen(context.Background(), "tcp", net.JoinHostPort(host, "0")); err != nil {
-		return 0, err
-	}
-	return a.baseline.Addr().(*net.TCPAddr).Port, nil
+	return a.openPlain()
 }
 
 // useCC sets the congestion control of the connections that the initiator opens next.
@@ -180,37 +158,40 @@ func (a *attendance) closeBaseline() {
 
 // gather takes in a QP and a plain TCP connection for each lane.
 func (a *attendance) gather(ctx context.Context) error {
-	for range a.qps {
+	for range a.expected() {
 		select {
 		case in := <-a.lanes:
-			if err := a.acceptQP(ctx, in); err != nil {
+			if err := a.take(ctx, in); err != nil {
 				return err
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("perf: waiting for the initiator's connections: %w", context.Cause(ctx))
 		}
 	}
-	if a.opts.NoBaseline {
+	if a.baseline == nil {
 		return nil
 	}
-	defer context.AfterFunc(ctx, a.closeBaseline)()
-	for taken := 0; taken < len(a.tcps); {
-		conn, err := a.baseline.Accept()
-		if err != nil {
-			return err
-		}
-		if a.acceptTCP(conn) {
-			taken++
-		}
+	return a.acceptAlone(ctx)
+}
+
+// take brings up what a connection request is for.
+func (a *attendance) take(ctx context.Context, in arrival) error {
+	if in.plain {
+		return a.takePlain(in)
 	}
-	return nil
+	return a.acceptQP(ctx, in)
+}
+
+// unexpected refuses a connection that is not one of those announced.
+func (a *attendance) unexpected(in arrival) error {
+	_ = a.reception.decline(in.req, errors.New("perf: no such connection in this measurement"))
+	return fmt.Errorf("perf: the initiator opened connection %d of %d", in.index, len(a.qps))
 }
 
 // acceptQP brings up the QP of a connection request.
 func (a *attendance) acceptQP(ctx context.Context, in arrival) error {
 	if int(in.index) >= len(a.qps) || a.qps[in.index].qp != nil {
-		_ = a.reception.decline(in.req, errors.New("perf: no such connection in this measurement"))
-		return fmt.Errorf("perf: the initiator opened connection %d of %d", in.index, len(a.qps))
+		return a.unexpected(in)
 	}
 	l := a.qps[in.index]
 	in.reads = min(in.reads, maxReads)
@@ -220,22 +201,6 @@ func (a *attendance) acceptQP(ctx context.Context, in arrival) error {
 		a.join(qp)
 	}
 	return err
-}
-
-// acceptTCP takes a plain TCP connection in, if it is one of this measurement.
-func (a *attendance) acceptTCP(conn net.Conn) bool {
-	text := make([]byte, helloLen)
-	conn.SetDeadline(time.Now().Add(helloWait))
-	_, err := io.ReadFull(conn, text)
-	h, bad := parseHello(text)
-	if err != nil || bad != nil || h.session != a.id || int(h.index) >= len(a.tcps) || a.tcps[h.index].conn != nil {
-		conn.Close()
-		return false
-	}
-	conn.SetDeadline(time.Time{})
-	l := a.tcps[h.index]
-	l.use(conn, &a.octets)
-	return true
 }
 
 // attend answers a slice. The initiator hears how it went when it asks.

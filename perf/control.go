@@ -30,7 +30,8 @@ type answer struct {
 	Wrong    *CorruptionError `json:"wrong,omitempty"`     // which data that is; a responder of an earlier version does not say
 	UnderWay bool             `json:"under_way,omitempty"` // the error is that another measurement goes on
 	Option   bool             `json:"option,omitempty"`    // the error is an option's
-	TCPPort  int              `json:"tcp_port,omitempty"`  // to Open
+	TCPHere  bool             `json:"tcp_here,omitempty"`  // to Open: plain TCP comes to the address of the QPs
+	TCPPort  int              `json:"tcp_port,omitempty"`  // to Open: or to a port of its own
 	Lanes    []region         `json:"lanes,omitempty"`     // to Lanes
 	CC       string           `json:"cc,omitempty"`        // to Lanes
 	Usage    *usage           `json:"usage,omitempty"`     // to Check, if the ends are apart
@@ -73,9 +74,9 @@ func (a *answer) wrong() *CorruptionError {
 	return a.Wrong
 }
 
-// opened refuses an answer to Open that has no port for plain TCP, where there is to be some.
+// opened refuses an answer to Open that does not say where plain TCP goes, where there is to be some.
 func (a *answer) opened(opts Options) error {
-	if !opts.NoBaseline && (a.TCPPort < 1 || a.TCPPort > math.MaxUint16) {
+	if !opts.NoBaseline && !a.TCPHere && (a.TCPPort < 1 || a.TCPPort > math.MaxUint16) {
 		return fmt.Errorf("perf: the responder has answered that it takes plain TCP at port %d, which is none: it is no responder of iwarp perf (--listen) it seems", a.TCPPort)
 	}
 	return nil

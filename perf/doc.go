@@ -62,7 +62,7 @@
 // switches, of threads that went to sleep. These count for disturbed slices too, and so do the ratios of CPU time: a thread that
 // waits for a CPU takes none.
 // QPs run over TCP, or over what Options.Network names. What is measured beside is the system's plain TCP
-// in either case.
+// in either case; beside TCP it goes to the same address, by the same way through the network.
 //
 // System calls are counted in slices of their own, since counting makes them slower, and
 // only on Linux by root with tracefs mounted.

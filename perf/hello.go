@@ -21,9 +21,10 @@ const helloVersion = 6
 //	| magic | vers.  | flags | index | session  | reads |
 //	+-------+--------+-------+-------+----------+-------+
 //
-// The same octets, without flags and reads, open a plain TCP connection.
+// A connection of plain TCP begins with one, too: see plain.go.
 type hello struct {
 	control bool
+	plain   bool // TCP
 	markers bool
 	noCRC   bool
 	index   uint16 // of the connection
@@ -38,6 +39,7 @@ const (
 	flagControl = 1 << 0
 	flagMarkers = 1 << 1
 	flagNoCRC   = 1 << 2
+	flagPlain   = 1 << 3
 )
 
 // errNotPerf is what private data that is not a hello parses to.
@@ -52,10 +54,14 @@ func (e versionError) Error() string {
 
 func (h hello) octets() []byte {
 	b := append(make([]byte, 0, helloLen), helloMagic...)
-	b = append(b, helloVersion, flag(h.control, flagControl)|flag(h.markers, flagMarkers)|flag(h.noCRC, flagNoCRC))
+	b = append(b, helloVersion, h.flags())
 	b = binary.BigEndian.AppendUint16(b, h.index)
 	b = binary.BigEndian.AppendUint64(b, h.session)
 	return binary.BigEndian.AppendUint16(b, uint16(h.reads))
+}
+
+func (h hello) flags() byte {
+	return flag(h.control, flagControl) | flag(h.plain, flagPlain) | flag(h.markers, flagMarkers) | flag(h.noCRC, flagNoCRC)
 }
 
 func flag(set bool, bit byte) byte {
@@ -88,6 +94,7 @@ func parseHello(b []byte) (hello, error) {
 	}
 	return hello{
 		control: b[5]&flagControl != 0,
+		plain:   b[5]&flagPlain != 0,
 		markers: b[5]&flagMarkers != 0,
 		noCRC:   b[5]&flagNoCRC != 0,
 		index:   binary.BigEndian.Uint16(b[6:]),

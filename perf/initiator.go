@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -29,6 +28,9 @@ type Observer struct {
 	// startup, and returns what to use in its place: see iwarp.Dialer. The connections
 	// of plain TCP are left alone, and over SCTP there are none.
 	Wrap func(net.Conn) (net.Conn, error)
+	// WrapPlain, if the responder's Listener encrypts, gets each connection of plain TCP that comes to it, and returns one to ask
+	// there for what follows, which goes over the TCP connection itself.
+	WrapPlain func(net.Conn) (net.Conn, error)
 	// Tap gets what connections over other networks than the operating system's TCP run on, at the initiator's end.
 	Tap Tap
 }
@@ -44,7 +46,7 @@ func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*R
 	}
 	defer over.Close()
 	over.Tap(watch.Tap)
-	s, err := connect(ctx, over, addr, opts, watch.Wrap)
+	s, err := connect(ctx, over, addr, opts, watch)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +55,14 @@ func Connect(ctx context.Context, addr string, opts Options, watch Observer) (*R
 }
 
 // connect brings up the initiator's end of a measurement.
-func connect(ctx context.Context, over *network.Network, addr string, opts Options, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
+func connect(ctx context.Context, over *network.Network, addr string, opts Options, watch Observer) (*session, error) {
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Kind: opts.Kind})
 	s, err := newSession(initiator, rnic)
 	if err != nil {
 		rnic.Close()
 		return nil, err
 	}
-	d := &dialing{session: s, over: over, addr: addr, id: newSessionID(), wrap: wrap}
+	d := &dialing{session: s, over: over, addr: addr, id: newSessionID(), wrap: watch.Wrap, secure: watch.WrapPlain}
 	if err = d.connectControl(ctx, opts); err == nil {
 		err = d.open(ctx, opts)
 	}
@@ -120,10 +122,11 @@ func newSessionID() uint64 {
 // dialing brings the initiator's connections up.
 type dialing struct {
 	*session
-	over *network.Network
-	addr string
-	id   uint64
-	wrap func(net.Conn) (net.Conn, error)
+	over   *network.Network
+	addr   string
+	id     uint64
+	wrap   func(net.Conn) (net.Conn, error) // of QPs
+	secure func(net.Conn) (net.Conn, error) // of plain TCP
 }
 
 // reorder has what the session's QPs send and receive pass a link that changes its order, if the options want that.
@@ -161,7 +164,7 @@ func (d *dialing) connect(ctx context.Context, opts Options) error {
 		return err
 	}
 	for i := range d.qps {
-		if err := d.connectLane(ctx, i, opened.TCPPort); err != nil {
+		if err := d.connectLane(ctx, i, opened); err != nil {
 			return err
 		}
 	}
@@ -188,7 +191,7 @@ func (d *dialing) connectControl(ctx context.Context, opts Options) error {
 	return refusal(err)
 }
 
-func (d *dialing) connectLane(ctx context.Context, i, tcpPort int) (err error) {
+func (d *dialing) connectLane(ctx context.Context, i int, at answer) (err error) {
 	if d.qps[i].qp, err = d.dialQP(ctx, i); err != nil {
 		return err
 	}
@@ -196,7 +199,7 @@ func (d *dialing) connectLane(ctx context.Context, i, tcpPort int) (err error) {
 	if d.opts.NoBaseline {
 		return nil
 	}
-	conn, err := d.dialTCP(ctx, i, tcpPort)
+	conn, err := d.dialTCP(ctx, i, at)
 	if err == nil {
 		d.tcps[i].use(conn, &d.octets)
 	}
@@ -279,23 +282,4 @@ func rejection(text []byte) error {
 // offer returns what both ends bring to the MPA startup of such a connection.
 func (h hello) offer() mpa.Offer {
 	return mpa.Offer{Markers: h.markers, NoCRC: h.noCRC, IRD: h.reads, ORD: h.reads}
-}
-
-// dialTCP opens the plain TCP connection beside a QP. It is accepted when the
-// responder sends the hello back.
-func (d *dialing) dialTCP(ctx context.Context, i, port int) (net.Conn, error) {
-	host, err := plainHost(d.over, d.ctl.qp.RemoteAddr())
-	if err != nil {
-		return nil, err
-	}
-	dialer := net.Dialer{Timeout: dialTimeout, Control: d.opts.control(initiator)}
-	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-	if err != nil {
-		return nil, fmt.Errorf("perf: plain TCP beside the QP (it can be left out): %w", err)
-	}
-	text := hello{session: d.id, index: uint16(i)}.octets()
-	if _, err := conn.Write(text); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return conn, nil
 }

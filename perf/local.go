@@ -3,7 +3,6 @@ package perf
 import (
 	"context"
 	"errors"
-	"net"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/network"
@@ -41,11 +40,11 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 		cancel()
 		end()
 	}()
-	s, err := connect(ctx, over, addr, opts, watch.Wrap)
+	s, err := connect(ctx, over, addr, opts, watch)
 	if err != nil {
 		return nil, err
 	}
-	other, err := s.besides(ctx, over, latency, watch.Wrap)
+	other, err := s.besides(ctx, over, latency, watch)
 	if err != nil {
 		s.close(false)
 		s.rnic.Close()
@@ -55,11 +54,11 @@ func run(ctx context.Context, latency string, opts Options, watch Observer) (*Re
 }
 
 // besides connects a session to measure latency on, if there is another responder for that. Else it is this one.
-func (s *session) besides(ctx context.Context, over *network.Network, addr string, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
+func (s *session) besides(ctx context.Context, over *network.Network, addr string, watch Observer) (*session, error) {
 	if addr == "" {
 		return s, nil
 	}
-	other, err := connectSoon(ctx, over, addr, s.opts.forLatency(), wrap)
+	other, err := connectSoon(ctx, over, addr, s.opts.forLatency(), watch)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +89,9 @@ func respond(ctx context.Context, over *network.Network) (addr string, end func(
 const freeWithin = 2 * time.Second
 
 // connectSoon connects when the responder has no other measurement any more.
-func connectSoon(ctx context.Context, over *network.Network, addr string, opts Options, wrap func(net.Conn) (net.Conn, error)) (*session, error) {
+func connectSoon(ctx context.Context, over *network.Network, addr string, opts Options, watch Observer) (*session, error) {
 	for start := time.Now(); ; {
-		s, err := connect(ctx, over, addr, opts, wrap)
+		s, err := connect(ctx, over, addr, opts, watch)
 		var told *PeerError
 		if !errors.As(err, &told) || !told.UnderWay || time.Since(start) > freeWithin {
 			return s, err

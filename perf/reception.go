@@ -103,7 +103,7 @@ func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) erro
 		cancel(nil)
 		return r.decline(req, fmt.Errorf("perf: %w", full))
 	}
-	v := &visit{reception: r, id: h.session, place: place, stops: stops, lanes: make(chan arrival, MaxQPs), done: make(chan struct{}), cancel: cancel}
+	v := &visit{reception: r, id: h.session, place: place, stops: stops, lanes: make(chan arrival, 2*MaxQPs), done: make(chan struct{}), cancel: cancel}
 	return v.serve(ctx, req)
 }
 

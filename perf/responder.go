@@ -38,8 +38,8 @@ func ListenTapped(ctx context.Context, network, addr string, tap Tap) (*Listener
 	return ln, nil
 }
 
-// NewListener is Listen on ln, which may record what passes. The connections of plain
-// TCP do not come by it.
+// NewListener is Listen on ln, which may encrypt or record what passes. The connections of plain
+// TCP come by it, too, and run on what their method NetConn tells of, if they have one, as soon as the responder has taken them.
 func NewListener(ln net.Listener) *Listener { return newListener(ln) }
 
 // Serve is the responder of measurements until the context ends; it then
@@ -102,6 +102,7 @@ type visit struct {
 type arrival struct {
 	req *iwarp.Request
 	hello
+	taken chan struct{} // closed when it is one of plain TCP, which is the visit's from then on
 }
 
 // over reports whether the visit, if any, has ended.
@@ -117,13 +118,17 @@ func (v *visit) over() bool {
 	}
 }
 
-// deliver hands a connection request over, and returns when the visit is over. There are never more than fit,
+// deliver hands a connection request over, and returns when the visit is over, or has made plain TCP of it. There are never more than fit,
 // unless the initiator does not keep to what it asked for. Without one of its connections a visit is over.
 func (v *visit) deliver(ctx context.Context, req *iwarp.Request, h hello) error {
+	in := arrival{req, h, make(chan struct{})}
 	select {
-	case v.lanes <- arrival{req, h}:
+	case v.lanes <- in:
 		defer context.AfterFunc(ctx, func() { v.cancel(context.Cause(ctx)) })()
-		<-v.done
+		select {
+		case <-in.taken:
+		case <-v.done:
+		}
 		_ = req.Close() // if it was not looked at
 		return nil
 	default:

@@ -158,9 +158,7 @@ func (s *session) close(ok bool) {
 		if l.qp != nil {
 			l.qp.Close()
 		}
-		if c := s.tcps[i].conn; c != nil {
-			c.Close()
-		}
+		s.tcps[i].close()
 	}
 	if s.ctl.qp != nil {
 		s.ctl.qp.Close()

@@ -33,11 +33,22 @@ type tcpLane struct {
 	moved *atomic.Int64 // octets that conn has moved are added to it
 	try   *tryReader    // of conn, to poll with
 	bufs  buffers
+	began net.Conn // what conn is beneath of, where it began in another that encrypts or records; or nil
 }
 
 // use has the lane be that connection.
 func (l *tcpLane) use(conn net.Conn, moved *atomic.Int64) {
 	l.conn, l.moved, l.try = conn, moved, newTryReader(conn)
+}
+
+// close ends the connection, and then what it began in, which has nothing to send any more but may record the end.
+func (l *tcpLane) close() {
+	if l.conn != nil {
+		l.conn.Close()
+	}
+	if l.began != nil {
+		l.began.Close()
+	}
 }
 
 // read reads from the connection.

@@ -36,7 +36,7 @@ type perfCmd struct {
 	Inline        int            `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests. There are none to copy for Read and Atomic."`
 	PostList      positive       `short:"l" placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
 	CQMod         positive       `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth), the depth at most."`
-	TCP           string         `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, which --pcap never records, and for which --tun has no address."`
+	TCP           string         `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, of which --pcap records no more than how it begins, at --listen, and for which --tun has no address. It goes to the address of the responder as iWARP does; over SCTP to another port there, which the system chooses."`
 	All           bool           `short:"a" help:"All sizes from 2 to 8M."`
 	JSON          bool           `name:"json" help:"Print one JSON object: docs/perf-json.md."`
 
@@ -102,6 +102,9 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	p := c.printer(std)
 	watch := p.observer()
 	if watch.Wrap, err = c.wrap("perf", c.Connect.withPort(), c.over(), r); err != nil {
+		return err
+	}
+	if watch.WrapPlain, err = c.wrap("perf", c.Connect.withPort(), c.over(), nil); err != nil {
 		return err
 	}
 	watch.Tap = r.tap()

@@ -131,7 +131,7 @@ const perfFooting = `
 const perfTCPFooting = ` Ratios are iWARP / plain TCP, the median over pairs of slices (%s), with the quartiles.
 `
 
-const perfBesideFooting = ` Plain TCP has sockets of its own, and the kernel: the ratios compare it with %s.
+const perfBesideFooting = ` Plain TCP has sockets of its own, another port, and the kernel: the ratios compare it with %s.
 `
 
 const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with other things to repeat the ratio.

@@ -21,7 +21,7 @@ type serveCmd struct {
 	Addr string `arg:"" optional:"" placeholder:"[HOST][:PORT]" help:"Where to listen (default: :${rping_port}). With port 0 a free one is taken."`
 
 	Rping bool `default:"true" negatable:"" help:"Serve iwarp rping -c, and rdma-core's rping: requests without private data."`
-	Perf  bool `default:"true" negatable:"" help:"Serve iwarp perf --connect, one measurement at a time. Plain TCP is measured on a port of its own each time."`
+	Perf  bool `default:"true" negatable:"" help:"Serve iwarp perf --connect, one measurement at a time. Plain TCP comes to the same port; over SCTP to one of its own, which the system chooses."`
 	Cat   bool `default:"true" negatable:"" help:"Serve iwarp cat --connect, and programs of rsockets: what comes goes back."`
 
 	Dir      string `placeholder:"DIR" help:"Serve iwarp cp: let clients copy what is in this directory, and nothing outside of it."`
