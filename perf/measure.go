@@ -93,8 +93,8 @@ func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 		PostList: m.opts.PostList, CQMod: m.opts.CQMod, Inline: !op.fetches() && size <= m.opts.Inline,
 		AnyLap: m.opts.overtaken() && t == IWARP && op == Write && q == Bandwidth,
 	}
-	if q == Latency {
-		j.Slots = min(j.Slots, latencySlots)
+	if q == Latency { // whose session may have fewer buffers
+		j.Slots = min(m.latency.opts.slots(op, size), latencySlots)
 		j.Depth = min(j.Depth, j.Slots)
 	}
 	return j

@@ -206,6 +206,18 @@ func TestRunTwo(t *testing.T) {
 	}
 }
 
+// TestRunTwoShallow: where few messages are under way, the responder of latency has no more buffers than that takes.
+func TestRunTwoShallow(t *testing.T) {
+	addr, visits := perf.Responds(t, time.Minute)
+	for depth := 2; depth <= 5; depth++ {
+		opts := perf.Options{Ops: []perf.Op{perf.Send}, Sizes: []int{4096}, Depth: depth, NoBaseline: true, Duration: time.Millisecond}
+		report, err := perf.RunTwo(t.Context(), addr, opts, perf.Observer{})
+		testrig.Must(t, err)
+		<-visits
+		wantSane(t, report.Results[0], false)
+	}
+}
+
 // TestRunWithCongestionControl sets it at both ends, and undoes that.
 func TestRunWithCongestionControl(t *testing.T) {
 	if runtime.GOOS != "linux" {
