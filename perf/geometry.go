@@ -57,7 +57,7 @@ func (o Options) forLatency() Options {
 	if o.Depth == 0 || o.Depth > latencySlots {
 		o.Depth = latencySlots
 	}
-	o.RXDepth = o.Depth
+	o.RXDepth = max(o.Depth, MinReceives)
 	return o
 }
 
@@ -77,7 +77,7 @@ func (o Options) rxDepth(size int) int {
 		// With few more receives than messages are sent together, either end waits while the other works.
 		rx = min(max(DefaultRXDepth, DefaultRXDepth/DefaultDepth*depth), MaxDepth, softReceives/size)
 	}
-	return max(rx, depth)
+	return max(rx, depth, MinReceives)
 }
 
 // slots returns how many messages of an operation a QP has buffers for, in each direction.
@@ -85,7 +85,7 @@ func (o Options) slots(op Op, size int) int {
 	if op.tells() {
 		return o.rxDepth(size)
 	}
-	return o.depth(size)
+	return max(o.depth(size), MinReceives)
 }
 
 // sizesOf returns the sizes that an operation is measured with: an Atomic Operation has one.

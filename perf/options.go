@@ -19,8 +19,13 @@ const (
 	DefaultDuration = 400 * time.Millisecond
 	DefaultPort     = 18515 // perftest's
 
-	MinDepth  = 2
-	MaxDepth  = 8192
+	MinDepth = 1
+	MaxDepth = 8192
+
+	// MinReceives is how many receives a QP has at least, and buffers in each direction: the answer of a ping-pong may come before the
+	// receive is posted that takes the place of the last answer's.
+	MinReceives = 2
+
 	MaxSize   = 64 << 20
 	MaxInline = iwarp.MaxInline
 	MaxQPs    = 64
@@ -228,7 +233,7 @@ func (o Options) validateLoad() error {
 		option             string
 		value, least, most int
 	}{
-		{"depth", o.Depth, MinDepth, MaxDepth}, {"rx-depth", o.RXDepth, MinDepth, MaxDepth}, {"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
+		{"depth", o.Depth, MinDepth, MaxDepth}, {"rx-depth", o.RXDepth, MinReceives, MaxDepth}, {"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
 		{"inline", o.Inline, 0, MaxInline}, {"post-list", o.PostList, 1, MaxDepth}, {"cq-mod", o.CQMod, 1, MaxDepth},
 	} {
 		if n.value != 0 && (n.value < n.least || n.value > n.most) {

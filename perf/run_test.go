@@ -70,6 +70,9 @@ func TestRunMovesAndVerifies(t *testing.T) {
 		{"odd sizes", quick(1, 7, 8, 9, 4097)},
 		{"larger than a ring's usual share", brief(perf.Options{Sizes: []int{1100000}, Duration: time.Millisecond}, perf.Write)},
 		{"depth two", brief(perf.Options{Sizes: []int{64}, Depth: 2, RXDepth: 2, Duration: time.Millisecond}, perf.Send)},
+		{"depth one", once(perf.Options{Sizes: []int{64, 4096}, Depth: 1, NoBaseline: !testrig.Everything(), Duration: time.Millisecond}, perf.Write)},
+		{"depth one, Sends in both directions", brief(perf.Options{Sizes: []int{64}, Depth: 1, Bidirectional: true, Duration: time.Millisecond}, perf.Send)},
+		{"depth one, Reads", brief(perf.Options{Sizes: []int{64}, Depth: 1, Duration: time.Millisecond}, perf.Read)},
 		{"many receives for few messages under way", brief(perf.Options{Sizes: []int{64}, Depth: 2, RXDepth: 300, Duration: time.Millisecond}, perf.Send)},
 		{"depth that credits do not divide", brief(perf.Options{Sizes: []int{1000}, Depth: 7, RXDepth: 7, Duration: time.Millisecond}, perf.Send)},
 		{"many connections", brief(perf.Options{Sizes: []int{100}, QPs: 4, Duration: time.Millisecond}, perf.Read)},
@@ -209,7 +212,7 @@ func TestRunTwo(t *testing.T) {
 // TestRunTwoShallow: where few messages are under way, the responder of latency has no more buffers than that takes.
 func TestRunTwoShallow(t *testing.T) {
 	addr, visits := perf.Responds(t, time.Minute)
-	for depth := 2; depth <= 5; depth++ {
+	for depth := 1; depth <= 5; depth++ {
 		opts := perf.Options{Ops: []perf.Op{perf.Send}, Sizes: []int{4096}, Depth: depth, NoBaseline: true, Duration: time.Millisecond}
 		report, err := perf.RunTwo(t.Context(), addr, opts, perf.Observer{})
 		testrig.Must(t, err)

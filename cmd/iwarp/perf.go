@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -20,25 +21,25 @@ type perfCmd struct {
 	Processes int    `default:"0" enum:"0,1,2" help:"Without --listen and --connect: 1: both ends are in this process; 2: latency is measured against a responder in a process of its own (default: 2, with --pcap 1)."`
 	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
-	Op            []string       `placeholder:"OP" complete:"Send,Write,Read,Write-Imm,Atomic" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
-	Size          []string       `short:"s" placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
-	Depth         depth          `short:"t" placeholder:"N" help:"Messages under way, 2 to ${perf_depth} (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
-	RXDepth       depth          `name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer has for the messages of Send and Write-Imm while bandwidth is measured: the depth at least, ${perf_depth} at most (default: 512, or four times the depth if that is more, but no more than fit into 512 KiB)."`
-	Duration      *time.Duration `short:"D" placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport (default: ${perf_duration}). With less than 200ms nothing is judged: see --keep-disturbed."`
-	QPs           positive       `name:"qps" short:"q" default:"1" help:"Connections that bandwidth is measured over."`
-	Markers       bool           `help:"Ask for markers, in both directions."`
-	CRC           string         `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
-	Dialect       *string        `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
-	Poll          bool           `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
-	Iters         positive       `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
-	Congestion    stated         `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
-	Bidirectional bool           `short:"b" help:"Measure bandwidth in both directions at once. Plain TCP then sends what Reads would fetch without being asked."`
-	Inline        int            `short:"I" placeholder:"N" help:"Copy messages of up to N octets with their work requests. There are none to copy for Read and Atomic."`
-	PostList      positive       `short:"l" placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
-	CQMod         positive       `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth), the depth at most."`
-	TCP           string         `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, of which --pcap records no more than how it begins, at --listen, and for which --tun has no address. It goes to the address of the responder as iWARP does; over SCTP to another port there, which the system chooses."`
-	All           bool           `short:"a" help:"All sizes from 2 to 8M."`
-	JSON          bool           `name:"json" help:"Print one JSON object: docs/perf-json.md."`
+	Op            []string `placeholder:"OP" complete:"Send,Write,Read,Write-Imm,Atomic" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
+	Size          []string `short:"s" placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
+	Depth         positive `short:"t" placeholder:"N" help:"Messages under way, 1 to ${perf_depth} (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
+	RXDepth       receives `name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer has for the messages of Send and Write-Imm while bandwidth is measured: the depth at least, and 2, ${perf_depth} at most (default: 512, or four times the depth if that is more, but no more than fit into 512 KiB)."`
+	Duration      span     `short:"D" placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport, such as 400ms, or a number of seconds (default: ${perf_duration}). With less than 200ms nothing is judged: see --keep-disturbed."`
+	QPs           positive `name:"qps" short:"q" default:"1" help:"Connections that bandwidth is measured over."`
+	Markers       bool     `help:"Ask for markers, in both directions."`
+	CRC           string   `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
+	Dialect       *string  `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
+	Poll          bool     `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
+	Iters         positive `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
+	Congestion    stated   `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
+	Bidirectional bool     `short:"b" help:"Measure bandwidth in both directions at once. Plain TCP then sends what Reads would fetch without being asked."`
+	Inline        octets   `short:"I" placeholder:"N" help:"Copy messages of up to N octets (K and M as with --size) with their work requests. There are none to copy for Read and Atomic."`
+	PostList      positive `short:"l" placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
+	CQMod         positive `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth), the depth at most."`
+	TCP           string   `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, of which --pcap records no more than how it begins, at --listen, and for which --tun has no address. It goes to the address of the responder as iWARP does; over SCTP to another port there, which the system chooses."`
+	All           bool     `short:"a" help:"All sizes from 2 to 8M."`
+	JSON          bool     `name:"json" help:"Print one JSON object: docs/perf-json.md."`
 
 	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed. With fewer than 20 pairs for each quantity (a --duration under 200ms, --iters under 800) all are kept in any case, and all ratios printed; system calls are not counted."`
 
@@ -181,13 +182,10 @@ func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, err
 func (c *perfCmd) options() (perf.Options, error) {
 	o := perf.Options{
 		Network: c.name(), Reorder: c.Reorder, Depth: int(c.Depth), RXDepth: int(c.RXDepth), QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
-		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: string(c.Congestion), Bidirectional: c.Bidirectional, Inline: c.Inline, PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
+		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: string(c.Congestion), Bidirectional: c.Bidirectional, Inline: int(min(int64(c.Inline), math.MaxInt)), PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), Duration: time.Duration(c.Duration), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {
 		o.Peer = *c.Peer
-	}
-	if c.Duration != nil {
-		o.Duration = *c.Duration
 	}
 	err := c.startIn(&o)
 	if err != nil {

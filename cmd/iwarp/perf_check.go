@@ -9,15 +9,12 @@ import (
 
 // checkUnused refuses options that would do nothing beside others.
 func (c *perfCmd) checkUnused() error {
-	timed := c.Duration != nil
 	switch {
 	case c.Listen != "" && len(c.ofInitiator()) > 0:
 		return usage("perf: --listen: the initiator (--connect) says what is measured, and how: it takes %s", strings.Join(c.ofInitiator(), ", "))
 	case c.Processes != 0 && (c.Listen != "" || c.Connect != ""):
 		return usage("perf: --processes: with --listen and --connect each end has a process of its own")
-	case timed && *c.Duration <= 0:
-		return usage("perf: --duration: must be more than 0, not %v", *c.Duration)
-	case c.Iters > 0 && timed:
+	case c.Iters > 0 && c.Duration > 0:
 		return usage("perf: --iters and --duration: only one can say how much is measured")
 	case c.given() != "" && c.Listen == "" && c.Connect == "":
 		return usage("perf: %s: it is for two processes: with --listen or --connect", c.given())
@@ -45,7 +42,7 @@ func (c *perfCmd) ofInitiator() (flags []string) {
 		given bool
 	}{
 		{"--op", len(c.Op) > 0}, {"--size", len(c.Size) > 0}, {"--all", c.All}, {"--depth", c.Depth > 0}, {"--rx-depth", c.RXDepth > 0},
-		{"--iters", c.Iters > 0}, {"--duration", c.Duration != nil}, {"--qps", c.QPs > 1}, {"--bidirectional", c.Bidirectional},
+		{"--iters", c.Iters > 0}, {"--duration", c.Duration > 0}, {"--qps", c.QPs > 1}, {"--bidirectional", c.Bidirectional},
 		{"--inline", c.Inline != 0}, {"--post-list", c.PostList > 0}, {"--cq-mod", c.CQMod > 0}, {"--poll", c.Poll},
 		{"--cc", c.Congestion != ""}, {"--markers", c.Markers}, {"--crc", c.CRC == "off"}, {"--dialect", c.Dialect != nil},
 		{"--mpa-rev", c.MPARev != nil}, {"--kind", c.Kind != nil}, {"--peer", c.Peer != nil}, {"--reorder", c.Reorder != 0},

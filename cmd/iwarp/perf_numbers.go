@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -27,20 +28,52 @@ func (p *positive) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// A depth is such a number too, from perf.MinDepth on.
-type depth int
+// A receives is such a number too, from two on.
+type receives int
 
 // Decode takes the number.
-func (d *depth) Decode(ctx *kong.DecodeContext) error {
+func (r *receives) Decode(ctx *kong.DecodeContext) error {
 	text, n, err := wholeNumber(ctx)
 	if err != nil {
 		return err
 	}
-	if n < perf.MinDepth {
-		return fmt.Errorf("%q is not a number from %d", text, perf.MinDepth)
+	if n < perf.MinReceives {
+		return fmt.Errorf("%q is not a number from %d: an answer may come before a second receive is posted", text, perf.MinReceives)
 	}
-	*d = depth(n)
+	*r = receives(n)
 	return nil
+}
+
+// A span is a time with its unit, or a number of seconds, as perftest has it. It is 0 if it is not given.
+type span time.Duration
+
+// Decode takes the time, which is more than 0.
+func (s *span) Decode(ctx *kong.DecodeContext) error {
+	if err := valueNext(ctx); err != nil {
+		return err
+	}
+	var text string
+	if err := ctx.Scan.PopValueInto("time", &text); err != nil {
+		return err
+	}
+	d, err := parseSpan(text)
+	*s = span(d)
+	return err
+}
+
+// parseSpan reads a time of more than 0.
+func parseSpan(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = time.ParseDuration(text + "s")
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%.40q is no time, such as 400ms, and no number of seconds", text)
+	case d <= 0:
+		return 0, fmt.Errorf("must be more than 0, not %v", d)
+	}
+	return d, nil
 }
 
 // A stated text is that of a flag whose empty text, as of a variable of the shell that is not set, would be taken for a flag
