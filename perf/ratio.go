@@ -131,15 +131,27 @@ type Pairs struct {
 	LatPairs   int `json:"pairs_lat"`
 	BWDropped  int `json:"dropped_bw"` // those that the rest of the machine disturbed
 	LatDropped int `json:"dropped_lat"`
+
+	// ScarceOf lists the quantities for which Scarce holds.
+	ScarceOf []Quantity `json:"scarce,omitempty"`
 }
 
-// Scarce reports whether bandwidth or latency has too few pairs that were not disturbed: its figures are then of the 5 that
+// Scarce reports whether a quantity has too few pairs that were not disturbed: its figures are then of the 5 that
 // waited least, and its ratios inconclusive.
-func (p Pairs) Scarce() bool {
-	few := func(all, dropped int) bool { return dropped > 0 && all-dropped < minPairs }
-	return few(p.BWPairs, p.BWDropped) || few(p.LatPairs, p.LatDropped)
+func (p Pairs) Scarce(q Quantity) bool {
+	all, dropped := p.BWPairs, p.BWDropped
+	if q == Latency {
+		all, dropped = p.LatPairs, p.LatDropped
+	}
+	return dropped > 0 && all-dropped < minPairs
 }
 
 func countPairs(bw, lat series) Pairs {
-	return Pairs{BWPairs: len(bw.iwarp), LatPairs: len(lat.iwarp), BWDropped: bw.disturbed(), LatDropped: lat.disturbed()}
+	p := Pairs{BWPairs: len(bw.iwarp), LatPairs: len(lat.iwarp), BWDropped: bw.disturbed(), LatDropped: lat.disturbed()}
+	for _, q := range []Quantity{Bandwidth, Latency} {
+		if p.Scarce(q) {
+			p.ScarceOf = append(p.ScarceOf, q)
+		}
+	}
+	return p
 }

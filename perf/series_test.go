@@ -109,8 +109,8 @@ func TestTooFewUndisturbed(t *testing.T) {
 		if !slices.Equal(r.Inconclusive, test.want) || (r.RatioBW == 0) != (test.want != nil) || r.RatioCPU != 1 {
 			t.Errorf("%d of 40 pairs are left: inconclusive: %v; ratios %v and %v of CPU", test.left, r.Inconclusive, r.RatioBW, r.RatioCPU)
 		}
-		if r.BWDropped != 40-test.left || r.Scarce() != (test.want != nil) || r.BWAverage == 0 {
-			t.Errorf("%d of 40 pairs are left: %d dropped, scarce %v, bandwidth %v", test.left, r.BWDropped, r.Scarce(), r.BWAverage)
+		if r.BWDropped != 40-test.left || r.Scarce(Bandwidth) != (test.want != nil) || r.BWAverage == 0 {
+			t.Errorf("%d of 40 pairs are left: %d dropped, scarce %v, bandwidth %v", test.left, r.BWDropped, r.Scarce(Bandwidth), r.BWAverage)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -45,6 +46,25 @@ func number(decimals int, of func(perf.Result) float64) func(perf.Result) string
 	}
 }
 
+// mark is behind a row's figures of a quantity of which too few slices were undisturbed: explain says more.
+func mark(r perf.Result, q perf.Quantity) string { return wording.If(r.Scarce(q), "*", "") }
+
+// marked is number for a figure of that quantity, with its mark. That takes the place of a decimal where the column has no other for it.
+func marked(q perf.Quantity, width, decimals int, of func(perf.Result) float64) func(perf.Result) string {
+	return func(r perf.Result) string {
+		mark := mark(r, q)
+		text := number(decimals, of)(r)
+		if mark == "" || text == "-" {
+			return text
+		}
+		for d := decimals; d > 0 && len(text)+len(mark) > width; {
+			d--
+			text = number(d, of)(r)
+		}
+		return text + mark
+	}
+}
+
 // bandwidth returns a figure in MiB/s as the table has it.
 func bandwidth(gbits bool, mebibytes float64) float64 {
 	if gbits {
@@ -79,9 +99,9 @@ func bandwidthColumns(gbits bool) []perfColumn {
 		{"", "EMSS", 6, number(0, func(r perf.Result) float64 { return float64(r.EMSS) }), false, true},
 		{"", "MULPDU", 6, number(0, func(r perf.Result) float64 { return float64(r.MULPDU) }), false, true},
 		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.Iterations) }), false, true},
-		{group, "peak" + unit, 14, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWPeak) }), false, true},
-		{group, "avg" + unit, 13, number(2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWAverage) }), false, false},
-		{group, "[Mpps]", 9, number(5, func(r perf.Result) float64 { return r.MsgRate }), false, false},
+		{group, "peak" + unit, 14, marked(perf.Bandwidth, 14, 2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWPeak) }), false, true},
+		{group, "avg" + unit, 13, marked(perf.Bandwidth, 13, 2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWAverage) }), false, false},
+		{group, "[Mpps]", 9, marked(perf.Bandwidth, 9, 5, func(r perf.Result) float64 { return r.MsgRate }), false, false},
 	}
 }
 
@@ -98,13 +118,13 @@ func latencyColumns() []perfColumn {
 	const group = "latency [usec]"
 	return []perfColumn{
 		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.LatencyIterations) }), false, true},
-		{group, "t_min", 9, number(2, func(r perf.Result) float64 { return r.Min }), false, true},
-		{group, "t_max", 10, number(2, func(r perf.Result) float64 { return r.Max }), false, true},
-		{group, "t_typical", 10, number(2, func(r perf.Result) float64 { return r.Typical }), false, false},
-		{group, "t_avg", 9, number(2, func(r perf.Result) float64 { return r.Average }), false, true},
-		{group, "t_stdev", 9, number(2, func(r perf.Result) float64 { return r.Stdev }), false, true},
-		{group, "99%", 9, number(2, func(r perf.Result) float64 { return r.Latencies.P99 }), false, false},
-		{group, "99.9%", 10, number(2, func(r perf.Result) float64 { return r.P999 }), false, true},
+		{group, "t_min", 9, marked(perf.Latency, 9, 2, func(r perf.Result) float64 { return r.Min }), false, true},
+		{group, "t_max", 10, marked(perf.Latency, 10, 2, func(r perf.Result) float64 { return r.Max }), false, true},
+		{group, "t_typical", 10, marked(perf.Latency, 10, 2, func(r perf.Result) float64 { return r.Typical }), false, false},
+		{group, "t_avg", 9, marked(perf.Latency, 9, 2, func(r perf.Result) float64 { return r.Average }), false, true},
+		{group, "t_stdev", 9, marked(perf.Latency, 9, 2, func(r perf.Result) float64 { return r.Stdev }), false, true},
+		{group, "99%", 9, marked(perf.Latency, 9, 2, func(r perf.Result) float64 { return r.Latencies.P99 }), false, false},
+		{group, "99.9%", 10, marked(perf.Latency, 10, 2, func(r perf.Result) float64 { return r.P999 }), false, true},
 		{group, "CPU[us]", 9, number(2, func(r perf.Result) float64 { return r.CPULat }), false, true},
 		{group, "switches", 9, number(2, func(r perf.Result) float64 { return r.SwitchesLat }), false, false},
 		{group, "calls", 7, number(2, func(r perf.Result) float64 { return r.CallsLat }), false, true},
@@ -129,17 +149,17 @@ func tcpColumns(gbits bool) []perfColumn {
 	unit := strings.Trim(bandwidthUnit(gbits), "[]")
 	return []perfColumn{
 		{group, "#iterations", 12, number(0, of(func(f *perf.Figures) float64 { return float64(f.Iterations) })), true, true},
-		{group, unit, 9, number(2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWAverage) })), true, false},
-		{group, "peak", 9, number(2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWPeak) })), true, true},
-		{group, "[Mpps]", 9, number(5, of(func(f *perf.Figures) float64 { return f.MsgRate })), true, true},
+		{group, unit, 9, marked(perf.Bandwidth, 9, 2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWAverage) })), true, false},
+		{group, "peak", 9, marked(perf.Bandwidth, 9, 2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWPeak) })), true, true},
+		{group, "[Mpps]", 9, marked(perf.Bandwidth, 9, 5, of(func(f *perf.Figures) float64 { return f.MsgRate })), true, true},
 		{group, "#latencies", 11, number(0, of(func(f *perf.Figures) float64 { return float64(f.LatencyIterations) })), true, true},
-		{group, "min", 8, number(2, of(func(f *perf.Figures) float64 { return f.Min })), true, true},
-		{group, "max", 10, number(2, of(func(f *perf.Figures) float64 { return f.Max })), true, true},
-		{group, "typ", 8, number(2, of(func(f *perf.Figures) float64 { return f.Typical })), true, false},
-		{group, "avg", 8, number(2, of(func(f *perf.Figures) float64 { return f.Average })), true, true},
-		{group, "stdev", 8, number(2, of(func(f *perf.Figures) float64 { return f.Stdev })), true, true},
-		{group, "99%", 8, number(2, of(func(f *perf.Figures) float64 { return f.Latencies.P99 })), true, false},
-		{group, "99.9%", 10, number(2, of(func(f *perf.Figures) float64 { return f.P999 })), true, true},
+		{group, "min", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Min })), true, true},
+		{group, "max", 10, marked(perf.Latency, 10, 2, of(func(f *perf.Figures) float64 { return f.Max })), true, true},
+		{group, "typ", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Typical })), true, false},
+		{group, "avg", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Average })), true, true},
+		{group, "stdev", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Stdev })), true, true},
+		{group, "99%", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Latencies.P99 })), true, false},
+		{group, "99.9%", 10, marked(perf.Latency, 10, 2, of(func(f *perf.Figures) float64 { return f.P999 })), true, true},
 		{group, "CPU[us]", 9, number(2, of(func(f *perf.Figures) float64 { return f.CPU })), true, false},
 		{group, "[ns/octet]", 11, number(3, of(func(f *perf.Figures) float64 { return f.CPUOctet })), true, true},
 		{group, "switches", 9, number(2, of(func(f *perf.Figures) float64 { return f.Switches })), true, true},

@@ -132,7 +132,7 @@ func TestPerfPairs(t *testing.T) {
 	}
 	report.Options.NoBaseline = true
 	var out strings.Builder
-	p := perfPrinter{out: &out, over: new(perfCmd).over(), scarce: true}
+	p := perfPrinter{out: &out, over: new(perfCmd).over()}
 	if p.explain(report); strings.Contains(out.String(), "ratio") || !strings.Contains(out.String(), "waited least for a CPU.\n") {
 		t.Error(out.String())
 	}

@@ -24,7 +24,6 @@ type perfPrinter struct {
 	secure    bool // through TLS
 	progress  *progressLine
 	busy      bool // a ratio was inconclusive
-	scarce    bool // of some quantity there were too few undisturbed pairs
 
 	soFar perf.Report // what there is of it
 }
@@ -115,7 +114,7 @@ func congestionText(n perf.Negotiated) string {
 // result prints one row.
 func (p *perfPrinter) result(r perf.Result) {
 	p.progress.clear()
-	p.busy, p.scarce = p.busy || len(r.Inconclusive) > 0, p.scarce || r.Scarce()
+	p.busy = p.busy || len(r.Inconclusive) > 0
 	cells := make([]string, len(p.columns))
 	for i, c := range p.columns {
 		cells[i] = c.text(r)
@@ -137,7 +136,7 @@ const perfBesideFooting = ` Plain TCP has sockets of its own, another port, and 
 const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with other things to repeat the ratio.
 `
 
-const perfScarceFooting = ` Of some quantities fewer than 5 slices were undisturbed: those figures are of the 5 that waited least for a CPU%s.
+const perfScarceFooting = ` *: fewer than 5 slices were undisturbed: the figure is of the 5 that waited least for a CPU%s.
 `
 
 const perfLateFooting = ` 99%: of fewer than 300 round trips there is none.
@@ -184,8 +183,8 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	if p.busy {
 		fmt.Fprint(p.out, perfBusyFooting)
 	}
-	if p.scarce {
-		fmt.Fprintf(p.out, perfScarceFooting, wording.If(report.Options.NoBaseline, "", ", and have no ratio"))
+	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Scarce(perf.Bandwidth) || r.Scarce(perf.Latency) }) {
+		fmt.Fprintf(p.out, perfScarceFooting, wording.If(report.Options.NoBaseline, "", ", and has no ratio"))
 	}
 	if slices.ContainsFunc(report.Results, lacksLate) {
 		fmt.Fprint(p.out, perfLateFooting)

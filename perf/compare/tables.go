@@ -161,7 +161,7 @@ func ratioText(r perf.Result, key string) string {
 // of such ones, too.
 func lateText(r perf.Result, text string) string {
 	counted := int64(r.LatPairs - r.LatDropped)
-	if r.Scarce() {
+	if r.Scarce(perf.Latency) {
 		counted = max(counted, 5) // those that waited least
 	}
 	for _, f := range []*perf.Figures{&r.Figures, r.TCP} {
