@@ -43,15 +43,17 @@
 // first.
 //
 // The time for a quantity is cut into pairs of slices of about 10 ms, one of iWARP and one
-// of TCP, so that a change in the machine's load affects both. Where the system says how
+// of TCP, so that a change in the machine's load affects both. Over a path with a long round trip slices are longer, and fewer: 20 round
+// trips of bandwidth, which ends with one in which nothing more is sent, and 4 of latency. A quantity then takes up to three times as long
+// as was asked for; where that is not enough either, Result.ShortSlices says so of the bandwidth. Where the system says how
 // long threads that could run have waited for a CPU, and what a hypervisor took away, pairs
 // that were disturbed are dropped, and others are measured in their place. Ratios are the
 // median over the pairs of the ratio within a pair, with the quartiles. A ratio is given as
 // inconclusive, and not as a number, if the 95 % confidence interval of the median is wide, as
 // it is where few pairs were left or where they differ: another run would find something
 // else. So is one of bandwidth or latency for which fewer than 5 undisturbed pairs are left; the figures are then of the 5 that
-// waited least. Its quartiles are in the JSON object all the same. (In runs with fewer than 20 pairs none is dropped, and no
-// verdict given.)
+// waited least. Its quartiles are in the JSON object all the same. (Where there are fewer than 20 pairs none is dropped, and no
+// verdict given. All that replacing takes is bounded by three times the time asked for.)
 //
 // Averages are over all slices that were kept, the peak is the best slice's. The median
 // latency is the median over the slices of the slice's own. So is the 99th percentile, where half of the slices of either transport have 100

@@ -23,7 +23,8 @@ const (
 )
 
 // Pairs returns into how many slices of each transport the time for a quantity is cut, or its messages are, of one operation and
-// size. It is of options as a Report has them, see Judged; a Result has how many there were, which may be more.
+// size. It is of options as a Report has them, see Judged; a Result has how many there were, which may be more, and are fewer over a path
+// with a long round trip, where slices are longer.
 func (o Options) Pairs() int {
 	if o.Iters > 0 {
 		return min(maxCounted, max(minPairs, o.Iters/sliceMessages))
@@ -32,11 +33,9 @@ func (o Options) Pairs() int {
 }
 
 // Judged reports whether there are enough pairs of slices that disturbed ones are dropped, and ratios called inconclusive: 20 or
-// more, of 10 ms or of 40 messages. It is of options as a Report has them, with the defaults in place of zeros.
+// more, of 10 ms or of 40 messages. It is of options as a Report has them, with the defaults in place of zeros. Over a path with a long
+// round trip there may be fewer all the same: see Pairs.Judged.
 func (o Options) Judged() bool { return o.Pairs() >= judgedFrom }
-
-// slice is how long one of them is to take.
-func (o Options) slice() time.Duration { return o.Duration / time.Duration(o.Pairs()) }
 
 // streams is how many streams of messages there are.
 func (o Options) streams(q Quantity) int {

@@ -11,8 +11,9 @@ type measurement struct {
 	opts               Options
 	watch              Observer
 	report             Report
-	salt               int // of the last slice
-	step               int // quantities done
+	salt               int           // of the last slice
+	step               int           // quantities done
+	trip               time.Duration // the path's shortest round trip so far
 	start              time.Time
 }
 
@@ -31,6 +32,9 @@ func (m *measurement) run(ctx context.Context) error {
 	m.report.Negotiated.CC, m.report.Negotiated.CCPeer = m.bandwidth.ccHere, m.bandwidth.ccThere
 	if m.watch.Connected != nil {
 		m.watch.Connected(m.report.Negotiated)
+	}
+	if err := m.probe(ctx); err != nil {
+		return err
 	}
 	for _, op := range m.opts.Ops {
 		for _, size := range m.opts.sizesOf(op) {
@@ -103,26 +107,30 @@ func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 // series measures one quantity, in pairs of slices which take turns in who is first. It
 // goes on, within limits, until enough pairs were not disturbed.
 func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q Quantity) (series, error) {
-	all := series{streams: s.opts.streams(q), want: m.opts.Pairs(), keep: m.opts.KeepDisturbed || !m.opts.Judged()}
 	transports := m.transports()
+	c := m.opts.cut(q, m.trip)
+	all := series{
+		streams: s.opts.streams(q), want: c.pairs, keep: m.opts.KeepDisturbed || c.pairs < judgedFrom,
+		trip: m.trip, bound: m.opts.bound(len(transports)),
+	}
 	jobs := make([]job, len(transports))
 	for i, t := range transports {
 		jobs[i] = m.newJob(t, op, size, q)
-		m.progress(jobs[i], 0)
-		if err := m.warmUp(ctx, s, &jobs[i]); err != nil {
+		m.progress(jobs[i], 0, c.pairs)
+		if err := m.warmUp(ctx, s, &jobs[i], c); err != nil {
 			return all, err
 		}
 	}
 	for round := 0; !all.enough(round); round++ {
 		for turn := range jobs {
 			j := &jobs[(round+turn)%len(jobs)]
-			m.progress(*j, round)
+			m.progress(*j, round, c.pairs)
 			x, err := m.slice(ctx, s, *j)
 			if err != nil {
 				return all, err
 			}
 			all.add(*j, x)
-			m.rescale(j, x.elapsed)
+			m.rescale(j, x.elapsed, c.slice)
 		}
 	}
 	m.step++
@@ -130,9 +138,9 @@ func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q
 }
 
 // countCalls adds system calls, which are counted in slices of their own: that makes each
-// call slower. A run too short for a verdict does not take the time.
+// call slower. A row too short for a verdict does not take the time.
 func (m *measurement) countCalls(ctx context.Context, r *Result, bw, lat series) error {
-	if !m.opts.Judged() {
+	if !r.Judged() {
 		return nil
 	}
 	defer m.bandwidth.stopCounting()
@@ -172,7 +180,7 @@ type Progress struct {
 	Elapsed   time.Duration
 }
 
-func (m *measurement) progress(j job, round int) {
+func (m *measurement) progress(j job, round, pairs int) {
 	if m.watch.Progress == nil {
 		return
 	}
@@ -180,7 +188,7 @@ func (m *measurement) progress(j job, round int) {
 	for _, op := range m.opts.Ops {
 		all += 2 * len(m.opts.sizesOf(op))
 	}
-	part := min(float64(round)/float64(m.opts.Pairs()), 0.99)
+	part := min(float64(round)/float64(pairs), 0.99)
 	m.watch.Progress(Progress{Transport: j.Transport, Op: j.Op, Quantity: j.Quantity, Size: j.Size, Round: round,
 		Done: (float64(m.step) + part) / float64(all), Elapsed: time.Since(m.start)})
 }

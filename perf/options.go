@@ -72,7 +72,8 @@ type Options struct {
 	RXDepth int `json:"rx_depth,omitempty"`
 
 	// Duration is the time measured for each operation, size, quantity and transport. It
-	// is cut into 5 to 100 slices of 10 ms, or longer ones if it is longer than 1 s. If
+	// is cut into 5 to 100 slices of 10 ms, or longer ones if it is longer than 1 s. Over a path with a long round trip
+	// there are longer and fewer slices, 3 at least, and it may take three times as long. If
 	// zero, DefaultDuration, unless there are Iters.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 
@@ -97,7 +98,7 @@ type Options struct {
 	Peer string `json:"peer,omitempty"`
 
 	// Iters is the number of messages of each operation, size, quantity and transport, on
-	// each connection, whatever the Duration. They are cut into slices of 40 messages, but 5 to 40 of them, and rounded up
+	// each connection, whatever the Duration. They are cut into slices of 40 messages, but 5 to 40 of them (3 of bandwidth over a path with a long round trip), and rounded up
 	// to a multiple of the number of slices, with 2 messages in each at least. If zero, the Duration decides.
 	Iters int `json:"iters,omitempty"`
 

@@ -46,8 +46,8 @@ func TestSlices(t *testing.T) {
 		{time.Minute, 100, 600 * time.Millisecond},
 	} {
 		o := Options{Duration: test.duration}
-		if o.Pairs() != test.pairs || o.slice() != test.slice {
-			t.Errorf("%v: %d pairs of slices of %v, want %d of %v", test.duration, o.Pairs(), o.slice(), test.pairs, test.slice)
+		if got := o.cut(Bandwidth, 0); got != (cut{test.pairs, test.slice}) || o.Pairs() != test.pairs {
+			t.Errorf("%v: %+v, want %d pairs of slices of %v", test.duration, got, test.pairs, test.slice)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestIters(t *testing.T) {
 	for iters, want := range map[int][2]int{1: {5, 2}, 52: {5, 11}, 200: {5, 40}, 1000: {25, 40}, 100_000: {40, 2500}} {
 		for _, d := range []time.Duration{0, time.Millisecond, time.Hour} {
 			m := measurement{opts: Options{Iters: iters, Duration: d}}
-			if pairs, each := m.opts.Pairs(), m.firstCount(job{}); pairs != want[0] || each != want[1] {
+			if pairs, each := m.opts.Pairs(), m.firstCount(job{}, m.opts.Pairs()); pairs != want[0] || each != want[1] {
 				t.Errorf("%d messages: %d slices of %d, want %d", iters, pairs, each, want)
 			}
 		}

@@ -146,6 +146,9 @@ func (p Pairs) Scarce(q Quantity) bool {
 	return dropped > 0 && all-dropped < minPairs
 }
 
+// Judged reports whether there were enough pairs of both quantities that disturbed ones were dropped, as Options.Judged has it.
+func (p Pairs) Judged() bool { return min(p.BWPairs, p.LatPairs) >= judgedFrom }
+
 func countPairs(bw, lat series) Pairs {
 	p := Pairs{BWPairs: len(bw.iwarp), LatPairs: len(lat.iwarp), BWDropped: bw.disturbed(), LatDropped: lat.disturbed()}
 	for _, q := range []Quantity{Bandwidth, Latency} {

@@ -31,6 +31,21 @@ type Result struct {
 
 	Ratios
 	Pairs
+	Trips
+}
+
+// Trips say how long slices of bandwidth were beside the round trip of the path. Each ends with one, in which nothing more is sent.
+type Trips struct {
+	RoundTrip  float64 `json:"round_trip_us,omitempty"`     // microseconds, the shortest that was seen of the path
+	SliceTrips float64 `json:"slice_round_trips,omitempty"` // how many of them a slice took, of the transport whose slices were shorter
+	// ShortSlices: they were fewer than 10, and the bandwidth of either transport, with its ratio, says more of the round trip than of what
+	// the path carries.
+	ShortSlices bool `json:"short_slices,omitempty"`
+}
+
+func countTrips(bw series) Trips {
+	n := bw.inTrips()
+	return Trips{RoundTrip: float64(bw.trip) / 1e3, SliceTrips: n, ShortSlices: n > 0 && n < leastTrips}
 }
 
 // Figures are what was measured of one transport.
@@ -67,7 +82,7 @@ type LatencyCosts struct {
 
 // newResult sums up the two quantities.
 func newResult(op Op, size, depth int, bw, lat series) Result {
-	r := Result{Op: op, Size: size, TXDepth: depth, Pairs: countPairs(bw, lat)}
+	r := Result{Op: op, Size: size, TXDepth: depth, Pairs: countPairs(bw, lat), Trips: countTrips(bw)}
 	bwKept, latKept := bw.kept(), lat.kept()
 	r.Figures = figures(op, size, IWARP, bwKept, latKept)
 	r.costsOf(op, size, bw.streams, bw.iwarp, lat.iwarp)

@@ -35,6 +35,14 @@ func values(samples []sample, of func(sample) float64) []float64 {
 	return all
 }
 
+// elapsed is how long all samples took.
+func elapsed(samples []sample) (sum time.Duration) {
+	for _, x := range samples {
+		sum += x.elapsed
+	}
+	return sum
+}
+
 // total sums samples up.
 func total(samples []sample) sample {
 	sum := sample{rtt: newHistogram()}

@@ -3,6 +3,7 @@ package perf
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/spread"
 )
@@ -13,8 +14,10 @@ type series struct {
 	// streams are the connections, twice for both directions; want is how many pairs are to be
 	// undisturbed.
 	streams, want int
-	keep          bool // disturbed pairs, too
-	scarce        bool // too few of the pairs are undisturbed to say anything
+	keep          bool          // disturbed pairs, too
+	trip          time.Duration // the path's round trip; 0 if it is not known
+	bound         time.Duration // on what is spent; 0 if there is none
+	scarce        bool          // too few of the pairs are undisturbed to say anything
 	iwarp, tcp    []sample
 }
 
@@ -38,13 +41,38 @@ func (s *series) of(t Transport) []sample {
 const maxTries = 2
 
 // enough reports whether after so many rounds there are enough undisturbed pairs, or no
-// hope of half of them.
+// hope of half of them, or no time for more.
 func (s *series) enough(rounds int) bool {
-	if rounds < s.want {
+	switch {
+	case rounds >= min(s.want, minPairs) && s.bound > 0 && s.spent() >= s.bound:
+		return true
+	case rounds < s.want:
 		return false
 	}
 	left := rounds - s.disturbed()
 	return left >= s.want || rounds >= maxTries*s.want || left*maxTries < s.want/2
+}
+
+// callTrips is how many round trips there are around a slice: to begin it, and to verify it.
+const callTrips = 2
+
+// spent is how long all slices took, with the round trips around them.
+func (s *series) spent() time.Duration {
+	slices := len(s.iwarp) + len(s.tcp)
+	return elapsed(s.iwarp) + elapsed(s.tcp) + callTrips*s.trip*time.Duration(slices)
+}
+
+// inTrips returns how many round trips of the path a slice has taken, of the transport whose slices were shorter: 0 if the path's is not
+// known.
+func (s *series) inTrips() float64 {
+	if s.trip == 0 || len(s.iwarp) == 0 {
+		return 0
+	}
+	mean := elapsed(s.iwarp) / time.Duration(len(s.iwarp))
+	if len(s.tcp) > 0 {
+		mean = min(mean, elapsed(s.tcp)/time.Duration(len(s.tcp)))
+	}
+	return float64(mean) / float64(s.trip)
 }
 
 // disturbed returns how many pairs the rest of the machine has disturbed.

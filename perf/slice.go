@@ -18,26 +18,58 @@ const (
 )
 
 // warmUp finds out how many messages a slice has time for, and goes on until the EMSS has
-// settled.
-func (m *measurement) warmUp(ctx context.Context, s *session, j *job) error {
-	j.Count = m.firstCount(*j)
-	full, mulpdu := 0, 0
+// settled, and over a long path the rate.
+func (m *measurement) warmUp(ctx context.Context, s *session, j *job, c cut) error {
+	j.Count = m.firstCount(*j, c.pairs)
+	w := warming{cut: c, long: m.opts.Iters == 0 && c.slice > sliceTime && j.Quantity.trips()*m.trip > sliceTime}
 	for range maxWarmUp {
 		x, err := m.slice(ctx, s, *j)
 		if err != nil {
 			return err
 		}
-		m.rescale(j, x.elapsed)
-		was := mulpdu
-		mulpdu = s.mulpdu(*j)
-		if m.opts.Iters > 0 || x.elapsed >= m.opts.slice()/4 {
-			full++
-		}
-		if full >= settledAfter && mulpdu == was {
+		if w.settled(x, s.mulpdu(*j), m.opts.Iters > 0) {
+			m.rescale(j, x.elapsed, c.slice)
 			break
 		}
+		m.rescale(j, x.elapsed, w.next())
 	}
 	return nil
+}
+
+// growing is by how much more the rate of a slice may be than that of those before, if it has settled.
+const growing = 1.1
+
+// A warming is the slices of a warm-up.
+type warming struct {
+	cut
+	long   bool // over a path with a long round trip, on which TCP's window takes a while to open
+	full   int  // slices of about the full length
+	mulpdu int
+	rate   float64 // the highest of full slices
+	spent  time.Duration
+}
+
+// next is how long the next slice is to take. Long ones need not be as long as those that count.
+func (w *warming) next() time.Duration {
+	if w.long {
+		return w.slice / 2
+	}
+	return w.slice
+}
+
+// settled takes note of a slice, and reports whether the next ones count: nothing grows any more, or it has taken as long as what counts
+// will.
+func (w *warming) settled(x sample, mulpdu int, counted bool) bool {
+	grown := w.long && x.rate() > growing*w.rate
+	was := w.mulpdu
+	w.mulpdu = mulpdu
+	w.spent += x.elapsed
+	if counted || x.elapsed >= w.slice/4 {
+		w.full++
+		w.rate = max(w.rate, x.rate())
+	}
+	late := w.long && w.spent >= w.slice*time.Duration(w.pairs)
+	return w.full >= settledAfter && mulpdu == was && (!grown || late)
 }
 
 // mulpdu returns the sum of the MULPDUs of the connections that the slice uses.
@@ -48,10 +80,10 @@ func (s *session) mulpdu(j job) (sum int) {
 	return sum
 }
 
-func (m *measurement) firstCount(j job) int {
+func (m *measurement) firstCount(j job, pairs int) int {
 	switch {
 	case m.opts.Iters > 0:
-		return max(2, (m.opts.Iters+m.opts.Pairs()-1)/m.opts.Pairs())
+		return max(2, (m.opts.Iters+pairs-1)/pairs)
 	case j.Quantity == Latency:
 		return 4
 	default:
@@ -60,9 +92,9 @@ func (m *measurement) firstCount(j job) int {
 }
 
 // rescale sets the count of the next slice by how long the last one took.
-func (m *measurement) rescale(j *job, elapsed time.Duration) {
+func (m *measurement) rescale(j *job, elapsed, target time.Duration) {
 	if m.opts.Iters == 0 {
-		j.Count = rescaled(j.Count, elapsed, m.opts.slice())
+		j.Count = rescaled(j.Count, elapsed, target)
 	}
 }
 
@@ -88,6 +120,7 @@ func (m *measurement) slice(ctx context.Context, s *session, j job) (sample, err
 	if err != nil {
 		return sample{}, s.reason(ctx, err)
 	}
+	m.noteTrip(j, x)
 	checked, err := s.ctl.call(ctx, request{Check: true})
 	if err != nil {
 		return sample{}, err

@@ -25,13 +25,13 @@ type perfCmd struct {
 	Size          []string `short:"s" placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
 	Depth         positive `short:"t" placeholder:"N" help:"Messages under way, 1 to ${perf_depth} (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
 	RXDepth       receives `name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer has for the messages of Send and Write-Imm while bandwidth is measured: the depth at least, and 2, ${perf_depth} at most (default: 512, or four times the depth if that is more, but no more than fit into 512 KiB)."`
-	Duration      span     `short:"D" placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport, such as 400ms, or a number of seconds (default: ${perf_duration}). With less than 200ms nothing is judged: see --keep-disturbed."`
+	Duration      span     `short:"D" placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport, such as 400ms, or a number of seconds (default: ${perf_duration}). Over a path with a long round trip, of which slices of bandwidth are to have 20, it may be three times as much. With less than 200ms nothing is judged: see --keep-disturbed."`
 	QPs           positive `name:"qps" short:"q" default:"1" help:"Connections that bandwidth is measured over."`
 	Markers       bool     `help:"Ask for markers, in both directions."`
 	CRC           string   `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
 	Dialect       *string  `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
 	Poll          bool     `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
-	Iters         positive `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
+	Iters         positive `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, or 3 of bandwidth over a path with a long round trip, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
 	Congestion    stated   `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
 	Bidirectional bool     `short:"b" help:"Measure bandwidth in both directions at once. Plain TCP then sends what Reads would fetch without being asked."`
 	Inline        octets   `short:"I" placeholder:"N" help:"Copy messages of up to N octets (K and M as with --size) with their work requests. There are none to copy for Read and Atomic."`
@@ -41,7 +41,7 @@ type perfCmd struct {
 	All           bool     `short:"a" help:"All sizes from 2 to 8M."`
 	JSON          bool     `name:"json" help:"Print one JSON object: docs/perf-json.md."`
 
-	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed. With fewer than 20 pairs for each quantity (a --duration under 200ms, --iters under 800) all are kept in any case, and all ratios printed; system calls are not counted."`
+	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed. With fewer than 20 pairs for each quantity (a --duration under 200ms, --iters under 800, a long round trip) all are kept in any case, and all ratios printed; system calls are not counted."`
 
 	AllColumns  bool `help:"Print in the table all that --json has of a result."`
 	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON always has MiB/s."`

@@ -46,13 +46,21 @@ func number(decimals int, of func(perf.Result) float64) func(perf.Result) string
 	}
 }
 
-// mark is behind a row's figures of a quantity of which too few slices were undisturbed: explain says more.
-func mark(r perf.Result, q perf.Quantity) string { return wording.If(r.Scarce(q), "*", "") }
+// Marks of figures, which explain says more about.
+const (
+	scarceMark = "*" // too few slices were undisturbed
+	shortMark  = "+" // slices of bandwidth were short beside the round trip
+)
 
-// marked is number for a figure of that quantity, with its mark. That takes the place of a decimal where the column has no other for it.
+// marks are those of a row's figures of one quantity.
+func marks(r perf.Result, q perf.Quantity) string {
+	return wording.If(r.Scarce(q), scarceMark, "") + wording.If(q == perf.Bandwidth && r.ShortSlices, shortMark, "")
+}
+
+// marked is number for a figure of that quantity, with its marks. They take the place of decimals where the column has no other for them.
 func marked(q perf.Quantity, width, decimals int, of func(perf.Result) float64) func(perf.Result) string {
 	return func(r perf.Result) string {
-		mark := mark(r, q)
+		mark := marks(r, q)
 		text := number(decimals, of)(r)
 		if mark == "" || text == "-" {
 			return text
@@ -201,5 +209,7 @@ func pairColumns() []perfColumn {
 	return []perfColumn{
 		column("bw", func(r perf.Result) int { return r.BWPairs }, func(r perf.Result) int { return r.BWDropped }),
 		column("lat", func(r perf.Result) int { return r.LatPairs }, func(r perf.Result) int { return r.LatDropped }),
+		{"round trips", "[usec]", 9, number(1, func(r perf.Result) float64 { return r.RoundTrip }), false, true},
+		{"round trips", "in slice", 8, number(1, func(r perf.Result) float64 { return r.SliceTrips }), false, true},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/report"
@@ -139,10 +140,16 @@ const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with o
 const perfScarceFooting = ` *: fewer than 5 slices were undisturbed: the figure is of the 5 that waited least for a CPU%s.
 `
 
+const perfTripsFooting = ` +: slices of %.1f round trips of %v are too short for a bandwidth: each ends with one in which nothing more is sent, which lowers the figure%s. %s
+`
+
 const perfLateFooting = ` 99%: of fewer than 300 round trips there is none.
 `
 
 const perfCallsFooting = ` calls: not counted, as that takes Linux, root and a mounted tracefs at both ends.
+`
+
+const perfFewFooting = ` calls: not counted where there are fewer than 20 pairs of slices.
 `
 
 const perfShortFooting = ` calls: not counted, as the run is short.
@@ -183,15 +190,44 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	if p.busy {
 		fmt.Fprint(p.out, perfBusyFooting)
 	}
-	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Scarce(perf.Bandwidth) || r.Scarce(perf.Latency) }) {
-		fmt.Fprintf(p.out, perfScarceFooting, wording.If(report.Options.NoBaseline, "", ", and has no ratio"))
-	}
+	p.explainMarks(report)
 	if slices.ContainsFunc(report.Results, lacksLate) {
 		fmt.Fprint(p.out, perfLateFooting)
 	}
 	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Calls == 0 }) {
-		fmt.Fprint(p.out, wording.If(report.Options.Judged(), perfCallsFooting, perfShortFooting))
+		few := slices.ContainsFunc(report.Results, func(r perf.Result) bool { return !r.Judged() })
+		fmt.Fprint(p.out, wording.If(report.Options.Judged(), wording.If(few, perfFewFooting, perfCallsFooting), perfShortFooting))
 	}
+}
+
+// explainMarks says what the marks mean that figures have.
+func (p *perfPrinter) explainMarks(report *perf.Report) {
+	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Scarce(perf.Bandwidth) || r.Scarce(perf.Latency) }) {
+		fmt.Fprintf(p.out, perfScarceFooting, wording.If(report.Options.NoBaseline, "", ", and has no ratio"))
+	}
+	var worst perf.Result
+	for _, r := range report.Results {
+		if r.ShortSlices && (!worst.ShortSlices || r.SliceTrips < worst.SliceTrips) {
+			worst = r
+		}
+	}
+	if worst.ShortSlices {
+		beside := wording.If(report.Options.NoBaseline, "", ", and leaves the ratio with little meaning")
+		fmt.Fprintf(p.out, perfTripsFooting, worst.SliceTrips, tripTime(worst), beside, tripsAdvice(report.Options, tripTime(worst)))
+	}
+}
+
+// tripTime is the round trip of the path.
+func tripTime(r perf.Result) time.Duration {
+	return time.Duration(r.RoundTrip * 1e3).Round(time.Microsecond)
+}
+
+// tripsAdvice says how slices become long enough beside such a round trip.
+func tripsAdvice(o perf.Options, trip time.Duration) string {
+	if o.Iters > 0 {
+		return "More --iters, or a --duration in their place, make longer ones."
+	}
+	return fmt.Sprintf("With a --duration of %v they are long enough.", max(perf.LongEnough(trip), 2*o.Duration))
 }
 
 // lacksLate reports whether either transport has no 99th percentile.
@@ -215,18 +251,23 @@ func (p *perfPrinter) explainPath(report *perf.Report) {
 
 // pairsText says how many pairs of slices there were: of each quantity, that is, of a row's bandwidth or latency.
 func pairsText(report *perf.Report) string {
-	all, dropped := 0, 0
+	all, dropped, least := 0, 0, report.Options.Pairs()
 	for _, r := range report.Results {
 		all += r.BWPairs + r.LatPairs
 		dropped += r.BWDropped + r.LatDropped
+		least = min(least, r.BWPairs, r.LatPairs)
 	}
+	fewer := least < report.Options.Pairs()
+	count := fmt.Sprintf("%d%s for each quantity%s", least, wording.If(fewer, " or more", ""), wording.If(fewer, ", as slices are long", ""))
 	switch o := report.Options; {
 	case !o.Judged():
-		return fmt.Sprintf("%d for each quantity, too few to judge: none was dropped as disturbed, and no ratio called busy", o.Pairs())
+		return count + ", too few to judge: none was dropped as disturbed, and no ratio called busy"
 	case o.KeepDisturbed:
-		return fmt.Sprintf("%d for each quantity, disturbed ones too", o.Pairs())
+		return count + ", disturbed ones too"
+	case fewer:
+		return fmt.Sprintf("%s: %d in all, of which %d were disturbed and dropped; where there are fewer than 20 none is, and no ratio called busy", count, all, dropped)
 	default:
-		return fmt.Sprintf("%d or more for each quantity, %d in all, of which %d were disturbed and dropped", o.Pairs(), all, dropped)
+		return fmt.Sprintf("%d or more for each quantity, %d in all, of which %d were disturbed and dropped", least, all, dropped)
 	}
 }
 
