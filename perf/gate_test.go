@@ -49,8 +49,8 @@ func gates() []gate {
 	callsLat := func(r perf.Result) float64 { return r.CallsLat }
 	switchesLat := func(r perf.Result) float64 { return r.SwitchesLat }
 	return []gate{
-		{perf.Send, 64, "CPU for a message, bandwidth", usually(0.11, 0.34), "ratio_cpu", cpu},
-		{perf.Send, 64, "system calls for a message, bandwidth", 0.07, "", calls},
+		{perf.Send, 64, "CPU for a message, bandwidth", usually(0.13, 0.34), "ratio_cpu", cpu},
+		{perf.Send, 64, "system calls for a message, bandwidth", 0.08, "", calls},
 		{perf.Send, 64, "CPU for a message, latency", 1.0, "ratio_cpu_lat", cpuLat},
 		{perf.Send, 64, "system calls for a message, latency", 4.4, "", callsLat},
 		{perf.Send, 64, "context switches for a message, latency", 0.75, "", switchesLat},
