@@ -9,7 +9,7 @@ import (
 // A post on an idle connection is sent at once, in the poster's goroutine: that has the
 // shortest latency, and costs one system call, which is most of what a short message costs.
 // Posts in quick succession are sent together instead: they are queued, and whoever comes
-// first sends all that is there: the poster itself, when the batch is worth a system call
+// first sends all that is there: the poster itself, when a batch that others are in already is worth a system call
 // or when it polls for completions in vain; or the sending goroutine, which is started with
 // the first post that is queued, and sends what it finds when it comes to run. So nothing
 // that was posted depends on what its poster does next.

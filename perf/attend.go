@@ -10,8 +10,12 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// arrivalWait is how long the responder waits for all announced connections.
-const arrivalWait = 15 * time.Second
+// The responder waits so long for all announced connections, and longer for each of them: they come one after the other, each in several
+// round trips.
+const (
+	arrivalWait = 15 * time.Second
+	arrivalEach = time.Second
+)
 
 // attendance is the responder's way through a measurement: it answers the
 // initiator's requests.
@@ -95,7 +99,7 @@ func (a *attendance) open(ctx context.Context, opts Options) error {
 	if err != nil || bad != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, arrivalWait)
+	ctx, cancel := context.WithTimeout(ctx, arrivalWait+time.Duration(a.expected())*arrivalEach)
 	defer cancel()
 	err = a.gather(ctx)
 	a.ready = err == nil

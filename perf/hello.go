@@ -11,7 +11,7 @@ import (
 )
 
 // helloVersion changes whenever the two ends would misunderstand each other.
-const helloVersion = 6
+const helloVersion = 7
 
 // A hello is the private data of a connection request: who it is from, and
 // what must be known before the connection is up.

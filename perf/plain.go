@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -28,6 +29,9 @@ const besideQP = "perf: plain TCP beside the QP (it can be left out): %w"
 // errNotPlain is an answer to a connection of plain TCP that is none of a responder's.
 var errNotPlain = errors.New("the peer has accepted it as a QP, and is no responder of iwarp perf it seems")
 
+// errNotOverTCP tells an initiator that has stated a network with sockets of TCP, and has not come by it.
+var errNotOverTCP = errors.New("perf: plain TCP beside the QP: the connection that measures is none of TCP, as the network that was stated is")
+
 // openPlain returns where the responder takes plain TCP, if there is to be any.
 func (a *attendance) openPlain() (ans answer, err error) {
 	if a.opts.NoBaseline {
@@ -36,6 +40,9 @@ func (a *attendance) openPlain() (ans answer, err error) {
 	over, err := open(a.opts.Network)
 	if err != nil {
 		return ans, err
+	}
+	if _, tcp := a.ctl.qp.LocalAddr().(*net.TCPAddr); over.Sockets && !tcp {
+		return ans, errNotOverTCP
 	}
 	if over.Sockets {
 		return answer{TCPHere: true}, nil
@@ -174,8 +181,22 @@ func (d *dialing) announce(ctx context.Context, conn net.Conn, h hello) error {
 		return errNotPlain
 	}
 	var rejected *iwarp.RejectError
-	if errors.As(err, &rejected) && rejected.Conn != nil && bytes.Equal(rejected.PrivateData, h.octets()) {
+	switch {
+	case errors.As(err, &rejected) && rejected.Conn != nil && bytes.Equal(rejected.PrivateData, h.octets()):
 		return nil
+	case rejected == nil && ctx.Err() == nil:
+		// What is said of dialects is no help here: the QP beside it has come up.
+		return fmt.Errorf("the responder did not take the connection: %w", withoutAdvice(err))
 	}
 	return refusal(err)
+}
+
+// withoutAdvice is what an error of the startup is about, without what can be done about that with a QP.
+func withoutAdvice(err error) error {
+	for _, known := range []error{io.EOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return err
 }
