@@ -45,6 +45,23 @@ func TestLocalWorkIsCopied(t *testing.T) {
 	}
 }
 
+// A local operation that was carried out says so, also where the Send before it was built and never sent: programs have to know what an STag
+// stands for.
+func TestLocalWorkBehindFlushed(t *testing.T) {
+	p := initiator(t)
+	w := p.windowOf(false)
+	p.post(work(7, OpSend))
+	p.post(SendWork{ID: 1, Op: OpLocalInvalidate, Target: w})
+	p.post(work(8, OpSend))
+	if v := p.QP.Output(p.clock, p.g); len(v) == 0 {
+		t.Fatal("nothing is built")
+	}
+	p.QP.Abandon(p.clock, p.g)
+	p.QP.Failed(p.clock, errReset)
+	p.settle()
+	p.completion(flushed(7, OpSend), success(1, OpLocalInvalidate, 0), flushed(8, OpSend))
+}
+
 // The slot of a registration of many pieces keeps no room for so many.
 func TestLocalWorkOfMany(t *testing.T) {
 	for _, pieces := range []int{memory.KeptPieces, memory.KeptPieces + 1} {
