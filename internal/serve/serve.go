@@ -44,8 +44,11 @@ type Config struct {
 	Watch func(State)
 }
 
-// closeTime is how long connections that have not ended within the grace may take to close in order.
-const closeTime = 5 * time.Second
+// After the grace services have lastWords to tell their peers that the server ends, and what is left then closeTime to close in order.
+const (
+	lastWords = time.Second
+	closeTime = 5 * time.Second
+)
 
 // A Server serves connections until it is told to end.
 type Server struct {
@@ -177,9 +180,10 @@ func (s *Server) drain(ln *iwarp.Listener, leave context.CancelCauseFunc) error 
 	if errors.Is(err, iwarp.ErrClosed) {
 		err = nil // it has ended by itself
 	}
-	left := s.wait()
+	left := s.wait(s.cfg.Grace)
 	if left > 0 {
 		leave(&CutError{left, s.cfg.Grace})
+		s.wait(lastWords)
 		err = errors.Join(err, &CutError{left, s.cfg.Grace})
 	}
 	closing, cancel := context.WithTimeout(context.Background(), closeTime)
@@ -192,19 +196,19 @@ func (s *Server) drain(ln *iwarp.Listener, leave context.CancelCauseFunc) error 
 	return err
 }
 
-// wait returns how many connections are left after the grace.
-func (s *Server) wait() int {
+// wait returns how many connections are left after a time, which it waits for at most.
+func (s *Server) wait(most time.Duration) int {
 	ended := make(chan struct{})
 	go func() {
 		s.requests.Wait()
 		close(ended)
 	}()
-	grace := time.NewTimer(s.cfg.Grace)
-	defer grace.Stop()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
 	select {
 	case <-ended:
 		return 0
-	case <-grace.C:
+	case <-timer.C:
 		return s.Stats().Connections()
 	}
 }

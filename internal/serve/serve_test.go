@@ -58,6 +58,8 @@ func run(t *testing.T, cfg Config) *rig {
 				return errors.Join(context.Cause(ctx), qp.Close())
 			}
 		},
+	}, {
+		Name: "tell", Wants: `"tell"`, Knows: knows("tell"), Serve: tell,
 	}}
 	ctx, stop := context.WithCancel(context.Background())
 	r.server, r.stop = New(cfg), stop
@@ -65,6 +67,17 @@ func run(t *testing.T, cfg Config) *rig {
 	go func() { r.ended <- r.server.Run(ctx, ln) }()
 	t.Cleanup(stop)
 	return r
+}
+
+// tell serves a connection until the server makes it end, of which it tells the peer a moment later.
+func tell(ctx context.Context, req *iwarp.Request) error {
+	qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	time.Sleep(lastWords / 2)
+	return errors.Join(qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("that was all")}), qp.Close())
 }
 
 // dial connects with private data.
@@ -125,7 +138,7 @@ func TestUnknown(t *testing.T) {
 		r.refusedFor("", `of no service here`)
 		r.refusedFor("away", "iwarp serve: it is away")
 		r.logged(`msg=rejected remote=client private_data="\"go\\x1b\""`)
-		if got := r.server.Stats(); got.Unknown != 2 || got.Off != 1 || len(got.Services) != 2 || got.State != Serving {
+		if got := r.server.Stats(); got.Unknown != 2 || got.Off != 1 || len(got.Services) != 3 || got.State != Serving {
 			t.Errorf("%+v", got)
 		}
 		r.stop()
@@ -223,6 +236,27 @@ func TestCut(t *testing.T) {
 		if got := r.server.Stats().Services["stay"]; got.Failed != 2 {
 			t.Errorf("%+v", got)
 		}
+	})
+}
+
+// TestLastWord: a service whose connection is cut may tell the peer so.
+func TestLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{Grace: time.Minute})
+		qp, err := r.dial("tell")
+		testrig.Must(t, err)
+		synctest.Wait()
+		r.stop()
+		word, err := qp.PD().Register(make([]byte, 20), iwarp.LocalWrite)
+		testrig.Must(t, err)
+		wc, err := qp.Recv(t.Context(), word.Slice(0, 20))
+		if testrig.Must(t, err); string(word.Bytes()[:wc.Length]) != "that was all" {
+			t.Errorf("%q", word.Bytes()[:wc.Length])
+		}
+		if err := <-r.ended; !errors.As(err, new(*CutError)) {
+			t.Errorf("%v", err)
+		}
+		testrig.Must(t, qp.Close())
 	})
 }
 
