@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -151,7 +152,8 @@ func hasVersion(k mpa.Kind, v Version) bool { return k.Version(uint8(v - Version
 func (a StreamAttr) checkNegotiated(rnic mpa.Kind, n *mpa.Negotiated) error {
 	switch {
 	case n.DDPVersion > 1 || !a.kind(rnic).Version(n.DDPVersion):
-		return fmt.Errorf("%w: version %d was negotiated (revision %d sent, %d received), the RNIC is of kind %v and the QP is set to version %v",
+		return fmt.Errorf("%w: version %d was negotiated (revision %d sent, %d received), the RNIC is of kind %v and the "+
+			"QP is set to version %v",
 			ErrVersion, n.DDPVersion, n.Revision, n.PeerRevision, rnic, a.Version)
 	case a.MarkersReceive == MarkersOff && n.MarkersReceive, a.MarkersSend == MarkersOff && n.MarkersSend:
 		return fmt.Errorf("%w: markers were negotiated (to be received %t, to be sent %t), and the QP is set to %v and %v",
@@ -163,7 +165,8 @@ func (a StreamAttr) checkNegotiated(rnic mpa.Kind, n *mpa.Negotiated) error {
 // negotiatedAttr returns the attributes of a connection.
 func negotiatedAttr(n *mpa.Negotiated) StreamAttr {
 	return StreamAttr{
-		MarkersReceive: markersOf(n.MarkersReceive), MarkersSend: markersOf(n.MarkersSend), Version: versionOf(n.DDPVersion),
+		MarkersReceive: markersOf(n.MarkersReceive), MarkersSend: markersOf(n.MarkersSend),
+		Version: versionOf(n.DDPVersion),
 	}
 }
 
@@ -214,7 +217,8 @@ func (a StreamAttr) answerable(q *mpa.Request, kind mpa.Kind) error {
 	version0 := q.Dialect == mpa.DialectRevision0 || q.Dialect == mpa.DialectStartKey
 	switch {
 	case version0 && !kind.Version(0):
-		return fmt.Errorf("%w: the peer starts with %v, which needs version 0, and a QP of kind %v does not have that", ErrVersion, q.Dialect, kind)
+		return fmt.Errorf("%w: the peer starts with %v, which needs version 0, and a QP of kind %v does not have that",
+			ErrVersion, q.Dialect, kind)
 	case a.MarkersSend == MarkersOff && q.Markers:
 		return fmt.Errorf("%w: the peer asks for markers (M=1), and the QP is set to send none", ErrMarkersRequired)
 	}
@@ -234,10 +238,11 @@ type QPAttr struct {
 	Kind mpa.Kind
 	// MULPDU is the largest ULPDU that is sent, in octets. It follows TCP's EMSS.
 	MULPDU int
-	// Sends and Receives count the requests that are not complete, and those whose completions are not in their CQs yet.
+	// Sends and Receives count the requests that are not complete, and those whose completions are not in their CQs
+	// yet.
 	Sends, Receives int
-	// UnpolledSends and UnpolledReceives count the completions that are in their CQs, as their requests keep an entry of their queue until they are
-	// polled. UnpolledReceives is 0 with an SRQ.
+	// UnpolledSends and UnpolledReceives count the completions that are in their CQs, as their requests keep an entry
+	// of their queue until they are polled. UnpolledReceives is 0 with an SRQ.
 	UnpolledSends, UnpolledReceives int
 	// Num is the QP's number, and SRQ its Shared Receive Queue, nil if it has none.
 	Num uint32
@@ -251,20 +256,40 @@ type QPAttr struct {
 
 // Query returns the QP's present attributes.
 func (qp *QP) Query() QPAttr {
+	if qp.made() != nil {
+		return QPAttr{}
+	}
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	p := qp.eng.Negotiated()
-	a := QPAttr{State: qp.state(), IRD: p.IRD, ORD: p.ORD, MULPDU: p.MULPDU, Kind: qp.attr.kind(qp.rnic.kind)}
-	a.Num, a.SRQ, a.SendDepth, a.RecvDepth, a.MaxSGE, a.MaxInline = qp.num, qp.cfg.SRQ, qp.cfg.SendDepth, qp.cfg.RecvDepth, MaxSGE, qp.cfg.MaxInline
+	s, f := qp.status(), qp.figures()
+	p := &f.Params
+	a := QPAttr{State: s.state, IRD: p.IRD, ORD: p.ORD, MULPDU: p.MULPDU, Kind: qp.attr.kind(qp.rnic.kind)}
+	a.Num, a.SRQ, a.SendDepth, a.RecvDepth = qp.num, qp.cfg.SRQ, qp.cfg.SendDepth, qp.cfg.RecvDepth
+	a.MaxSGE, a.MaxInline = MaxSGE, qp.cfg.MaxInline
 	if a.SRQ != nil {
 		a.RecvDepth = 0
 	}
 	a.Stream = qp.rnic.chosen(qp.attr)
-	if qp.conn != nil {
+	if qp.neg != nil && !qp.neg.noMPA && s.state != StateIdle {
 		a.Stream = negotiatedAttr(&qp.neg.Negotiated)
 	}
-	a.Sends, a.Receives = qp.eng.Outstanding()
-	a.UnpolledSends, a.UnpolledReceives = int(qp.unpolledSends.Load()), int(qp.unpolledRecvs.Load())
-	_ = errors.As(publicError(qp.eng.Cause()), &a.Terminate)
+	a.Sends, a.Receives = f.Sends, f.Recvs
+	a.UnpolledSends = max(int(qp.unpolled.Sends.Load())-f.ArrivingSends, 0)
+	a.UnpolledReceives = max(int(qp.unpolled.Recvs.Load())-f.ArrivingRecvs, 0)
+	_ = errors.As(publicError(s.cause), &a.Terminate)
 	return a
+}
+
+// figures returns the figures of the connection, or what is left of them after its end. The caller holds qp.mu.
+func (qp *QP) figures() (f driver.Figures) {
+	switch c := qp.conn.Load(); {
+	case c != nil:
+		return c.Figures()
+	case qp.ended != nil:
+		f.Params, f.EMSS = qp.ended.Params, qp.ended.EMSS
+	case qp.machine != nil:
+		f.Stats = qp.machine.Stats()
+		f.Sends, f.Recvs = qp.machine.Outstanding()
+	}
+	return f
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 )
 
 // TestAwareOfEarlier has TCP show octets of a connection while the QP has another one already: a goroutine of TCP's
@@ -15,19 +16,19 @@ func TestAwareOfEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := playAware(t)
 		synctest.Wait()
-		late := first.c.out.show
-		must(t, first.c.Close())
-		wait(t, first.end.Done(), "the end of the first connection")
-		late(100, pattern(700, 1))
-		must(t, first.end.Modify(iwarp.StateIdle))
-		late(100, pattern(700, 1))
+		late := first.c.Out.Show
+		rig.Must(t, first.c.Close())
+		rig.Wait(t, first.end.Done(), "the end of the first connection")
+		late(100, rig.Pattern(700, 1))
+		rig.Must(t, first.end.Modify(iwarp.StateIdle))
+		late(100, rig.Pattern(700, 1))
 		second := playAwareTo(t, first.end)
 		synctest.Wait()
-		late(100, pattern(700, 1))
-		if n := second.end.Stats().Ahead; n != (iwarp.Ahead{}) {
+		late(100, rig.Pattern(700, 1))
+		if n := second.end.Stats().Ahead; n != (iwarp.Stats{}).Ahead {
 			t.Errorf("counted %+v", n)
 		}
-		second.shows(100, pattern(700, 1))
+		second.shows(100, rig.Pattern(700, 1))
 		if n := second.end.Stats().Ahead; n.MostOctets == 0 {
 			t.Errorf("of its own connection: %+v", n)
 		}
@@ -38,12 +39,12 @@ func TestAwareOfEarlier(t *testing.T) {
 // not idle.
 func TestAwareIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEnd(t, iwarp.RNICConfig{})
-		e.QP = create(t, e.pd, iwarp.QPConfig{IdleTimeout: 10 * time.Second, Nudge: -1})
+		e := rig.NewEnd(t, iwarp.RNICConfig{})
+		e.QP = rig.NewQP(t, e.PD, iwarp.QPConfig{IdleTimeout: 10 * time.Second})
 		p := playAwareTo(t, e)
 		for range 4 {
 			time.Sleep(9 * time.Second)
-			p.shows(100, pattern(50, 1))
+			p.shows(100, rig.Pattern(50, 1))
 		}
 		if p.end.State() != iwarp.StateRTS {
 			t.Fatalf("in state %v: %v", p.end.State(), p.end.Err())

@@ -3,7 +3,6 @@ package iwarp_test
 import (
 	"bytes"
 	"errors"
-	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -12,12 +11,13 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // anyOrder is a link on which a segment may be overtaken by many.
-var anyOrder = link{emss: 1420, disorder: 20}
+var anyOrder = rig.AwareLink{EMSS: 1420, Disorder: 20}
 
 // TestAware leads dialogues over an MPA-aware TCP whose segments arrive in any order. Both ends close at once, and
 // nothing is lost. Where FPDUs are whole segments, MPA holds hardly anything: a short FPDU in which no marker stands.
@@ -28,23 +28,25 @@ func TestAware(t *testing.T) {
 	for _, recut := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := anyOrder
-			l.recut, l.joined = recut, new(atomic.Int32)
-			s := setup{Dialer: iwarp.Dialer{QP: deep()}, accept: iwarp.AcceptConfig{QP: deep()}, over: &transport{aware: &l}}
-			ini, res := s.connect(t)
+			l.Recut, l.Joined = recut, new(atomic.Int32)
+			s := rig.Setup{Dialer: iwarp.Dialer{QP: rig.DeepQueues()}, Accept: iwarp.AcceptConfig{QP: rig.DeepQueues()},
+				Over: &rig.Transport{Aware: &l}}
+			ini, res := s.Connect(t)
 			for range 5 {
-				works(t, ini, res)
+				rig.Works(t, ini, res)
 				transfer(t, ini, res)
 				transfer(t, res, ini)
 			}
-			postAll(ini, res)
-			finish(t, ini, res)
-			wantAll(t, ini, res)
-			if n := l.joined.Load(); (n > 0) != recut {
+			rig.PostAll(ini, res)
+			rig.Finish(t, ini, res)
+			rig.WantAll(t, ini, res)
+			if n := l.Joined.Load(); (n > 0) != recut {
 				t.Errorf("recut %t: %d segments have joined others", recut, n)
 			}
-			for _, e := range []*end{ini, res} {
+			for _, e := range []*rig.End{ini, res} {
 				n := e.Stats().Ahead
-				if n.Placed == 0 || n.PlacedOctets == 0 || n.Dropped > 0 || n != e.rnic.Stats().Ahead || (n.MostOctets > 2*1420) != recut {
+				if n.Placed == 0 || n.PlacedOctets == 0 || n.Dropped > 0 || n != e.RNIC.Stats().Ahead ||
+					(n.MostOctets > 2*1420) != recut {
 					t.Errorf("recut %t: %+v", recut, n)
 				}
 			}
@@ -53,16 +55,16 @@ func TestAware(t *testing.T) {
 }
 
 // transfer writes many segments, and compares.
-func transfer(t testing.TB, from, to *end) {
+func transfer(t testing.TB, from, to *rig.End) {
 	t.Helper()
 	const n = 100_000
-	src, dst := from.filled(n, 3, 0), to.mr(n, iwarp.RemoteWrite)
-	_, err := from.Write(within(t), src.Slice(0, n), dst.Remote(0))
-	must(t, err)
-	to.postRecv(9)
-	must(t, from.Send(within(t), iwarp.SGE{}))
-	to.wantReceived(9, iwarp.StatusSuccess)
-	same(t, "Write", dst, src)
+	src, dst := from.Filled(n, 3, 0), to.MR(n, iwarp.RemoteWrite)
+	_, err := from.Write(rig.Within(t), src.Slice(0, n), dst.Remote(0))
+	rig.Must(t, err)
+	to.MustPostRecv(9)
+	rig.Must(t, from.Send(rig.Within(t), iwarp.SGE{}))
+	to.WantReceived(9, iwarp.StatusSuccess)
+	rig.Same(t, "Write", dst, src)
 }
 
 // TestAwareNeedsMarkers has no markers, or no CRCs: all is taken in order, and still sent segment by segment.
@@ -71,16 +73,16 @@ func transfer(t testing.TB, from, to *end) {
 func TestAwareNeedsMarkers(t *testing.T) {
 	for _, noCRC := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := awarePair(anyOrder)
-			ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
+			a, b := rig.AwarePair(anyOrder)
+			ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
 			lacks := func(n *mpa.Negotiated) { n.MarkersSend, n.MarkersReceive, n.CRC = noCRC, noCRC, !noCRC }
-			ini.over(a, mpa.RoleInitiator, lacks)
-			res.over(b, mpa.RoleResponder, lacks)
-			works(t, ini, res)
+			ini.Over(a, mpa.RoleInitiator, lacks)
+			res.Over(b, mpa.RoleResponder, lacks)
+			rig.Works(t, ini, res)
 			transfer(t, ini, res)
 			transfer(t, res, ini)
-			finish(t, ini, res)
-			if n := res.Stats(); n.Ahead != (iwarp.Ahead{}) || n.AlignedWrites != n.SocketWrites {
+			rig.Finish(t, ini, res)
+			if n := res.Stats(); n.Ahead != (iwarp.Stats{}).Ahead || n.AlignedWrites != n.SocketWrites {
 				t.Errorf("%+v, %d of %d writes aligned", n.Ahead, n.AlignedWrites, n.SocketWrites)
 			}
 		})
@@ -93,14 +95,14 @@ func TestAwareNeedsMarkers(t *testing.T) {
 // Proves S03, S04.
 func TestAwareAligned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := awarePair(link{emss: 1420})
+		a, b := rig.AwarePair(rig.AwareLink{EMSS: 1420})
 		w := fpduWatch{rx: mpa.NewReader(true, true)}
-		a.out.sniff = w.segment
-		ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
-		ini.over(a, mpa.RoleInitiator)
-		res.over(b, mpa.RoleResponder)
+		a.Out.Sniff = w.segment
+		ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
+		ini.Over(a, mpa.RoleInitiator)
+		res.Over(b, mpa.RoleResponder)
 		for _, emss := range []int{1420, 1001, 8900} {
-			a.out.setEMSS(emss)
+			a.Out.SetEMSS(emss)
 			time.Sleep(time.Second) // it is asked for now and then
 			transfer(t, ini, res)   // the first segments may be of the size before
 			w.sizes, w.unaligned = nil, 0
@@ -120,10 +122,11 @@ func TestAwareAligned(t *testing.T) {
 				t.Errorf("EMSS %d: %d of %d segments are full", emss, full, len(w.sizes))
 			}
 			if w.unaligned > 0 || w.err != nil {
-				t.Errorf("EMSS %d: %d of %d segments begin or end within an FPDU; %v", emss, w.unaligned, len(w.sizes), w.err)
+				t.Errorf("EMSS %d: %d of %d segments begin or end within an FPDU; %v",
+					emss, w.unaligned, len(w.sizes), w.err)
 			}
 		}
-		finish(t, ini, res)
+		rig.Finish(t, ini, res)
 	})
 }
 
@@ -149,36 +152,20 @@ func (w *fpduWatch) segment(b []byte) {
 	}
 }
 
-// over puts the QP, or a new one, on a connection whose startup is over, with markers and CRCs.
-func (e *end) over(c net.Conn, role mpa.Role, change ...func(*mpa.Negotiated)) {
-	e.t.Helper()
-	n := mpa.Negotiated{
-		Role: role, DDPVersion: 1, RDMAPVersion: 1, SendFirst: role == mpa.RoleInitiator, CRC: true,
-		MarkersSend: true, MarkersReceive: true, IRD: 4, ORD: 4,
-	}
-	for _, f := range change {
-		f(&n)
-	}
-	if e.QP == nil {
-		e.QP = create(e.t, e.pd, iwarp.QPConfig{})
-	}
-	must(e.t, e.ModifyRTS(c, n, nil))
-}
-
-// A handPlayed peer writes FPDUs by hand to a QP over an MPA-aware TCP, and shows it what it likes. It frames them by a Writer, and not by
-// a script.Link, as it goes back to an earlier place in its stream.
+// A handPlayed peer writes FPDUs by hand to a QP over an MPA-aware TCP, and shows it what it likes. It frames them by a
+// Writer, and not by a script.Link, as it goes back to an earlier place in its stream.
 type handPlayed struct {
-	end    *end
-	c      *awareConn
+	end    *rig.End
+	c      *rig.AwareConn
 	w      mpa.Writer
 	stream []byte // written so far
 }
 
-func playAware(t *testing.T) *handPlayed { return playAwareTo(t, newEnd(t, iwarp.RNICConfig{})) }
+func playAware(t *testing.T) *handPlayed { return playAwareTo(t, rig.NewEnd(t, iwarp.RNICConfig{})) }
 
-func playAwareTo(t *testing.T, e *end) *handPlayed {
-	a, b := awarePair(link{emss: 1420})
-	e.over(b, mpa.RoleInitiator)
+func playAwareTo(t *testing.T, e *rig.End) *handPlayed {
+	a, b := rig.AwarePair(rig.AwareLink{EMSS: 1420})
+	e.Over(b, mpa.RoleInitiator)
 	t.Cleanup(func() { _ = e.Abort(); _ = a.Reset() })
 	return &handPlayed{end: e, c: a, w: mpa.NewWriter(true, true)}
 }
@@ -201,18 +188,18 @@ func (p *handPlayed) send(msn uint32, payload []byte) []byte {
 
 // tells has octets arrive in order.
 func (p *handPlayed) tells(b ...[]byte) {
-	p.end.t.Helper()
+	p.end.T.Helper()
 	for _, b := range b {
 		p.stream = append(p.stream, b...)
 		_, err := p.c.Write(b)
-		must(p.end.t, err)
+		rig.Must(p.end.T, err)
 	}
 	synctest.Wait()
 }
 
 // shows has octets arrive ahead of order, so many octets after those that came in order.
 func (p *handPlayed) shows(behind int64, b []byte) {
-	p.c.out.showAhead(segment{uint64(int64(len(p.stream)) + behind), b})
+	p.c.Out.ShowAhead(rig.AwareSegment{At: uint64(int64(len(p.stream)) + behind), B: b})
 }
 
 // TestAwareEndsInFPDU has the peer's FIN come within an FPDU: it is told of that as where all comes in order.
@@ -221,13 +208,14 @@ func (p *handPlayed) shows(behind int64, b []byte) {
 func TestAwareEndsInFPDU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := playAware(t)
-		whole := p.send(1, pattern(900, 1))
-		p.end.postRecv(1, p.end.mr(900, iwarp.LocalWrite).Slice(0, 900))
+		whole := p.send(1, rig.Pattern(900, 1))
+		p.end.MustPostRecv(1, p.end.MR(900, iwarp.LocalWrite).Slice(0, 900))
 		p.tells(whole[:600])
 		p.shows(100, whole[700:])
-		must(t, p.c.CloseWrite())
+		rig.Must(t, p.c.CloseWrite())
 		var told *iwarp.TerminateError
-		if err := p.wantEndOf(); !errors.As(err, &told) || told.Code != rdmap.CodeMPAConnectionLost || told.Remote || told.Offset != 0 || !contains(err, "600 octets into it") {
+		if err := p.wantEndOf(); !errors.As(err, &told) || told.Code != rdmap.CodeMPAConnectionLost || told.Remote ||
+			told.Offset != 0 || !rig.Contains(err, "600 octets into it") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -235,11 +223,11 @@ func TestAwareEndsInFPDU(t *testing.T) {
 
 // wantEndOf waits until the connection has an error, and closes the peer's end.
 func (p *handPlayed) wantEndOf() error {
-	p.end.t.Helper()
+	p.end.T.Helper()
 	synctest.Wait()
 	err := p.end.Err()
-	must(p.end.t, p.c.Close())
-	wait(p.end.t, p.end.Done(), "the end of the connection")
+	rig.Must(p.end.T, p.c.Close())
+	rig.Wait(p.end.T, p.end.Done(), "the end of the connection")
 	return err
 }
 
@@ -267,14 +255,14 @@ func TestAwareHostile(t *testing.T) {
 		"a Write to elsewhere": func(p *handPlayed, mr *iwarp.MR) {
 			w := p.w
 			for _, to := range []int{-1, -700, 1, 1 << 30, -1 << 30} {
-				b := p.write(mr, to, pattern(mr.Len(), 7))
+				b := p.write(mr, to, rig.Pattern(mr.Len(), 7))
 				p.shows(int64(len(p.stream)), b)
 			}
 			p.w = w
 		},
 		"a flood far ahead": func(p *handPlayed, mr *iwarp.MR) {
 			for at := int64(9 << 20); at > 2000; at -= 9001 {
-				p.shows(at, pattern(3000, byte(at)))
+				p.shows(at, rig.Pattern(3000, byte(at)))
 			}
 			p.shows(1<<62, fill)
 			p.shows(-1<<62, fill)
@@ -294,19 +282,19 @@ func TestAwareHostile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := playAware(t)
 				memory := slices.Repeat([]byte{0x55}, 2100)
-				mr, err := p.end.pd.Register(memory[700:1400], iwarp.RemoteWrite|iwarp.LocalWrite)
-				must(t, err)
-				p.end.postRecv(1)
-				p.end.postRecv(2, mr.Slice(0, 700))
+				mr, err := p.end.PD.Register(memory[700:1400], iwarp.RemoteWrite|iwarp.LocalWrite)
+				rig.Must(t, err)
+				p.end.MustPostRecv(1)
+				p.end.MustPostRecv(2, mr.Slice(0, 700))
 				p.tells(p.send(1, nil))
-				p.end.wantReceived(1, iwarp.StatusSuccess)
+				p.end.WantReceived(1, iwarp.StatusSuccess)
 				hostile(p, mr)
 				if n := p.end.Stats().Ahead; n.MostOctets > 4<<20 || p.end.State() != iwarp.StateRTS {
 					t.Errorf("%+v in state %v", n, p.end.State())
 				}
 				others(t, p.end)
-				p.tells(p.send(2, pattern(700, 5)))
-				if p.end.wantReceived(2, iwarp.StatusSuccess); !bytes.Equal(mr.Bytes(), pattern(700, 5)) {
+				p.tells(p.send(2, rig.Pattern(700, 5)))
+				if p.end.WantReceived(2, iwarp.StatusSuccess); !bytes.Equal(mr.Bytes(), rig.Pattern(700, 5)) {
 					t.Error("the octets are not those that came in order")
 				}
 				for i, b := range memory {
@@ -325,12 +313,41 @@ func TestAwareHostile(t *testing.T) {
 }
 
 // others connects two QPs, one of them on the RNIC of e, and has them work.
-func others(t *testing.T, e *end) {
+func others(t *testing.T, e *rig.End) {
 	t.Helper()
-	a, b := awarePair(anyOrder)
-	ini, res := &end{t: t, rnic: e.rnic, pd: newPD(t, e.rnic)}, newEnd(t, iwarp.RNICConfig{})
-	ini.over(a, mpa.RoleInitiator)
-	res.over(b, mpa.RoleResponder)
-	works(t, ini, res)
-	finish(t, ini, res)
+	a, b := rig.AwarePair(anyOrder)
+	ini, res := &rig.End{T: t, RNIC: e.RNIC, PD: rig.NewPD(t, e.RNIC)}, rig.NewEnd(t, iwarp.RNICConfig{})
+	ini.Over(a, mpa.RoleInitiator)
+	res.Over(b, mpa.RoleResponder)
+	rig.Works(t, ini, res)
+	rig.Finish(t, ini, res)
+}
+
+// TestShownOctets: what many connections hold together of what their TCP shows ahead of order is bounded. Whoever finds
+// no room gets everything in order, and none of them ends for it.
+func TestShownOctets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 20
+		l := anyOrder
+		l.Recut = true
+		res := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldOctets: 4000}})
+		var from, to [many]*rig.End
+		for i := range many {
+			a, b := rig.AwarePair(l)
+			from[i], to[i] = rig.NewEnd(t, iwarp.RNICConfig{}),
+				&rig.End{T: t, RNIC: res.RNIC, PD: rig.NewPD(t, res.RNIC)}
+			from[i].Over(a, mpa.RoleInitiator)
+			to[i].Over(b, mpa.RoleResponder)
+		}
+		for i := range many {
+			transfer(t, from[i], to[i])
+			rig.Works(t, from[i], to[i])
+		}
+		for i := range many {
+			rig.Finish(t, from[i], to[i])
+		}
+		if n := res.RNIC.Stats().Ahead; n.Dropped == 0 || n.Placed == 0 {
+			t.Errorf("%+v", n)
+		}
+	})
 }

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 )
 
 // A benchRig is a connection over TCP with both ends in this process, and one goroutine
 // that is the consumer of both.
 type benchRig struct {
 	*testing.B
-	ini, res      *end
+	ini, res      *rig.End
 	local, remote *iwarp.MR
 	op            iwarp.Op
 	size, depth   int
@@ -21,11 +22,11 @@ type benchRig struct {
 func newBenchRig(b *testing.B, op iwarp.Op, size, depth int) *benchRig {
 	b.Helper()
 	cfg := iwarp.QPConfig{SendDepth: 2*depth + 16, RecvDepth: 2*depth + 16}
-	s := setup{Dialer: iwarp.Dialer{QP: cfg}, accept: iwarp.AcceptConfig{QP: cfg}}
+	s := rig.Setup{Dialer: iwarp.Dialer{QP: cfg}, Accept: iwarp.AcceptConfig{QP: cfg}}
 	r := &benchRig{B: b, op: op, size: size, depth: depth}
-	r.ini, r.res = s.connect(b)
-	r.local = r.ini.mr(size, iwarp.LocalWrite)
-	r.remote = r.res.mr(size, iwarp.RemoteWrite|iwarp.RemoteRead)
+	r.ini, r.res = s.Connect(b)
+	r.local = r.ini.MR(size, iwarp.LocalWrite)
+	r.remote = r.res.MR(size, iwarp.RemoteWrite|iwarp.RemoteRead)
 	return r
 }
 
@@ -68,7 +69,7 @@ func (r *benchRig) drain(n int) {
 
 // calls counts the calls of both ends that have sent or brought octets.
 func (r *benchRig) calls() (n uint64) {
-	for _, e := range []*end{r.ini, r.res} {
+	for _, e := range []*rig.End{r.ini, r.res} {
 		s := e.Stats()
 		n += s.SendCalls + s.ReceiveCalls
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/goiwarp/iwarp/internal/deadline"
+	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
@@ -15,7 +17,8 @@ import (
 // connection, until the context or the QP ends, as the other calls here do; PostSend queues the request and returns.
 //
 // If the context ends before that, the error of this and the other calls here is a
-// *PendingError. If it is over beforehand, nothing is posted.
+// *PendingError. If it is over beforehand, nothing is posted. The connection comes up after Prepare: a call that
+// has waited for 1 s while Prepare runs, in it or in another goroutine, fails with an error that wraps ErrBadState.
 func (qp *QP) Send(ctx context.Context, s SGE) error {
 	_, err := qp.do(ctx, s, SendWR{Op: OpSend})
 	return err
@@ -37,10 +40,10 @@ func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 
 // Recv posts a receive and waits for the message, whose length is in the WC. A
 // message that comes before this call, or between two, finds no receive, and ends the
-// connection, unless QPConfig.Unready has it wait. That may befall also those who take strict turns: the
+// connection, unless QPConfig.RNR has it wait. That may befall also those who take strict turns: the
 // answer to a Send may be here before Recv is called.
 //
-// So where QPConfig.Unready is not set, post several receives with PostRecv before the connection
+// So where QPConfig.RNR is not set, post several receives with PostRecv before the connection
 // is up (Prepare), take the messages with CQ.Next, whose context may have a deadline, and
 // post each receive again when its message has been dealt with.
 //
@@ -48,13 +51,16 @@ func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 // by then, the error is a *PendingError, and the message is kept for the next Recv, which
 // returns it before any later one: until the QP is made ready for another connection, or has one.
 func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
-	if err := ctx.Err(); err != nil {
+	if err := qp.made(); err != nil {
+		return WC{}, err
+	}
+	if err := deadline.ContextError(ctx); err != nil {
 		return WC{}, &OpError{Op: "receive", Err: err}
 	}
-	if c := qp.takeOrphan(); c != nil {
-		return c.adopt(ctx, s)
+	if c := qp.abandoned.pop(qp); c != nil {
+		return c.awaitMessage(ctx, s)
 	}
-	c := qp.newCall(s)
+	c := newCall(qp, s)
 	c.recv = RecvWR{SGL: c.sgl[:]}
 	if err := qp.postRecv(&c.recv, c); err != nil {
 		c.free()
@@ -90,12 +96,15 @@ func (e *PendingError) Timeout() bool { return isTimeout(e.Err) }
 // do posts a request, with s as its memory if it has any, and waits for its completion, which
 // does not go to the CQ.
 func (qp *QP) do(ctx context.Context, s SGE, wr SendWR) (WC, error) {
-	if err := ctx.Err(); err != nil {
+	if err := qp.made(); err != nil {
+		return WC{}, err
+	}
+	if err := deadline.ContextError(ctx); err != nil {
 		return WC{}, &OpError{Op: wr.Op.call(), Err: err}
 	}
-	c := qp.newCall(s)
+	c := newCall(qp, s)
 	c.send = wr
-	if !wr.Op.atomic() {
+	if info := engine.Op(wr.Op).Info(); info.MaxSGE > 0 && info.Result == 0 {
 		c.send.SGL = c.sgl[:]
 	}
 	if err := qp.postSend(&c.send, c); err != nil {
@@ -105,7 +114,7 @@ func (qp *QP) do(ctx context.Context, s SGE, wr SendWR) (WC, error) {
 	return c.await(ctx, wr.Op)
 }
 
-// call is a one-call form that waits for its completion, with the memory of its
+// A call is a one-call form that waits for its completion, with the memory of its
 // request: nothing is allocated for a call.
 type call struct {
 	qp   *QP
@@ -114,18 +123,18 @@ type call struct {
 	send SendWR
 	recv RecvWR
 
-	leader *tcp.Conn // that the caller receives on; nil: it does not. Guarded by qp.mu
+	leader *driver.Conn // that the caller receives on; nil: it does not. Guarded by qp.mu
 
 	// Of a call that was given up, guarded by qp.mu.
-	given   chan struct{} // closed when the request is complete; nil: not given up
-	among   *orphans      // those of its connection; nil: not a receive
-	wc      WC            // its completion
-	message []byte        // of a receive
+	given   chan struct{}  // closed when the request is complete; nil: not given up
+	among   abandonedRecvs // those of its connection
+	wc      WC             // its completion
+	message []byte         // of a receive
 }
 
 // newCall takes a call from the pool of the RNIC. It is not one for all: in a
 // testing/synctest bubble a channel must not be one from another.
-func (qp *QP) newCall(s SGE) *call {
+func newCall(qp *QP, s SGE) *call {
 	c, ok := qp.rnic.calls.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan WC, 1)}
@@ -142,20 +151,49 @@ func (c *call) free() {
 
 // await waits for the completion, or gives up with the context.
 func (c *call) await(ctx context.Context, op Op) (WC, error) {
-	if len(c.done) == 0 {
-		c.qp.leadFor(ctx, c)
+	if p := c.qp.preparing.Load(); p != nil {
+		if err := awaitPrepared(ctx, *p); err != nil {
+			return c.orGiveUp(op, err)
+		}
+	}
+	if conn := c.qp.conn.Load(); conn != nil && len(c.done) == 0 {
+		conn.ReceiveFor(ctx, c)
 	}
 	if len(c.done) == 0 {
 		c.qp.callers.Add(1)
 		defer c.qp.callers.Add(-1)
-		c.qp.lookOut()
+		upcalls{c.qp}.rearmReads()
 	}
 	select {
 	case wc := <-c.done:
 		return c.completed(wc)
 	case <-ctx.Done():
 	}
-	if err := c.giveUp(op, ctx.Err()); err != nil {
+	return c.orGiveUp(op, deadline.ContextError(ctx))
+}
+
+// prepareWait bounds the wait of a call for the end of Prepare. The call may be in Prepare itself: then neither would
+// end.
+const prepareWait = time.Second
+
+var errInPrepare = fmt.Errorf("%w: Prepare has not returned, and the connection comes up after it; use PostSend and "+
+	"PostRecv in Prepare", ErrBadState)
+
+// awaitPrepared waits until Prepare has returned.
+func awaitPrepared(ctx context.Context, returned <-chan struct{}) error {
+	select {
+	case <-returned:
+		return nil
+	case <-ctx.Done():
+		return deadline.ContextError(ctx)
+	case <-time.After(prepareWait):
+		return errInPrepare
+	}
+}
+
+// orGiveUp returns the completion if it is there, and otherwise gives up because of err.
+func (c *call) orGiveUp(op Op, err error) (WC, error) {
+	if err := c.giveUp(op, err); err != nil {
 		return WC{}, err
 	}
 	return c.completed(<-c.done)
@@ -166,56 +204,90 @@ func (c *call) completed(wc WC) (WC, error) {
 	return wc, wc.Err()
 }
 
-// giveUp takes back the receive, or says that the request goes on. It returns nil if the
+// giveUp takes back the receive, or returns an error that says that the request goes on. It returns nil if the
 // completion is there.
 func (c *call) giveUp(op Op, err error) error {
 	qp := c.qp
 	qp.mu.Lock()
-	defer qp.unlock()
-	switch {
-	case len(c.done) > 0:
+	defer qp.mu.Unlock()
+	if len(c.done) > 0 {
 		return nil
-	case op == OpRecv && qp.eng.TakeBackReceive(c):
+	}
+	taken, mute := qp.takeBack(c)
+	idle := qp.status().state == StateIdle
+	switch {
+	case op == OpRecv && taken:
 		c.free()
-		return &OpError{Op: "receive", Err: fmt.Errorf("%s: %w", qp.lacksMessage(), err)}
+		return &OpError{Op: "receive", Err: fmt.Errorf("%s: %w", lacksMessage(idle), err)}
 	case op == OpRecv:
-		qp.adoptable(c)
-	case qp.eng.Mute():
+		c.among = qp.abandoned.add(c)
+	case mute:
 		err = fmt.Errorf("%w: %w", engine.ErrMute, err)
-	case qp.eng.State() == engine.Idle:
+	case idle:
 		err = fmt.Errorf("the QP waits for a connection: %w", err)
 	}
 	c.given = make(chan struct{})
 	return &PendingError{Op: op, Free: c.given, Err: err}
 }
 
-// lacksMessage says why a receive has got none. The caller holds qp.mu.
-func (qp *QP) lacksMessage() string {
-	if qp.eng.State() == engine.Idle {
+// takeBack takes back a receive that nothing has come for. Mute tells that requests wait for the Initiator's first
+// FPDU. The caller holds qp.mu.
+func (qp *QP) takeBack(c *call) (taken, mute bool) {
+	switch conn := qp.conn.Load(); {
+	case conn != nil:
+		return conn.TakeBackReceive(c)
+	case qp.machine != nil:
+		return qp.machine.TakeBackReceive(c), false
+	}
+	return false, false
+}
+
+// lacksMessage says why a receive has got no message.
+func lacksMessage(idle bool) string {
+	if idle {
 		return "the QP has no connection, by which a message could come"
 	}
 	return "no message has come"
 }
 
-// complete takes the completion. The caller holds qp.mu.
-func (c *call) complete(wc WC) {
+// complete takes the completion, and reports whether somebody has waited for it. The caller holds qp.mu.
+func (c *call) complete(wc WC) (waited bool) {
 	if c.given == nil {
-		qp, leader := c.qp, c.leader
+		leader := c.leader
 		c.done <- wc // and c is its caller's
-		qp.lead.offer = true
 		if leader != nil {
 			leader.Interrupt()
 		}
-		return
+		return true
 	}
 	switch c.wc = wc; {
 	case wc.Op != OpRecv:
 	case wc.Status == StatusSuccess:
 		c.keep()
 	default: // there is no message to be kept
-		c.among.calls = slices.DeleteFunc(c.among.calls, func(o *call) bool { return o == c })
+		*c.among.of = slices.DeleteFunc(*c.among.of, func(o *call) bool { return o == c })
 	}
 	close(c.given)
+	return false
+}
+
+// Sleep reports whether there is no completion yet: the caller receives by itself until there is.
+func (c *call) Sleep(on *driver.Conn) bool {
+	c.qp.mu.Lock()
+	defer c.qp.mu.Unlock()
+	if len(c.done) > 0 {
+		return false
+	}
+	c.leader = on
+	on.Announce()
+	return true
+}
+
+// Awake says that the caller does not receive any more.
+func (c *call) Awake() {
+	c.qp.mu.Lock()
+	c.leader = nil
+	c.qp.mu.Unlock()
 }
 
 // keep copies the message of a receive that was given up, whose memory is the caller's
@@ -228,51 +300,51 @@ func (c *call) keep() {
 	}
 }
 
-// orphans are the receives of one connection that were given up with a message in them, the oldest first. A QP
-// that is connected again has others: nobody is to get a message for one from the new peer.
-type orphans struct{ calls []*call } // guarded by QP.mu
+// abandonedRecvs are the receives of one connection that were given up with a message in them, the oldest first. A QP
+// that is connected again has others: nobody is to get a message for one from the new peer. QP.mu guards them.
+type abandonedRecvs struct{ of *[]*call } // nil: there were none
 
-// adoptable keeps a receive that is given up for the next Recv. The caller holds qp.mu.
-func (qp *QP) adoptable(c *call) {
-	if qp.orphans == nil {
-		qp.orphans = new(orphans)
+// add keeps a receive that is given up for the next Recv.
+func (a *abandonedRecvs) add(c *call) abandonedRecvs {
+	if a.of == nil {
+		a.of = new([]*call)
 	}
-	c.among = qp.orphans
-	c.among.calls = append(c.among.calls, c)
+	*a.of = append(*a.of, c)
+	return *a
 }
 
-// takeOrphan returns the oldest receive that was given up with a message in it.
-func (qp *QP) takeOrphan() *call {
+// pop returns the oldest receive that was given up with a message in it, and nil if there is none.
+func (a *abandonedRecvs) pop(qp *QP) *call {
 	qp.mu.Lock()
-	defer qp.unlock()
-	if qp.orphans == nil || len(qp.orphans.calls) == 0 {
+	defer qp.mu.Unlock()
+	if a.of == nil || len(*a.of) == 0 {
 		return nil
 	}
-	c := qp.orphans.calls[0]
-	qp.orphans.calls = slices.Delete(qp.orphans.calls, 0, 1)
+	c := (*a.of)[0]
+	*a.of = slices.Delete(*a.of, 0, 1)
 	return c
 }
 
-// returnOrphan puts a receive back that still waits to be taken.
-func (qp *QP) returnOrphan(c *call) {
-	qp.mu.Lock()
-	defer qp.unlock()
-	c.among.calls = slices.Insert(c.among.calls, 0, c)
+// putBack puts a receive back that still waits to be taken.
+func (c *call) putBack() {
+	c.qp.mu.Lock()
+	defer c.qp.mu.Unlock()
+	*c.among.of = slices.Insert(*c.among.of, 0, c)
 }
 
-// adopt waits for the message of a receive that was given up, and copies it to s.
-func (c *call) adopt(ctx context.Context, s SGE) (WC, error) {
+// awaitMessage waits for the message of a receive that was given up, and copies it to s.
+func (c *call) awaitMessage(ctx context.Context, s SGE) (WC, error) {
 	select {
 	case <-c.given:
 	case <-ctx.Done():
-		c.qp.returnOrphan(c)
-		return WC{}, &OpError{Op: "receive", Err: ctx.Err()}
+		c.putBack()
+		return WC{}, &OpError{Op: "receive", Err: deadline.ContextError(ctx)}
 	}
 	if err := c.wc.Err(); err != nil {
 		return c.wc, err
 	}
 	if err := c.copyTo(s); err != nil {
-		c.qp.returnOrphan(c)
+		c.putBack()
 		return WC{}, &OpError{Op: "receive", Err: err}
 	}
 	return c.wc, nil
@@ -280,9 +352,10 @@ func (c *call) adopt(ctx context.Context, s SGE) (WC, error) {
 
 func (c *call) copyTo(s SGE) error {
 	if len(c.message) > s.Length {
-		return fmt.Errorf("%w: the message kept has %s and does not fit %d: give it more", ErrInvalid, wording.Octets(len(c.message)), s.Length)
+		return fmt.Errorf("%w: the message kept has %s and does not fit %d: give it more", ErrInvalid,
+			wording.Octets(len(c.message)), s.Length)
 	}
-	if err := (judge{pd: c.qp.pd}).check(&s, true); err != nil {
+	if err := (sgeValidator{pd: c.qp.pd}).check(&s, true); err != nil {
 		return err
 	}
 	if len(c.message) == 0 {

@@ -51,7 +51,8 @@ type chaosScript struct {
 func (s *chaosScript) String() string { return fmt.Sprintf("%d steps, %v", len(s.steps), s.leave) }
 
 func newChaosScript(r *rand.Rand, room int, reads bool) *chaosScript {
-	s := &chaosScript{steps: make([]step, r.IntN(min(40, (1<<19)/room))), early: time.Duration(r.IntN(int(200 * time.Millisecond)))}
+	s := &chaosScript{steps: make([]step, r.IntN(min(40, (1<<19)/room))),
+		early: time.Duration(r.IntN(int(200 * time.Millisecond)))}
 	if s.leave = leaving(r.IntN(int(numLeavings))); r.IntN(2) > 0 {
 		s.leave = leaveClose
 	}
@@ -136,7 +137,8 @@ func (e *chaosEnd) receives(qp *iwarp.QP) error {
 		return nil
 	}
 	for i := range e.peer.steps {
-		if err := qp.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{e.inbox.Slice(i*e.room, e.room)}}); err != nil {
+		if err := qp.PostRecv(&iwarp.RecvWR{ID: uint64(i),
+			SGL: []iwarp.SGE{e.inbox.Slice(i*e.room, e.room)}}); err != nil {
 			return err
 		}
 	}
@@ -163,7 +165,8 @@ func (e *chaosEnd) run(ctx context.Context) {
 	case leaveAbort:
 		_ = e.qp.Abort()
 	case leaveBadWrite:
-		_ = e.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("x"), Unsignaled: true, Remote: iwarp.Remote{STag: 7}})
+		_ = e.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("x"), Unsignaled: true,
+			Remote: iwarp.Remote{STag: 7}})
 	case leaveTerminate:
 		_ = e.qp.Modify(iwarp.StateTerminate)
 	}
@@ -195,10 +198,12 @@ func (e *chaosEnd) requests(i int, s step) (wrs []*iwarp.SendWR) {
 	if s.write {
 		at := (len(e.steps) + i) * e.room
 		e.octets(e.src.Bytes()[at:at+s.size], kindWrite, i)
-		wrs = append(wrs, &iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{e.src.Slice(at, s.size)}, Remote: e.peer.target.Remote(i * e.room), Unsignaled: true})
+		wrs = append(wrs, &iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{e.src.Slice(at, s.size)},
+			Remote: e.peer.target.Remote(i * e.room), Unsignaled: true})
 	}
 	if s.read {
-		wrs = append(wrs, &iwarp.SendWR{ID: uint64(i), Op: iwarp.OpRead, SGL: []iwarp.SGE{e.sink.Slice(i*e.room, s.size)}, Remote: e.peer.shown.Remote(0)})
+		wrs = append(wrs, &iwarp.SendWR{ID: uint64(i), Op: iwarp.OpRead,
+			SGL: []iwarp.SGE{e.sink.Slice(i*e.room, s.size)}, Remote: e.peer.shown.Remote(0)})
 	}
 	send := &iwarp.SendWR{ID: uint64(i), Op: iwarp.OpSend}
 	at := i * e.room
@@ -301,7 +306,8 @@ func (e *chaosEnd) after() {
 	default:
 		e.wrong("Close has returned, and the connection is there")
 	}
-	for what, err := range map[string]error{"Err": e.qp.Err(), "PostSend": e.qp.PostSend(&iwarp.SendWR{}), "Close": e.closed} {
+	for what, err := range map[string]error{"Err": e.qp.Err(),
+		"PostSend": e.qp.PostSend(&iwarp.SendWR{}), "Close": e.closed} {
 		if !errors.Is(err, iwarp.ErrClosed) && (err != nil || what != "Close") {
 			e.wrong("%s: not ErrClosed: %w", what, err)
 		}

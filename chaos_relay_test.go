@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
@@ -75,7 +76,7 @@ type chaosRelay struct {
 func newChaosRelay(t testing.TB, to net.Addr, delay [2]time.Duration, m mishap) *chaosRelay {
 	t.Helper()
 	ln, err := testrig.ListenTCP(t.Context())
-	must(t, err)
+	rig.Must(t, err)
 	r := &chaosRelay{ln: ln, to: to.String(), delay: delay, mishap: m, done: make(chan struct{})}
 	go r.run()
 	return r

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -71,7 +72,7 @@ func (s *chaosSRQ) post(id uint64) error {
 //
 // Proves D30, D33, P38, R08, S05.
 func TestChaos(t *testing.T) {
-	until(t, func() bool { return goroutines() == 0 }, "the end of what other tests have left")
+	rig.Until(t, func() bool { return goroutines() == 0 }, "the end of what other tests have left")
 	descriptors := openDescriptors()
 	c := newChaos(t)
 	long := chaosBriefly
@@ -98,15 +99,17 @@ func TestChaos(t *testing.T) {
 	all.Wait()
 	c.leftovers()
 	t.Logf("seed %d: %+v", c.seed, c.sum)
-	if s := c.sum; c.only < 0 && s.talks >= chaosMany && (s.up < s.talks/2 || s.strict < s.talks/20 || s.harmed < s.talks/20) {
+	if s := c.sum; c.only < 0 && s.talks >= chaosMany &&
+		(s.up < s.talks/2 || s.strict < s.talks/20 || s.harmed < s.talks/20) {
 		t.Errorf("too few of the conversations came up, could be judged strictly, or were harmed: %+v", s)
 	}
-	until(t, func() bool { return goroutines() == 0 }, "the end of all goroutines")
-	until(t, func() bool { return openDescriptors() <= descriptors }, "the closing of all descriptors")
+	rig.Until(t, func() bool { return goroutines() == 0 }, "the end of all goroutines")
+	rig.Until(t, func() bool { return openDescriptors() <= descriptors }, "the closing of all descriptors")
 }
 
 func newChaos(t *testing.T) *chaos {
-	c := &chaos{t: t, seed: rand.Uint64() >> 32, only: -1, ini: newRNIC(t, iwarp.RNICConfig{}), res: newRNIC(t, iwarp.RNICConfig{})}
+	c := &chaos{t: t, seed: rand.Uint64() >> 32, only: -1, ini: rig.NewRNIC(t, iwarp.RNICConfig{}),
+		res: rig.NewRNIC(t, iwarp.RNICConfig{})}
 	if s := os.Getenv(chaosSeed); s != "" {
 		seed, only, one := strings.Cut(s, "/")
 		var err, err2 error
@@ -117,14 +120,14 @@ func newChaos(t *testing.T) *chaos {
 			t.Fatalf("%s=%s", chaosSeed, s)
 		}
 	}
-	c.srqPD = newPD(t, c.res)
+	c.srqPD = rig.NewPD(t, c.res)
 	srq, err := c.srqPD.CreateSRQ(iwarp.SRQConfig{Depth: chaosSRQDeep})
-	must(t, err)
+	rig.Must(t, err)
 	mr, err := c.srqPD.Register(make([]byte, chaosSRQDeep*chaosRoom), iwarp.LocalWrite)
-	must(t, err)
+	rig.Must(t, err)
 	c.srq = &chaosSRQ{srq, mr}
 	for i := range uint64(chaosSRQDeep) {
-		must(t, c.srq.post(i))
+		rig.Must(t, c.srq.post(i))
 	}
 	return c
 }
@@ -150,7 +153,8 @@ func (c *chaos) newTalk(n int) *chaosTalk {
 	}
 	room := []int{64, 4 << 10, 16 << 10, 64 << 10}[r.IntN(4)]
 	for i := range talk.ends {
-		talk.ends[i] = &chaosEnd{chaosScript: newChaosScript(r, room, talk.reads), talk: uint64(n), dir: byte(i), room: room}
+		talk.ends[i] = &chaosEnd{chaosScript: newChaosScript(r, room, talk.reads), talk: uint64(n),
+			dir: byte(i), room: room}
 	}
 	talk.ends[0].peer, talk.ends[1].peer = talk.ends[1], talk.ends[0]
 	if r.IntN(2) > 0 {
@@ -167,7 +171,7 @@ func (k *chaosTalk) String() string {
 // talk has one conversation and judges it.
 func (c *chaos) talk(n int) {
 	k := c.newTalk(n)
-	ctx, cancel := context.WithTimeout(c.t.Context(), 3*soon)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 3*rig.Soon)
 	defer cancel()
 	up, err := c.connect(ctx, k)
 	if up {
@@ -183,7 +187,7 @@ func (c *chaos) talk(n int) {
 			}
 		}
 	}
-	wait(c.t, k.relay.done, "the relay's end")
+	rig.Wait(c.t, k.relay.done, "the relay's end")
 	c.judge(k, up, err)
 	for _, e := range k.ends {
 		if err := e.release(); err != nil {
@@ -195,26 +199,28 @@ func (c *chaos) talk(n int) {
 // patience of an end, which is short where the path may end without a word.
 func (k *chaosTalk) patience() (d time.Duration) {
 	if k.mishap.fault == faultNone {
-		return 3 * soon
+		return 3 * rig.Soon
 	}
 	return 700 * time.Millisecond
 }
 
-// impatient reports whether an end has run out of a patience that is short: on a busy machine that may be before the mishap.
+// impatient reports whether an end has run out of a patience that is short: on a busy machine that may be before the
+// mishap.
 func (k *chaosTalk) impatient(err error) bool {
 	for _, e := range k.ends {
 		if e.qp != nil {
 			err = errors.Join(err, e.qp.Err(), e.closed)
 		}
 	}
-	return k.mishap.fault != faultNone && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded))
+	return k.mishap.fault != faultNone && (errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, context.DeadlineExceeded))
 }
 
 // startupPatience is that of the startup, which only a mishap within its frames can keep from
 // its end.
 func (k *chaosTalk) startupPatience() time.Duration {
 	if k.mishap.at > startupOctets {
-		return 3 * soon
+		return 3 * rig.Soon
 	}
 	return k.patience()
 }
@@ -223,10 +229,10 @@ func (k *chaosTalk) startupPatience() time.Duration {
 func (c *chaos) connect(ctx context.Context, k *chaosTalk) (up bool, err error) {
 	ini, res := k.ends[0], k.ends[1]
 	resPD := c.srqPD
-	resQP := iwarp.QPConfig{SendDepth: 200, RecvDepth: 64, CloseTimeout: k.patience(), CloseLimit: 3 * soon}
+	resQP := iwarp.QPConfig{SendDepth: 200, RecvDepth: 64, CloseTimeout: k.patience(), CloseLimit: 3 * rig.Soon}
 	iniQP := resQP
 	if res.srq == nil {
-		resPD = newPD(c.t, c.res)
+		resPD = rig.NewPD(c.t, c.res)
 	} else { // whose domain the QP must have
 		var err error
 		if res.cq, err = c.res.CreateCQ(1024); err != nil {
@@ -235,11 +241,12 @@ func (c *chaos) connect(ctx context.Context, k *chaosTalk) (up bool, err error) 
 		}
 		resQP.SRQ, resQP.SendCQ = res.srq.SRQ, res.cq
 	}
-	if err := cmp.Or(ini.prepare(newPD(c.t, c.ini)), res.prepare(resPD)); err != nil {
+	if err := cmp.Or(ini.prepare(rig.NewPD(c.t, c.ini)), res.prepare(resPD)); err != nil {
 		c.t.Error(err)
 		return false, err
 	}
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{PD: resPD, RequestTimeout: k.startupPatience(), RTRTimeout: k.startupPatience()})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0",
+		iwarp.ListenConfig{PD: resPD, RequestTimeout: k.startupPatience(), RTRTimeout: k.startupPatience()})
 	if err != nil {
 		c.t.Error(err)
 		return false, err
@@ -256,7 +263,8 @@ func (c *chaos) connect(ctx context.Context, k *chaosTalk) (up bool, err error) 
 		}
 		accepted <- err
 	}()
-	d := iwarp.Dialer{PD: ini.pd, QP: iniQP, Prepare: ini.receives, MPA: k.offer, NoFallback: true, Timeout: k.startupPatience()}
+	d := iwarp.Dialer{PD: ini.pd, QP: iniQP, Prepare: ini.receives, MPA: k.offer, NoFallback: true,
+		Timeout: k.startupPatience()}
 	var dialErr error
 	if ini.qp, dialErr = d.Dial(ctx, "tcp", k.relay.ln.Addr().String()); dialErr != nil {
 		cancel()
@@ -301,7 +309,8 @@ func (c *chaos) judge(k *chaosTalk, up bool, err error) {
 		if e.received > e.peer.posted {
 			bad("end %d: %d messages of %d", i, e.received, e.peer.posted)
 		}
-		if !harmed && e.leave != leaveAbort && e.leave != leaveTerminate && e.peer.leave != leaveAbort && e.received < e.peer.sent {
+		if !harmed && e.leave != leaveAbort && e.leave != leaveTerminate && e.peer.leave != leaveAbort &&
+			e.received < e.peer.sent {
 			bad("end %d (%v, %v): %d messages were delivered, and %d completed with success; the peer: %v, %v",
 				i, e.qp.State(), e.qp.Err(), e.received, e.peer.sent, e.peer.qp.State(), e.peer.qp.Err())
 		}
@@ -315,23 +324,27 @@ func (c *chaos) judge(k *chaosTalk, up bool, err error) {
 	}
 	c.sum.strict++
 	for i, e := range k.ends {
-		if errors.Is(e.closed, iwarp.ErrAwaitingInitiator) && e.sent == 0 && e.peer.received == 0 && e.flushed >= e.posted {
-			continue // a Responder that one of the two has closed before the Initiator has let it send: all of its own will
+		if errors.Is(e.closed, iwarp.ErrAwaitingInitiator) && e.sent == 0 &&
+			e.peer.received == 0 && e.flushed >= e.posted {
+			// a Responder that one of the two has closed before the Initiator has let it send: all of its own will
+			continue
 		}
 		if e.closed != nil || e.qp.State() != iwarp.StateClosed || e.sent != e.posted || e.peer.received != e.posted {
-			bad("end %d: Close: %v; state %v: %v; %d posted, %d sent, %d delivered", i, e.closed, e.qp.State(), e.qp.Err(), e.posted, e.sent, e.peer.received)
+			bad("end %d: Close: %v; state %v: %v; %d posted, %d sent, %d delivered",
+				i, e.closed, e.qp.State(), e.qp.Err(), e.posted, e.sent, e.peer.received)
 		}
 	}
 }
 
 // leftovers looks for what should have been given back.
 func (c *chaos) leftovers() {
-	until(c.t, func() bool { return c.srq.Len() == chaosSRQDeep }, "the slots of the SRQ")
-	should(c.t, c.srq.Close())
+	rig.Until(c.t, func() bool { return c.srq.Query().Receives == chaosSRQDeep }, "the slots of the SRQ")
+	rig.Should(c.t, c.srq.Close())
 	_, _ = c.srq.mr.Deregister(), c.srqPD.Close()
 	for name, r := range map[string]*iwarp.RNIC{"Initiators": c.ini, "Responders": c.res} {
 		if s := r.Stats(); s.PDs+s.QPs+s.CQs+s.SRQs+s.MRs > 0 {
-			c.t.Errorf("seed %d: left over at the %s': %d PDs, %d QPs, %d CQs, %d SRQs, %d MRs", c.seed, name, s.PDs, s.QPs, s.CQs, s.SRQs, s.MRs)
+			c.t.Errorf("seed %d: left over at the %s': %d PDs, %d QPs, %d CQs, %d SRQs, %d MRs",
+				c.seed, name, s.PDs, s.QPs, s.CQs, s.SRQs, s.MRs)
 		}
 	}
 }

@@ -7,34 +7,37 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // TestLingerIsSet: our half stays open for as long as QPConfig.Linger says when the peer has closed its own.
 func TestLingerIsSet(t *testing.T) {
-	for linger, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, 3 * time.Second: 3 * time.Second, -1: 0} {
+	for linger, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond,
+		3 * time.Second: 3 * time.Second, -1: 0} {
 		synctest.Test(t, func(t *testing.T) {
-			ini, res := setup{pipe: true, accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Linger: linger}}}.connect(t)
+			ini, res := rig.Setup{Pipe: true, Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Linger: linger}}}.Connect(t)
 			synctest.Wait()
 			began := time.Now()
-			must(t, ini.CloseWrite())
+			rig.Must(t, ini.CloseWrite())
 			<-res.Done()
 			if took := time.Since(began); took != want {
 				t.Errorf("Linger %v: the end came after %v, want %v", linger, took, want)
 			}
-			finish(t, ini, res)
+			rig.Finish(t, ini, res)
 		})
 	}
 }
 
 // TestCloseLimitIsSet: a Close gives up after QPConfig.CloseLimit, where CloseTimeout is longer.
 func TestCloseLimitIsSet(t *testing.T) {
-	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 3 * time.Second: 3 * time.Second, -1: time.Hour} {
+	for limit, want := range map[time.Duration]time.Duration{0: time.Minute,
+		3 * time.Second: 3 * time.Second, -1: time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			ini, res := setup{
-				pipe: true, Dialer: iwarp.Dialer{QP: iwarp.QPConfig{CloseTimeout: time.Hour, CloseLimit: limit}},
-				accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{HalfClose: true}}, // which does not close
-			}.connect(t)
+			ini, res := rig.Setup{
+				Pipe: true, Dialer: iwarp.Dialer{QP: iwarp.QPConfig{CloseTimeout: time.Hour, CloseLimit: limit}},
+				Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{HalfClose: true}}, // which does not close
+			}.Connect(t)
 			synctest.Wait()
 			began := time.Now()
 			err := ini.Close()
@@ -46,21 +49,22 @@ func TestCloseLimitIsSet(t *testing.T) {
 	}
 }
 
-// TestStrictRTRIsSet: an Initiator that begins with something else than the indication that was agreed on is refused where
-// QPConfig.StrictRTR says so, and only there.
+// TestStrictRTRIsSet: an Initiator that begins with something else than the indication that was agreed on is refused
+// where QPConfig.StrictRTR says so, and only there.
 func TestStrictRTRIsSet(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		res := newEnd(t, iwarp.RNICConfig{})
-		p, req := ask(t, listen(t, iwarp.ListenConfig{PD: res.pd}), frame(request(2)))
+		res := rig.NewEnd(t, iwarp.RNICConfig{})
+		p, req := rig.Ask(t, rig.Listen(t, iwarp.ListenConfig{PD: res.PD}), rig.Frame(rig.Request(2)))
 		var err error
-		res.QP, err = req.Accept(within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{StrictRTR: strict, RecvDepth: 4}, Prepare: oneReceive})
-		must(t, err)
-		p.send(p.message(rdmap.OpSend, 1, nil))
+		res.QP, err = req.Accept(rig.Within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{StrictRTR: strict, RecvDepth: 4},
+			Prepare: rig.OneReceive})
+		rig.Must(t, err)
+		p.Send(p.Message(rdmap.OpSend, 1, nil))
 		want := iwarp.StatusSuccess
 		if strict {
 			want = iwarp.StatusFlushed
 		}
-		res.wantReceived(1, want)
+		res.WantReceived(1, want)
 		if refused := errors.As(res.Err(), new(*iwarp.TerminateError)); refused != strict {
 			t.Errorf("StrictRTR %t: %v", strict, res.Err())
 		}

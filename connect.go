@@ -3,9 +3,12 @@ package iwarp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 
+	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/startup"
 	"github.com/goiwarp/iwarp/mpa"
@@ -13,58 +16,62 @@ import (
 
 // Every connection goes one way to RTS, over the dialects that docs/dialects.md describes:
 //
-//	Dial, DialQP ────┬─── openTCP ──┐
-//	Initiate, InitiateQP ───────────┴─> Dialer.connect: negotiate ──┐
-//	                 └─ over SCTP ────> Dialer.dialSCTP ────────────┴─> attempt.bringUp ──┐
-//	                                                                                      ├─> QP.enterRTS ─> QP.start
-//	Listener, Respond ─> Request ─> Accept, AcceptQP ─> Request.connect: answer ──────────┘
+//	Dial, DialQP ─> dial ─> dialOnce ─┬─ openTCP ─┬─> connect: negotiate ──────────┐
+//	Initiate, InitiateQP ─> initiate ─┼───────────┘                                ├─> attempt.conclude ──┐
+//	                                  └─> dialSegments: SegmentNetwork.Dial ───────┘                      ├─> QP.enterRTS
+//	Listener, Respond ─> Request ─> Accept, AcceptQP ─> Request.connect: acceptMPA, acceptSession ────────┘
 //
-//  1. The QP is created (connectNew), or the caller's is reserved (QP.claim); Dialer, preset, QP and RNIC together
-//     settle the offer.
+//  1. The QP is created and prepared (newQP), or the caller's is reserved (QP.claimFor); Dialer, preset, QP and RNIC
+//     together settle the offer.
 //  2. Package startup carries the frames between the connection and an mpa.Initiator or mpa.Responder (Phase.Exchange):
-//     the one place where a context, the machine's deadline and a socket meet. It reads no octet beyond the startup
-//     frames. Over SCTP package association carries the session's control messages, for sctp's machine (dial_sctp.go,
-//     listen_sctp.go; dial_share.go has the associations that Dials share).
-//  3. QP.enterRTS puts what was agreed on into engine.Params and starts the driver, over either. An RTR indication is the
-//     engine's first output; the receiving goroutine sends it when it begins, with what the consumer has posted by then.
-//     What is up and cannot be used is turned down: a Terminate, an end in order, and time for both to arrive.
+//     the one place where a context, the machine's deadline and a socket meet. It reads no byte beyond the startup
+//     frames. A SegmentNetwork has a startup of its own (segmentnetwork.go).
+//  3. QP.enterRTS puts what was agreed on into engine.Params and starts the driver, over either. An RTR indication is
+//     the engine's first output; the receiving goroutine sends it when it begins, with what the consumer has posted by
+//     then. What is up and cannot be used is turned down: a Terminate, an end in order, and time for both to arrive.
 //  4. Dialer.dial makes a second attempt, with revision 1, if the peer turns out not to know revision 2.
 //
-// ModifyRTS, where the consumer has done the startup itself, goes straight to QP.start.
+// ModifyRTS, where the consumer has done the startup itself, goes straight to newConnecting.
 
-// connectNew creates a QP in pd, or if that is nil in a Protection Domain of its own on rnic, has it
-// prepared, and connects it. If that fails, nothing is left of the QP, and the error is op's. A panic
-// of prepare, or of what connect calls, leaves nothing of the QP either.
-func connectNew(pd *PD, rnic *RNIC, cfg *QPConfig, prepare func(*QP) error, op *OpError, connect func(*QP) error) (*QP, error) {
-	grow(0)
+// newQP creates a QP in pd, or if that is nil in a Protection Domain of its own on rnic, and has it prepared. If that
+// fails, or panics, nothing is left of the QP.
+func newQP(pd *PD, rnic *RNIC, cfg *QPConfig, prepare func(*QP) error) (*QP, error) {
+	driver.GrowStack()
 	qp, err := createQP(pd, rnic, cfg)
 	if err != nil {
-		return nil, op.with(err)
+		return nil, err
 	}
-	err = unlessPanic(qp.undo, func() error {
-		if prepare != nil {
-			if err := prepare(qp); err != nil {
-				return err
-			}
-		}
-		return connect(qp)
-	})
-	if err != nil {
-		qp.undo()
-		return nil, op.with(err)
+	ready := false
+	defer qp.undoUnless(&ready)
+	if err := qp.prepare(prepare); err != nil {
+		return nil, err
 	}
+	ready = true
 	return qp, nil
 }
 
-// undo releases a new QP. It may have a connection: one that Prepare has made by itself.
-func (qp *QP) undo() {
-	qp.mu.Lock()
-	connected := qp.link != nil
-	qp.mu.Unlock()
-	if connected {
+// prepare calls the consumer's Prepare, if there is one.
+func (qp *QP) prepare(f func(*QP) error) error {
+	if f == nil {
+		return nil
+	}
+	returned := make(chan struct{})
+	qp.preparing.Store(&returned)
+	defer close(returned)
+	defer qp.preparing.Store(nil)
+	return f(qp)
+}
+
+// undoUnless releases a new QP, unless the call that has created it has kept it. A call defers it, as a panic of the
+// consumer's code is to leave nothing of the QP either. The QP may have a connection: one that Prepare has made by
+// itself.
+func (qp *QP) undoUnless(kept *bool) {
+	if *kept {
+		return
+	}
+	for !qp.destroy() {
 		qp.abortAndWait(errAborted)
 	}
-	qp.destroy()
 }
 
 // unlessPanic calls f, in which the consumer's code runs. If that panics, or ends the goroutine, undo
@@ -109,7 +116,7 @@ func (r *RNIC) phase(c net.Conn) startup.Phase {
 // A lowerLayer is what startup has brought up for a QP: an MPA connection, or a session over SCTP.
 type lowerLayer interface {
 	// start starts the QP's driver on it.
-	start(qp *QP, n *Negotiated, l lease) error
+	start(qp *QP, n *Negotiated, t ticket) error
 	// turnDown ends it: the peer learns why by a Terminate.
 	turnDown(n *mpa.Negotiated) *engine.Failure
 }
@@ -118,7 +125,7 @@ type lowerLayer interface {
 //
 // RFC 6581, section 9.3: other local errors of the establishment are told to the peer with "local
 // catastrophic", code 5. [E11]
-func (qp *QP) enterRTS(on lowerLayer, n *Negotiated, l lease) error {
+func (qp *QP) enterRTS(on lowerLayer, n *Negotiated, t ticket) error {
 	if n.TerminateCode != 0 {
 		err := publicError(on.turnDown(&n.Negotiated))
 		if t := new(TerminateError); n.TerminateCode != mpa.CodeLocalCatastrophic && errors.As(err, &t) {
@@ -127,7 +134,7 @@ func (qp *QP) enterRTS(on lowerLayer, n *Negotiated, l lease) error {
 		return err
 	}
 	qp.rnic.resolve(&n.Negotiated)
-	err := on.start(qp, n, l)
+	err := on.start(qp, n, t)
 	if err != nil {
 		n.TerminateCode = mpa.CodeLocalCatastrophic
 		on.turnDown(&n.Negotiated)
@@ -142,8 +149,8 @@ type mpaConn struct {
 	rnic *RNIC
 }
 
-func (c *mpaConn) start(qp *QP, n *Negotiated, l lease) error {
-	return qp.start(qp.newConn(c.Conn), n, qp.stream(), l)
+func (c *mpaConn) start(qp *QP, n *Negotiated, t ticket) error {
+	return newConnecting(qp, n, qp.stream(), t, c.Conn).overTCP(c.Conn)
 }
 
 // turnDown gives the Terminate the time to arrive. A Responder that must wait for an FPDU sends none: it
@@ -156,7 +163,7 @@ func (c *mpaConn) turnDown(n *mpa.Negotiated) *engine.Failure {
 
 // record counts what became of a startup, and closes the connection if nothing did, unless the error hands it
 // over to the consumer.
-func (t tally) record(c io.Closer, err error) error {
+func (t startupCounters) record(c io.Closer, err error) error {
 	if err == nil {
 		t.count(func(s *StartupStats) { s.Established++ })
 		return nil
@@ -168,4 +175,95 @@ func (t tally) record(c io.Closer, err error) error {
 		t.failed(err)
 	}
 	return err
+}
+
+// badOffer names the setting that package mpa, or a preset, finds a value out of range in, by whatever entry point it
+// came. Other errors stay as they are.
+func badOffer(setting string, err error) error {
+	if err == nil || !errors.Is(err, mpa.ErrOffer) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %w", ErrInvalid, setting, plain{err})
+}
+
+// plain is an error without the package's name in front.
+type plain struct{ error }
+
+func (p plain) Error() string { return text(p.error) }
+
+func (p plain) Unwrap() error { return p.error }
+
+// sendable refuses an offer that no startup frame can say, before there is a connection.
+func sendable(o mpa.Offer) error {
+	_, err := o.Resolved()
+	return err
+}
+
+// checkKind refuses values that are no Kind. The error wraps mpa.ErrOffer.
+func checkKind(k mpa.Kind) error {
+	if k.Version(0) || k.Version(1) {
+		return nil
+	}
+	return fmt.Errorf("%w: there is no %v", mpa.ErrOffer, k)
+}
+
+// checkDialects refuses values that are no dialect.
+func checkDialects(dialects []mpa.Dialect) error {
+	for _, d := range dialects {
+		if !slices.Contains(mpa.Dialects(), d) {
+			return fmt.Errorf("%w: ListenConfig.Dialects: there is no %v", ErrInvalid, d)
+		}
+	}
+	return nil
+}
+
+// These are the depths of RDMA Reads where the consumer does not say: what RNICs commonly offer, and how far our IRD
+// may grow if the peer asks for more.
+const (
+	defaultReadDepth = 32
+	defaultMaxIRD    = 128
+)
+
+// depths gives depths to an offer that has none, and keeps them within the RNIC's limit. [Z29]
+func (r *RNIC) depths(o mpa.Offer, noReads bool) (mpa.Offer, error) {
+	if err := r.checkIRD(o.IRD); err != nil {
+		return o, err
+	}
+	most := mpa.MaxDepth // a larger one is no depth, and package mpa says so
+	if r.limits.IRD > 0 {
+		most = mpa.Depth(min(r.limits.IRD, int(most)))
+	}
+	if o.IRD == 0 && o.ORD == 0 && !noReads {
+		o.IRD, o.ORD = min(defaultReadDepth, most), defaultReadDepth
+	}
+	if o.MaxIRD == 0 && !noReads {
+		o.MaxIRD = defaultMaxIRD
+	}
+	o.MaxIRD = min(o.MaxIRD, most)
+	return o, nil
+}
+
+// checkIRD refuses an IRD beyond the limit of the RNIC.
+func (r *RNIC) checkIRD(ird mpa.Depth) error {
+	if limit := r.limits.IRD; limit > 0 && int(ird) > limit && ird != mpa.NoNegotiation {
+		return &LimitError{Resource: "IRD of a connection", Limit: int64(limit), Wanted: int64(ird)}
+	}
+	return nil
+}
+
+// resolve puts numbers where 0x3FFF left the depths to the ULP: the default, or what is known of the
+// peer.
+func (r *RNIC) resolve(n *mpa.Negotiated) {
+	if n.ORD == mpa.NoNegotiation {
+		n.ORD = min(defaultReadDepth, n.PeerIRD)
+	}
+	if n.IRD == mpa.NoNegotiation {
+		n.IRD = defaultReadDepth
+		if n.PeerORD != mpa.NoNegotiation {
+			n.IRD = max(n.IRD, min(n.PeerORD, defaultMaxIRD))
+		}
+	}
+	if r.limits.IRD > 0 {
+		n.IRD = mpa.Depth(min(int(n.IRD), r.limits.IRD))
+	}
 }

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/engine"
-	"github.com/goiwarp/iwarp/internal/tcp"
-	"github.com/goiwarp/iwarp/rdmap/ring"
+	"github.com/goiwarp/iwarp/internal/reclaim"
+	"github.com/goiwarp/iwarp/internal/ring"
 )
 
 // A CQ is a Completion Queue. It collects the completions of any number of QPs, in
@@ -23,21 +24,18 @@ type CQ struct {
 	mu       sync.Mutex
 	ring     ring.Ring[WC]
 	waiters  int
-	uses     *cqUse    // the QPs that use it, as a list
-	used     int       // how many they are
-	ended    int       // QPs whose connection has ended
-	only     *QP       // the one that uses it, if there is just one
-	leader   *tcp.Conn // that one of Wait receives on; nil: none does
+	uses     *cqUse       // the QPs that use it, as a list
+	used     int          // how many they are
+	ended    int          // QPs whose connection has ended
+	only     *QP          // the one that uses it, if there is just one
+	leader   *driver.Conn // that one of Wait receives on; nil: none does
 	arm      armState
 	overflow bool
 	closed   bool
 	had      bool // there was a QP
 	auto     bool // it was made for a QP, and ends with it
 	empty    bool // the last Poll found nothing
-	slack    bool // the RNIC's trimmer has the CQ
-
-	due     bool         // the channel has a notice of it; guarded by the channel's lock
-	channel *CompChannel // that its notices go to; nil: events
+	reclaim  reclaim.Entry
 
 	gate   chan struct{} // a token wakes one of Wait
 	events chan struct{} // nil until it is wanted
@@ -59,23 +57,23 @@ const (
 	armedNext
 )
 
-// MaxCQDepth bounds the depth of a CQ.
-const MaxCQDepth = 1 << 22
+// maxCQDepth bounds the depth of a CQ.
+const maxCQDepth = 1 << 22
 
-// CreateCQ returns a CQ with room for depth completions, 1 to MaxCQDepth.
-func (r *RNIC) CreateCQ(depth int) (*CQ, error) { return r.createCQ(depth, nil) }
-
-func (r *RNIC) createCQ(depth int, channel *CompChannel) (*CQ, error) {
-	if depth < 1 || depth > MaxCQDepth {
-		return nil, &OpError{Op: "create CQ", Err: fmt.Errorf("%w: a depth of %d, which must be 1 to %d", ErrInvalid, depth, MaxCQDepth)}
+// CreateCQ returns a CQ with room for depth completions, 1 to RNICAttr.MaxCQDepth.
+func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
+	if err := r.made(); err != nil {
+		return nil, err
+	}
+	if depth < 1 || depth > maxCQDepth {
+		err := fmt.Errorf("%w: a depth of %d, which must be 1 to %d", ErrInvalid, depth, maxCQDepth)
+		return nil, &OpError{Op: "create CQ", Err: err}
 	}
 	if err := r.checkOpen(); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}
 	}
-	cq := &CQ{
-		rnic: r, ring: ring.New[WC](depth), channel: channel, gate: make(chan struct{}, 1),
-	}
-	if err := r.ledger.take(cq.shares()...); err != nil {
+	cq := &CQ{rnic: r, ring: ring.New[WC](depth), gate: make(chan struct{}, 1)}
+	if err := r.ledger.reserve(cq.shares()...); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}
 	}
 	return cq, nil
@@ -85,16 +83,12 @@ func (cq *CQ) shares() []share { return []share{{resCQ, 1}, {resCQEntry, cq.ring
 
 // Depth returns how many completions the CQ has room for.
 func (cq *CQ) Depth() int {
+	if cq.made() != nil {
+		return 0
+	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	return cq.ring.Limit()
-}
-
-// Len returns how many completions are there to be polled.
-func (cq *CQ) Len() int {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	return cq.ring.Len()
 }
 
 // Committed returns how many completions the queues tied to the CQ can have
@@ -102,7 +96,10 @@ func (cq *CQ) Len() int {
 // CQ of that depth cannot overflow, whatever peers do, with one exception: when a connection
 // ends, the places of its receives in a Shared Receive Queue come back at once, polled or not.
 // Post as many receives there as you have polled completions of, and it cannot either.
-func (cq *CQ) Committed() (n int) { // [Z24]
+func (cq *CQ) Committed() (n int) {
+	if cq.made() != nil {
+		return 0
+	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	srqs := make(map[*SRQ]struct{})
@@ -119,7 +116,7 @@ func (cq *CQ) Committed() (n int) { // [Z24]
 		}
 	}
 	for srq := range srqs {
-		n += srq.Depth()
+		n += srq.depth()
 	}
 	return n
 }
@@ -131,22 +128,25 @@ func (cq *CQ) Committed() (n int) { // [Z24]
 // (Linux). When such a program stops polling, what the peer does by itself then, such as a Read of
 // this end's memory, may be noticed up to 4 ms later, once. Arm and Wait spare that.
 func (cq *CQ) Poll(wc []WC) int {
-	n, vain, only := cq.take(wc)
+	if cq.made() != nil {
+		return 0
+	}
+	n, vain, only := cq.pollQueued(wc)
 	if !vain {
 		return n
 	}
 	if only == nil {
 		runtime.Gosched() // whoever receives or sends for the QPs may need this processor
-	} else if !only.tryReceive() {
+	} else if c := only.conn.Load(); c == nil || !c.Poll() {
 		return 0
 	}
-	n, _, _ = cq.take(wc)
+	n, _, _ = cq.pollQueued(wc)
 	return n
 }
 
-// take is Poll without receiving. It tells whether that was in vain again, and which is the
+// pollQueued is Poll without receiving. It tells whether that was in vain again, and which is the
 // CQ's only QP.
-func (cq *CQ) take(wc []WC) (n int, vain bool, only *QP) {
+func (cq *CQ) pollQueued(wc []WC) (n int, vain bool, only *QP) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if n = min(len(wc), cq.ring.Len()); n == 0 {
@@ -159,7 +159,9 @@ func (cq *CQ) take(wc []WC) (n int, vain bool, only *QP) {
 	}
 	polled(wc[:n])
 	cq.empty = false
-	cq.slacken()
+	if cq.ring.Slack() && !cq.closed {
+		cq.reclaim.Add(&cq.rnic.reclaimer, cqMemory{cq})
+	}
 	return n, false, cq.only
 }
 
@@ -168,6 +170,9 @@ func (cq *CQ) take(wc []WC) (n int, vain bool, only *QP) {
 // Completions that are there already cause no notice: poll, arm, and poll again. A later
 // Arm for solicited completions does not weaken one for the next.
 func (cq *CQ) Arm(solicitedOnly bool) {
+	if cq.made() != nil {
+		return
+	}
 	cq.mu.Lock()
 	want := armedNext
 	if solicitedOnly {
@@ -175,16 +180,7 @@ func (cq *CQ) Arm(solicitedOnly bool) {
 	}
 	cq.arm = max(cq.arm, want)
 	cq.mu.Unlock()
-	cq.lookOut()
-}
-
-// Disarm takes back what Arm has asked for, if a completion that comes now would have given the notice: one that the peer
-// solicited, or an error, or else any other. It reports whether there is no notice because of that. It is for a program that
-// keeps completions of its own beside those of the CQ, and has one notice for both.
-func (cq *CQ) Disarm(solicited bool) bool {
-	cq.mu.Lock()
-	defer cq.mu.Unlock()
-	return cq.disarm(solicited)
+	cq.rearmReads()
 }
 
 func (cq *CQ) disarm(solicited bool) bool {
@@ -195,8 +191,8 @@ func (cq *CQ) disarm(solicited bool) bool {
 	return false
 }
 
-// Events returns the channel of the notices that Arm asks for. Those of a CQ that a CompChannel has
-// made go there instead.
+// Events returns the channel of the notices that Arm asks for. It holds one notice. A goroutine that serves several CQs
+// selects from the channels of all.
 func (cq *CQ) Events() <-chan struct{} {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -210,34 +206,40 @@ func (cq *CQ) noticed() chan struct{} {
 	return cq.events
 }
 
-// push adds completions of a QP. Of those who wait it wakes one, who wakes the next.
-func (cq *CQ) push(qp *QP, done []engine.Completion) {
+// push adds completions of a QP. Of those who wait it wakes one, who wakes the next. It reports whether one has waited
+// for completions of this QP alone.
+func (cq *CQ) push(u upcalls, done []engine.Completion, cause error) (waited bool) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	qp.unpolled(done)
 	for i := range done {
 		if cq.closed || cq.overflow || cq.ring.Full() {
 			var wc WC
-			qp.setWC(&wc, &done[i])
+			u.setWC(&wc, &done[i], cause)
 			cq.dropped(wc)
 			continue
 		}
 		wc := cq.ring.Add() // zero: Take leaves nothing there
-		qp.setWC(wc, &done[i])
+		u.setWC(wc, &done[i], cause)
 		cq.notify(wc)
 	}
-	if cq.only == qp && cq.waiters > 0 {
-		qp.lead.offer = true
-	}
+	waited = cq.only == u.qp && cq.waiters > 0
 	cq.passOn()
+	return waited
+}
+
+// cqMemory is the CQ's memory, for the reclaimer.
+type cqMemory struct{ cq *CQ }
+
+// Reclaim gives back what was not used since the call before.
+func (m cqMemory) Reclaim() bool {
+	m.cq.mu.Lock()
+	defer m.cq.mu.Unlock()
+	m.cq.ring.Trim()
+	return m.cq.reclaim.Keep(!m.cq.closed && m.cq.ring.Slack())
 }
 
 func (cq *CQ) notify(wc *WC) {
 	if cq.disarm(wc.Solicited || wc.Status != StatusSuccess) {
-		if cq.channel != nil {
-			cq.channel.note(cq)
-			return
-		}
 		wake(cq.noticed())
 	}
 }
@@ -265,6 +267,9 @@ func (cq *CQ) dropped(wc WC) {
 // still be polled. A CQ that was made for a QP which had been given none ends with that QP:
 // closing it then is no error.
 func (cq *CQ) Close() error {
+	if err := cq.made(); err != nil {
+		return err
+	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.used > 0 {
@@ -275,11 +280,8 @@ func (cq *CQ) Close() error {
 	}
 	if !cq.closed {
 		cq.closed = true
-		cq.rnic.trimmer.drop(cq)
-		cq.rnic.ledger.give(cq.shares()...)
-		if cq.channel != nil {
-			cq.channel.detach(cq)
-		}
+		cq.rnic.reclaimer.Drop(cqMemory{cq})
+		cq.rnic.ledger.release(cq.shares()...)
 	}
 	cq.passOn()
 	return nil

@@ -6,27 +6,21 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 )
-
-// gone returns a context that is over: what waits with it tells whether it would have waited.
-func gone(t testing.TB) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
-}
 
 // TestCommittedSRQ counts a Shared Receive Queue once, however many QPs of the CQ receive by it.
 //
 // Proves Z24.
 func TestCommittedSRQ(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	pd, cq, sends := newPD(t, rnic), newCQ(t, rnic, 100), newCQ(t, rnic, 100)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	pd, cq, sends := rig.NewPD(t, rnic), rig.NewCQ(t, rnic, 100), rig.NewCQ(t, rnic, 100)
 	srq, err := pd.CreateSRQ(iwarp.SRQConfig{Depth: 20})
-	must(t, err)
+	rig.Must(t, err)
 	for range 3 {
-		create(t, pd, iwarp.QPConfig{SendCQ: sends, RecvCQ: cq, SRQ: srq, SendDepth: 5})
+		rig.NewQP(t, pd, iwarp.QPConfig{SendCQ: sends, RecvCQ: cq, SRQ: srq, SendDepth: 5})
 	}
-	create(t, pd, iwarp.QPConfig{SendCQ: cq, RecvCQ: sends, SendDepth: 3, RecvDepth: 7})
+	rig.NewQP(t, pd, iwarp.QPConfig{SendCQ: cq, RecvCQ: sends, SendDepth: 3, RecvDepth: 7})
 	if got, want := cq.Committed(), 20+3; got != want {
 		t.Errorf("%d committed to the CQ of the receives, want %d", got, want)
 	}
@@ -35,41 +29,42 @@ func TestCommittedSRQ(t *testing.T) {
 	}
 }
 
-// TestCommittedAtEnds: a CQ as deep as Committed does not overflow by connections that send to a Shared Receive Queue and end, as
-// long as the program posts as many receives to that as it has polled. Who has stayed is served.
+// TestCommittedAtEnds: a CQ as deep as Committed does not overflow by connections that send to a Shared Receive Queue
+// and end, as long as the program posts as many receives to that as it has polled. Who has stayed is served.
 //
 // Proves Z24.
 func TestCommittedAtEnds(t *testing.T) {
 	const depth = 8
-	s := newShared(t, iwarp.SRQConfig{Depth: depth})
-	s.cq = newCQ(t, s.rnic, depth)
-	cfg := iwarp.AcceptConfig{PD: s.pd, QP: iwarp.QPConfig{SRQ: s.srq, RecvCQ: s.cq, SendCQ: newCQ(t, s.rnic, 4096)}}
-	good, here := setup{accept: cfg}.connect(t)
-	if s.cq.Committed() != s.cq.Depth() {
-		t.Fatalf("%d committed, depth %d", s.cq.Committed(), s.cq.Depth())
+	s := rig.NewSRQRig(t, iwarp.SRQConfig{Depth: depth})
+	s.CQ = rig.NewCQ(t, s.RNIC, depth)
+	cfg := iwarp.AcceptConfig{PD: s.PD, QP: iwarp.QPConfig{SRQ: s.SRQ, RecvCQ: s.CQ,
+		SendCQ: rig.NewCQ(t, s.RNIC, 4096)}}
+	good, here := rig.Setup{Accept: cfg}.Connect(t)
+	if s.CQ.Committed() != s.CQ.Depth() {
+		t.Fatalf("%d committed, depth %d", s.CQ.Committed(), s.CQ.Depth())
 	}
-	s.post(t, depth)
+	postShared(s, t, depth)
 	for range 2 {
 		for range depth + 1 {
-			left := s.srq.Len()
-			bad, its := setup{accept: cfg}.connect(t)
-			sends(bad, 1)
+			left := s.SRQ.Query().Receives
+			bad, its := rig.Setup{Accept: cfg}.Connect(t)
+			rig.PostSmall(bad, 1)
 			if left > 0 {
-				until(t, func() bool { return s.srq.Len() < left }, "the Send")
+				rig.Until(t, func() bool { return s.SRQ.Query().Receives < left }, "the Send")
 			}
 			_ = bad.Abort()
-			wait(t, its.Done(), "the end")
+			rig.Wait(t, its.Done(), "the end")
 			_ = its.Close()
 		}
 		wc := make([]iwarp.WC, depth+1)
-		n := s.cq.Poll(wc)
+		n := s.CQ.Poll(wc)
 		if n != depth || here.State() != iwarp.StateRTS {
 			t.Fatalf("%d completions; who sent nothing is in %v: %v", n, here.State(), here.Err())
 		}
-		s.post(t, n)
+		postShared(s, t, n)
 	}
-	sends(good, 1)
-	if wc := next(t, s.cq); wc.QP != here.QP || wc.Status != iwarp.StatusSuccess {
+	rig.PostSmall(good, 1)
+	if wc := rig.Next(t, s.CQ); wc.QP != here.QP || wc.Status != iwarp.StatusSuccess {
 		t.Errorf("completed: %+v", wc)
 	}
 }
@@ -79,28 +74,28 @@ func TestCommittedAtEnds(t *testing.T) {
 //
 // Proves Z23.
 func TestNothingAfterOverflow(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	pd := newPD(t, rnic)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	pd := rig.NewPD(t, rnic)
 	for range 50 { // it may happen that the other QP ends before the Poll
-		cq := newCQ(t, rnic, 2)
+		cq := rig.NewCQ(t, rnic, 2)
 		var qps []*iwarp.QP
 		for range 2 {
-			qp := create(t, pd, iwarp.QPConfig{SendCQ: cq, RecvCQ: cq, RecvDepth: 3})
+			qp := rig.NewQP(t, pd, iwarp.QPConfig{SendCQ: cq, RecvCQ: cq, RecvDepth: 3})
 			for id := range uint64(3) {
-				must(t, qp.PostRecv(&iwarp.RecvWR{ID: id}))
+				rig.Must(t, qp.PostRecv(&iwarp.RecvWR{ID: id}))
 			}
 			qps = append(qps, qp)
 		}
-		must(t, qps[0].Modify(iwarp.StateError)) // flushes three receives
+		rig.Must(t, qps[0].Modify(iwarp.StateError)) // flushes three receives
 		var wc [4]iwarp.WC
 		if n := cq.Poll(wc[:]); n != 2 || wc[0].ID != 0 || wc[1].ID != 1 {
 			t.Fatalf("%d completions: %v", n, wc[:n])
 		}
-		until(t, func() bool { return qps[1].State() == iwarp.StateError }, "the other QP's end")
+		rig.Until(t, func() bool { return qps[1].State() == iwarp.StateError }, "the other QP's end")
 		if n := cq.Poll(wc[:]); n != 0 {
 			t.Fatalf("%d completions after one that was lost: %v", n, wc[:n])
 		}
-		if err := cq.Wait(gone(t)); !errors.Is(err, iwarp.ErrCQOverflow) {
+		if err := cq.Wait(rig.Canceled(t)); !errors.Is(err, iwarp.ErrCQOverflow) {
 			t.Fatalf("Wait: %v", err)
 		}
 		for _, qp := range qps {
@@ -108,15 +103,15 @@ func TestNothingAfterOverflow(t *testing.T) {
 				t.Fatalf("%d receives are left, and the error is %v", q.Receives, qp.Err())
 			}
 			if qp == qps[1] { // the overflow may still be on its way to the other one
-				must(t, qp.Modify(iwarp.StateIdle))
+				rig.Must(t, qp.Modify(iwarp.StateIdle))
 				for range 3 { // what was lost keeps no place
-					must(t, qp.PostRecv(&iwarp.RecvWR{}))
+					rig.Must(t, qp.PostRecv(&iwarp.RecvWR{}))
 				}
 			}
 			_ = qp.Close()
 		}
 		wantOneEvent(t, rnic, iwarp.EventCQOverflow)
-		must(t, cq.Close())
+		rig.Must(t, cq.Close())
 	}
 }
 
@@ -124,7 +119,7 @@ func TestNothingAfterOverflow(t *testing.T) {
 func wantOneEvent(t *testing.T, rnic *iwarp.RNIC, kind iwarp.EventKind) {
 	t.Helper()
 	n := 0
-	for ev, err := rnic.NextEvent(gone(t)); err == nil; ev, err = rnic.NextEvent(gone(t)) {
+	for ev, err := rnic.NextEvent(rig.Canceled(t)); err == nil; ev, err = rnic.NextEvent(rig.Canceled(t)) {
 		if ev.Kind == kind {
 			n += ev.Count
 		}
@@ -137,39 +132,39 @@ func wantOneEvent(t *testing.T, rnic *iwarp.RNIC, kind iwarp.EventKind) {
 // TestWaitAfterIdle: a CQ whose QPs have ended has something to wait for again when one was made ready
 // for another connection, and not before.
 func TestWaitAfterIdle(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	ini, res := setup{accept: iwarp.AcceptConfig{
-		PD: newPD(t, rnic), QP: iwarp.QPConfig{SendCQ: newCQ(t, rnic, 600), RecvCQ: newCQ(t, rnic, 600)},
-	}}.connect(t)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	ini, res := rig.Setup{Accept: iwarp.AcceptConfig{
+		PD: rig.NewPD(t, rnic), QP: iwarp.QPConfig{SendCQ: rig.NewCQ(t, rnic, 600), RecvCQ: rig.NewCQ(t, rnic, 600)},
+	}}.Connect(t)
 	wantWait := func(want error, after string) {
 		t.Helper()
 		for _, cq := range []*iwarp.CQ{res.SendCQ(), res.RecvCQ()} {
-			if err := cq.Wait(gone(t)); !errors.Is(err, want) {
+			if err := cq.Wait(rig.Canceled(t)); !errors.Is(err, want) {
 				t.Errorf("Wait after %s: %v, want %v", after, err, want)
 			}
 		}
 	}
-	endInOrder(t, ini, res)
+	rig.EndInOrder(t, ini, res)
 	wantWait(iwarp.ErrNoQP, "the end")
-	must(t, res.Modify(iwarp.StateError))
+	rig.Must(t, res.Modify(iwarp.StateError))
 	wantWait(iwarp.ErrNoQP, "Idle to Error")
-	must(t, res.Modify(iwarp.StateIdle))
+	rig.Must(t, res.Modify(iwarp.StateIdle))
 	wantWait(context.Canceled, "Error to Idle")
 }
 
 // connectQPs connects two QPs, which are new, or whose connection has ended.
-func connectQPs(t *testing.T, ini, res *end) {
+func connectQPs(t *testing.T, ini, res *rig.End) {
 	t.Helper()
-	ln := listen(t, iwarp.ListenConfig{})
-	accepted := dialInBackground(t, func() error {
-		req, err := ln.Accept(within(t))
+	ln := rig.Listen(t, iwarp.ListenConfig{})
+	accepted := rig.DialInBackground(t, func() error {
+		req, err := ln.Accept(rig.Within(t))
 		if err == nil {
-			err = req.AcceptQP(within(t), res.QP, iwarp.AcceptConfig{})
+			err = req.AcceptQP(rig.Within(t), res.QP, iwarp.AcceptConfig{})
 		}
 		return err
 	})
-	must(t, new(iwarp.Dialer).DialQP(within(t), ini.QP, "tcp", ln.Addr().String()))
-	must(t, <-accepted)
+	rig.Must(t, new(iwarp.Dialer).DialQP(rig.Within(t), ini.QP, "tcp", ln.Addr().String()))
+	rig.Must(t, <-accepted)
 }
 
 // TestWaitAfterReconnecting connects QPs again whose connection has ended, without a Modify in
@@ -177,28 +172,83 @@ func connectQPs(t *testing.T, ini, res *end) {
 func TestWaitAfterReconnecting(t *testing.T) {
 	t.Parallel()
 	apart := func() (*iwarp.PD, iwarp.QPConfig) {
-		rnic := newRNIC(t, iwarp.RNICConfig{})
-		return newPD(t, rnic), iwarp.QPConfig{SendCQ: newCQ(t, rnic, 600), RecvCQ: newCQ(t, rnic, 600)}
+		rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+		return rig.NewPD(t, rnic), iwarp.QPConfig{SendCQ: rig.NewCQ(t, rnic, 600), RecvCQ: rig.NewCQ(t, rnic, 600)}
 	}
-	var s setup
+	var s rig.Setup
 	s.PD, s.QP = apart()
-	s.accept.PD, s.accept.QP = apart()
-	ini, res := s.connect(t)
+	s.Accept.PD, s.Accept.QP = apart()
+	ini, res := s.Connect(t)
 	wantWait := func(want error) {
 		t.Helper()
 		for _, cq := range []*iwarp.CQ{ini.SendCQ(), ini.RecvCQ(), res.SendCQ(), res.RecvCQ()} {
-			if err := cq.Wait(gone(t)); !errors.Is(err, want) {
+			if err := cq.Wait(rig.Canceled(t)); !errors.Is(err, want) {
 				t.Errorf("Wait: %v, want %v", err, want)
 			}
 		}
 	}
-	endInOrder(t, ini, res)
+	rig.EndInOrder(t, ini, res)
 	wantWait(iwarp.ErrNoQP)
 	connectQPs(t, ini, res)
 	wantWait(context.Canceled)
-	worksBothWays(t, ini, res)
-	finish(t, ini, res)
-	for _, cq := range []*iwarp.CQ{s.QP.SendCQ, s.QP.RecvCQ, s.accept.QP.SendCQ, s.accept.QP.RecvCQ} {
-		should(t, cq.Close()) // no QP uses it any more
+	rig.WorksBothWays(t, ini, res)
+	rig.Finish(t, ini, res)
+	for _, cq := range []*iwarp.CQ{s.QP.SendCQ, s.QP.RecvCQ, s.Accept.QP.SendCQ, s.Accept.QP.RecvCQ} {
+		rig.Should(t, cq.Close()) // no QP uses it any more
+	}
+}
+
+// TestQPsLeave closes QPs of a CQ in any order: what is committed is that of those that are left, and the CQ can be
+// closed when none is.
+//
+// Proves Z24.
+func TestQPsLeave(t *testing.T) {
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	pd := rig.NewPD(t, rnic)
+	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		cq := rig.NewCQ(t, rnic, 1000)
+		var qps [3]*iwarp.QP
+		committed := 0
+		for i, depth := range [...]int{1, 10, 100} {
+			qps[i] = rig.NewQP(t, pd, iwarp.QPConfig{SendCQ: cq, SendDepth: depth, RecvDepth: depth})
+			committed += 2 * depth
+		}
+		for _, i := range order {
+			if err := cq.Close(); err == nil {
+				t.Fatalf("%v: closed while it is used", order)
+			}
+			committed -= 2 * [...]int{1, 10, 100}[i]
+			rig.Should(t, qps[i].Close())
+			if got := cq.Committed(); got != committed {
+				t.Errorf("%v: %d committed without QP %d, want %d", order, got, i, committed)
+			}
+		}
+		rig.Should(t, cq.Close())
+	}
+}
+
+// TestPolledTogether polls completions of two QPs at once: each has the places of its own requests again.
+//
+// Proves Z23.
+func TestPolledTogether(t *testing.T) {
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	cq, pd := rig.NewCQ(t, rnic, 4), rig.NewPD(t, rnic)
+	var qps [2]*iwarp.QP
+	for i := range qps {
+		qps[i] = rig.NewQP(t, pd, iwarp.QPConfig{SendCQ: cq, SendDepth: 1, RecvDepth: 1})
+	}
+	for range 2 {
+		for _, qp := range qps {
+			rig.Must(t, qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend}))
+			rig.Must(t, qp.PostRecv(&iwarp.RecvWR{}))
+			rig.Must(t, qp.Modify(iwarp.StateError)) // flushes both
+		}
+		var wc [5]iwarp.WC
+		if n := cq.Poll(wc[:]); n != 4 {
+			t.Fatalf("%d completions", n)
+		}
+		for _, qp := range qps {
+			rig.Must(t, qp.Modify(iwarp.StateIdle))
+		}
 	}
 }

@@ -7,29 +7,24 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+	"github.com/goiwarp/iwarp/internal/emulation"
 )
 
 // receiver is a connection whose Responder's completions go to a CQ.
-func receiver(t testing.TB, rnic *iwarp.RNIC, cq *iwarp.CQ, depth int) (ini, res *end) {
+func receiver(t testing.TB, rnic *iwarp.RNIC, cq *iwarp.CQ, depth int) (ini, res *rig.End) {
 	t.Helper()
-	return setup{accept: iwarp.AcceptConfig{
-		PD: newPD(t, rnic), QP: iwarp.QPConfig{RecvCQ: cq, SendCQ: cq, SendDepth: depth, RecvDepth: depth},
-	}}.connect(t)
-}
-
-func newCQ(t testing.TB, r *iwarp.RNIC, depth int) *iwarp.CQ {
-	t.Helper()
-	cq, err := r.CreateCQ(depth)
-	must(t, err)
-	return cq
+	return rig.Setup{Accept: iwarp.AcceptConfig{
+		PD: rig.NewPD(t, rnic), QP: iwarp.QPConfig{RecvCQ: cq, SendCQ: cq, SendDepth: depth, RecvDepth: depth},
+	}}.Connect(t)
 }
 
 // receives has empty Sends complete n receives.
-func receives(ini, res *end, n int, solicited bool) {
-	ini.t.Helper()
+func receives(ini, res *rig.End, n int, solicited bool) {
+	ini.T.Helper()
 	for range n {
-		res.postRecv(1)
-		ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true, Solicited: solicited})
+		res.MustPostRecv(1)
+		ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true, Solicited: solicited})
 	}
 }
 
@@ -37,10 +32,10 @@ func receives(ini, res *end, n int, solicited bool) {
 // completion: all are woken.
 func TestCQWaiters(t *testing.T) {
 	const waiters, each = 8, 50
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	cq := newCQ(t, rnic, 64)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	cq := rig.NewCQ(t, rnic, 64)
 	ini, res := receiver(t, rnic, cq, 32)
-	ctx := within(t)
+	ctx := rig.Within(t)
 	var all sync.WaitGroup
 	for range waiters {
 		all.Go(func() {
@@ -55,45 +50,45 @@ func TestCQWaiters(t *testing.T) {
 		})
 	}
 	for range waiters * each {
-		until(t, func() bool { return res.PostRecv(&iwarp.RecvWR{}) == nil }, "room for a receive")
-		ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true})
+		rig.Until(t, func() bool { return res.PostRecv(&iwarp.RecvWR{}) == nil }, "room for a receive")
+		ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true})
 	}
 	all.Wait()
 }
 
 // TestCQWaitEnds ends waiting by the context and by closing the CQ.
 func TestCQWaitEnds(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	cq := newCQ(t, rnic, 4)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	cq := rig.NewCQ(t, rnic, 4)
 	ctx, cancel := context.WithCancel(t.Context())
-	given := dialInBackground(t, func() error { return cq.Wait(ctx) })
+	given := rig.DialInBackground(t, func() error { return cq.Wait(ctx) })
 	cancel()
 	if err := <-given; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	waiting := make([]<-chan error, 3)
 	for i := range waiting {
-		waiting[i] = dialInBackground(t, func() error { return cq.Wait(within(t)) })
+		waiting[i] = rig.DialInBackground(t, func() error { return cq.Wait(rig.Within(t)) })
 	}
-	should(t, cq.Close())
+	rig.Should(t, cq.Close())
 	for _, w := range waiting {
 		if err := <-w; !errors.Is(err, iwarp.ErrClosed) {
 			t.Error(err)
 		}
 	}
-	if _, err := newPD(t, rnic).CreateQP(iwarp.QPConfig{SendCQ: cq}); !errors.Is(err, iwarp.ErrClosed) {
+	if _, err := rig.NewPD(t, rnic).CreateQP(iwarp.QPConfig{SendCQ: cq}); !errors.Is(err, iwarp.ErrClosed) {
 		t.Errorf("a QP with a closed CQ: %v", err)
 	}
 }
 
 // TestDisarm: who has completions of its own uses up what was asked for, as those of the CQ do.
 func TestDisarm(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	cq := newCQ(t, rnic, 64)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	cq := rig.NewCQ(t, rnic, 64)
 	ini, res := receiver(t, rnic, cq, 16)
 	disarmed := func(solicited, want bool, what string) {
 		t.Helper()
-		if got := cq.Disarm(solicited); got != want {
+		if got := emulation.Disarm(cq, solicited); got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
@@ -105,7 +100,7 @@ func TestDisarm(t *testing.T) {
 	disarmed(false, false, "of one that is not solicited")
 	disarmed(true, true, "of one that is")
 	receives(ini, res, 1, true)
-	next(t, cq)
+	rig.Next(t, cq)
 	select {
 	case <-cq.Events():
 		t.Error("a notice that was taken back")
@@ -114,10 +109,10 @@ func TestDisarm(t *testing.T) {
 	cq.Arm(false)
 	receives(ini, res, 1, false)
 	<-cq.Events()
-	if n := cq.Len(); n != 1 {
+	if n := emulation.Waiting(cq); n != 1 {
 		t.Errorf("%d completions are there", n)
 	}
-	next(t, cq)
+	rig.Next(t, cq)
 	disarmed(true, false, "what gave a notice")
 }
 
@@ -126,13 +121,13 @@ func TestDisarm(t *testing.T) {
 //
 // Proves P33.
 func TestArm(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	cq := newCQ(t, rnic, 64)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	cq := rig.NewCQ(t, rnic, 64)
 	ini, res := receiver(t, rnic, cq, 16)
 	polled := func(n int) {
 		t.Helper()
 		for range n {
-			next(t, cq)
+			rig.Next(t, cq)
 		}
 	}
 	noticed := func(want bool, what string) {
@@ -173,7 +168,7 @@ func TestArm(t *testing.T) {
 	noticed(true, "the next completion")
 
 	cq.Arm(true)
-	res.postRecv(1)
+	res.MustPostRecv(1)
 	_ = res.Abort()
 	polled(1)
 	noticed(true, "an error")
@@ -184,11 +179,11 @@ func TestArm(t *testing.T) {
 //
 // Proves Z25, Z24, Z23.
 func TestCQOverflow(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	small := newCQ(t, rnic, 2)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	small := rig.NewCQ(t, rnic, 2)
 	ini, victim := receiver(t, rnic, small, 8)
 	_, other := receiver(t, rnic, small, 8)
-	good, bystander := receiver(t, rnic, newCQ(t, rnic, 16), 8)
+	good, bystander := receiver(t, rnic, rig.NewCQ(t, rnic, 16), 8)
 	if small.Committed() <= small.Depth() {
 		t.Errorf("%d completions committed to a CQ of %d", small.Committed(), small.Depth())
 	}
@@ -196,18 +191,18 @@ func TestCQOverflow(t *testing.T) {
 	receives(ini, victim, 3, false)
 	select {
 	case <-small.Events(): // not of the Sends, which were not solicited
-	case <-within(t).Done():
+	case <-rig.Within(t).Done():
 		t.Error("no notice")
 	}
-	for _, lost := range []*end{victim, other} {
-		if err := lost.wantEnd(); !errors.Is(err, iwarp.ErrCQOverflow) {
+	for _, lost := range []*rig.End{victim, other} {
+		if err := lost.WantEnd(); !errors.Is(err, iwarp.ErrCQOverflow) {
 			t.Errorf("a QP of the CQ ended with %v", err)
 		}
 		if s := lost.State(); s != iwarp.StateError {
 			t.Errorf("state %v", s)
 		}
 	}
-	ev := victim.wantEvent(iwarp.EventCQOverflow)
+	ev := victim.WantEvent(iwarp.EventCQOverflow)
 	if ev.CQ != small || !errors.Is(ev.Err, iwarp.ErrCQOverflow) {
 		t.Errorf("event %+v", ev)
 	}
@@ -218,12 +213,13 @@ func TestCQOverflow(t *testing.T) {
 	if n := small.Poll(wc[:]); n != 2 {
 		t.Errorf("%d completions are left", n)
 	}
-	_, another := victim.pd.CreateQP(iwarp.QPConfig{SendCQ: small})
-	for what, err := range map[string]error{"Wait": small.Wait(within(t)), "another QP with the CQ": another, "Resize": small.Resize(16)} {
-		wantSaid(t, what, err, iwarp.ErrCQOverflow, "create another")
-		wantSaid(t, what, err, iwarp.ErrClosed)
+	_, another := victim.PD.CreateQP(iwarp.QPConfig{SendCQ: small})
+	for what, err := range map[string]error{"Wait": small.Wait(rig.Within(t)), "another QP with the CQ": another,
+		"Resize": small.Resize(16)} {
+		rig.WantSaid(t, what, err, iwarp.ErrCQOverflow, "create another")
+		rig.WantSaid(t, what, err, iwarp.ErrClosed)
 	}
-	works(t, good, bystander)
+	rig.Works(t, good, bystander)
 }
 
 // TestCommitted sizes a shared CQ by what is tied to it: then whatever the peers
@@ -231,23 +227,23 @@ func TestCQOverflow(t *testing.T) {
 //
 // Proves Z24, Z23.
 func TestCommitted(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
 	const depth = 4
-	cq := newCQ(t, rnic, 2*2*depth)
+	cq := rig.NewCQ(t, rnic, 2*2*depth)
 	ini1, res1 := receiver(t, rnic, cq, depth)
 	ini2, res2 := receiver(t, rnic, cq, depth)
 	if cq.Committed() != cq.Depth() {
 		t.Fatalf("%d committed, depth %d", cq.Committed(), cq.Depth())
 	}
-	for _, pair := range [][2]*end{{ini1, res1}, {ini2, res2}} {
+	for _, pair := range [][2]*rig.End{{ini1, res1}, {ini2, res2}} {
 		receives(pair[0], pair[1], depth, true)
 		for pair[1].PostSend(&iwarp.SendWR{Op: iwarp.OpWrite}) == nil {
 		}
 		if err := pair[1].PostRecv(&iwarp.RecvWR{}); err == nil {
-			until(t, func() bool { return pair[1].PostRecv(&iwarp.RecvWR{}) != nil }, "a full queue")
+			rig.Until(t, func() bool { return pair[1].PostRecv(&iwarp.RecvWR{}) != nil }, "a full queue")
 		}
 	}
-	until(t, func() bool {
+	rig.Until(t, func() bool {
 		return res1.Query().Receives+res1.Query().Sends+res2.Query().Receives+res2.Query().Sends == 0
 	}, "all completions")
 	wc := make([]iwarp.WC, 100)
@@ -263,10 +259,10 @@ func TestCommitted(t *testing.T) {
 //
 // Proves Z26, Z02.
 func TestCQOwner(t *testing.T) {
-	mine, theirs := newRNIC(t, iwarp.RNICConfig{}), newRNIC(t, iwarp.RNICConfig{})
-	cq := newCQ(t, theirs, 4)
-	pd := newPD(t, mine)
-	for _, cfg := range []iwarp.QPConfig{{SendCQ: cq}, {RecvCQ: cq}, {SendCQ: newCQ(t, mine, 4), RecvCQ: cq}} {
+	mine, theirs := rig.NewRNIC(t, iwarp.RNICConfig{}), rig.NewRNIC(t, iwarp.RNICConfig{})
+	cq := rig.NewCQ(t, theirs, 4)
+	pd := rig.NewPD(t, mine)
+	for _, cfg := range []iwarp.QPConfig{{SendCQ: cq}, {RecvCQ: cq}, {SendCQ: rig.NewCQ(t, mine, 4), RecvCQ: cq}} {
 		if _, err := pd.CreateQP(cfg); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("got %v", err)
 		}
@@ -274,24 +270,24 @@ func TestCQOwner(t *testing.T) {
 	if s := mine.Stats(); s.QPs != 0 || s.WorkRequests != 0 {
 		t.Errorf("left over: %+v", s)
 	}
-	qp, err := pd.CreateQP(iwarp.QPConfig{SendCQ: newCQ(t, mine, 4)})
-	must(t, err)
+	qp, err := pd.CreateQP(iwarp.QPConfig{SendCQ: rig.NewCQ(t, mine, 4)})
+	rig.Must(t, err)
 	if err := qp.SendCQ().Close(); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("Close of a CQ in use: %v", err)
 	}
-	should(t, qp.Close())
-	should(t, qp.SendCQ().Close())
+	rig.Should(t, qp.Close())
+	rig.Should(t, qp.SendCQ().Close())
 }
 
 // TestCQDepth refuses depths that make no sense, and no others.
 func TestCQDepth(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	for _, depth := range []int{1, iwarp.MaxCQDepth} {
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	for _, depth := range []int{1, rnic.Query().MaxCQDepth} {
 		if cq, err := rnic.CreateCQ(depth); err != nil || cq.Depth() != depth {
 			t.Errorf("depth %d: %v", depth, err)
 		}
 	}
-	for _, depth := range []int{-1, 0, iwarp.MaxCQDepth + 1} {
+	for _, depth := range []int{-1, 0, rnic.Query().MaxCQDepth + 1} {
 		if _, err := rnic.CreateCQ(depth); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("depth %d: %v", depth, err)
 		}
@@ -301,25 +297,25 @@ func TestCQDepth(t *testing.T) {
 // TestNext takes completions one by one, and waits for one where there is none. What
 // is there is given even if the context is over.
 func TestNext(t *testing.T) {
-	ini, res := connect(t)
+	ini, res := rig.Connect(t)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if wc, err := res.RecvCQ().Next(gone); !errors.Is(err, context.Canceled) || wc.QP != nil {
 		t.Errorf("%+v, %v", wc, err)
 	}
-	res.postRecv(1)
-	res.postRecv(2)
+	res.MustPostRecv(1)
+	res.MustPostRecv(2)
 	for range 2 {
-		ini.post(&iwarp.SendWR{Unsignaled: true})
+		ini.MustPost(&iwarp.SendWR{Unsignaled: true})
 	}
 	for id := range uint64(2) {
-		if wc, err := res.RecvCQ().Next(within(t)); err != nil || wc.ID != id+1 {
+		if wc, err := res.RecvCQ().Next(rig.Within(t)); err != nil || wc.ID != id+1 {
 			t.Fatalf("%+v, %v", wc, err)
 		}
 	}
-	res.postRecv(3)
-	ini.post(&iwarp.SendWR{})
-	must(t, res.RecvCQ().Wait(within(t)))
+	res.MustPostRecv(3)
+	ini.MustPost(&iwarp.SendWR{})
+	rig.Must(t, res.RecvCQ().Wait(rig.Within(t)))
 	if wc, err := res.RecvCQ().Next(gone); err != nil || wc.ID != 3 {
 		t.Errorf("%+v, %v", wc, err)
 	}
@@ -328,9 +324,9 @@ func TestNext(t *testing.T) {
 // TestWaitForDeadQPs waits on a CQ as its QPs end one by one: as long as one of them can
 // still bring a completion, there is something to wait for, and not after that.
 func TestWaitForDeadQPs(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	cq := newCQ(t, rnic, 1024)
-	shared := setup{Dialer: iwarp.Dialer{PD: newPD(t, rnic), QP: iwarp.QPConfig{SendCQ: cq, RecvCQ: cq}}}
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	cq := rig.NewCQ(t, rnic, 1024)
+	shared := rig.Setup{Dialer: iwarp.Dialer{PD: rig.NewPD(t, rnic), QP: iwarp.QPConfig{SendCQ: cq, RecvCQ: cq}}}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantWait := func(want error) {
@@ -340,13 +336,13 @@ func TestWaitForDeadQPs(t *testing.T) {
 		}
 	}
 	wantWait(context.Canceled) // QPs may come
-	a, _ := shared.connect(t)
-	b, peer := shared.connect(t)
+	a, _ := shared.Connect(t)
+	b, peer := shared.Connect(t)
 	_ = a.Abort()
 	wantWait(context.Canceled)
 	waiting := make(chan error, 3)
 	for range cap(waiting) {
-		go func() { waiting <- cq.Wait(within(t)) }()
+		go func() { waiting <- cq.Wait(rig.Within(t)) }()
 	}
 	_ = peer.Abort()
 	for range cap(waiting) {
@@ -355,9 +351,9 @@ func TestWaitForDeadQPs(t *testing.T) {
 		}
 	}
 	wantWait(iwarp.ErrNoQP)
-	must(t, b.Modify(iwarp.StateIdle))
+	rig.Must(t, b.Modify(iwarp.StateIdle))
 	wantWait(context.Canceled)
-	b.postRecv(1)
+	b.MustPostRecv(1)
 	_ = b.Close()
 	if err := cq.Wait(over); err != nil {
 		t.Errorf("with a completion to poll: %v", err)

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+
+	"github.com/goiwarp/iwarp/internal/deadline"
+	"github.com/goiwarp/iwarp/internal/driver"
 )
 
-// waitFailed is the error of a Wait that ends without a completion.
+// waitFailed returns the error of a Wait that ends without a completion.
 func waitFailed(err error) error { return &OpError{Op: "wait for a completion", Err: err} }
 
 // Next takes the oldest completion, and waits for one if there is none. A completion
@@ -28,15 +32,18 @@ func (cq *CQ) Next(ctx context.Context) (WC, error) {
 // call Wait again when the next one is there; or create a QP on the CQ that is never
 // connected, and Wait goes on waiting until that is closed.
 //
-// On a quiet connection of a CQ with a single QP, Wait receives by itself, which spares a
-// message the way through another goroutine. That is cheapest with the same context each time. When a
-// program that has waited so again and again stops waiting, what the peer does by itself then, such as a Read of this end's memory, may be
-// noticed up to 4 ms later, once. Arm spares that. The end of the connection is noticed at once.
+// On a quiet connection of a CQ with a single QP, Wait receives by itself, which spares a message the way through
+// another goroutine. That is cheapest with the same context each time. When a program that has waited so again and
+// again stops waiting, what the peer does by itself then, such as a Read of this end's memory, may be noticed up to 4
+// ms later, once. Arm spares that. The end of the connection is noticed at once.
 func (cq *CQ) Wait(ctx context.Context) error {
+	if err := cq.made(); err != nil {
+		return err
+	}
 	cancel := ctx.Done()
 	for {
-		if qp := cq.leads(); qp != nil {
-			qp.leadFor(ctx, cq)
+		if c := cq.quiet(); c != nil {
+			c.ReceiveFor(ctx, consumer{cq})
 		}
 		ready, err := cq.enter()
 		if errors.Is(err, ErrNoQP) {
@@ -45,7 +52,7 @@ func (cq *CQ) Wait(ctx context.Context) error {
 		if ready || err != nil {
 			return err
 		}
-		cq.lookOut()
+		cq.rearmReads()
 		if cancel == nil {
 			<-cq.gate
 			continue
@@ -54,9 +61,62 @@ func (cq *CQ) Wait(ctx context.Context) error {
 		case <-cq.gate:
 		case <-cancel:
 			cq.leave()
-			return waitFailed(ctx.Err())
+			return waitFailed(deadline.ContextError(ctx))
 		}
 	}
+}
+
+// quiet returns the connection that one of Wait may receive on by itself: that of the CQ's only QP, if there is nothing
+// to be polled.
+func (cq *CQ) quiet() *driver.Conn {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.ring.Len() > 0 || cq.only == nil {
+		return nil
+	}
+	return cq.only.conn.Load()
+}
+
+// awaited reports whether somebody waits for a completion of a QP, or for a notice of one. Where the
+// CQ has other QPs too, it is always true: a waiter does not tell each of them.
+func (cq *CQ) awaited(qp *QP) bool {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.only != qp || cq.waiters > 0 || cq.arm != armedNot
+}
+
+// rearmReads tells the CQ's only QP of a waiter, or of a notice that is asked for. Where there are several, each counts
+// as awaited at all times.
+func (cq *CQ) rearmReads() {
+	cq.mu.Lock()
+	qp := cq.only
+	cq.mu.Unlock()
+	if qp != nil {
+		upcalls{qp}.rearmReads()
+	}
+}
+
+// A consumer is one of Wait that receives for itself: a driver.Consumer.
+type consumer struct{ cq *CQ }
+
+// Sleep reports whether there is nothing to wake up for.
+func (w consumer) Sleep(c *driver.Conn) bool {
+	cq := w.cq
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if ready, err := cq.outcome(); ready || err != nil || cq.leader != nil && cq.leader != c {
+		return false
+	}
+	cq.leader = c
+	c.Announce()
+	return true
+}
+
+// Awake says that nobody receives for the CQ any more.
+func (w consumer) Awake() {
+	w.cq.mu.Lock()
+	w.cq.leader = nil
+	w.cq.mu.Unlock()
 }
 
 // enter registers a waiter unless there is nothing to wait for.
@@ -71,7 +131,7 @@ func (cq *CQ) enter() (ready bool, err error) {
 	return false, nil
 }
 
-// outcome is what Wait returns, if it need not wait. The caller holds the lock.
+// outcome returns what Wait is to return, if it need not wait. The caller holds the lock.
 func (cq *CQ) outcome() (ready bool, err error) {
 	switch {
 	case cq.ring.Len() > 0:
@@ -86,7 +146,7 @@ func (cq *CQ) outcome() (ready bool, err error) {
 	return false, nil
 }
 
-// deserted is ErrNoQP, with the reason why the connection has ended if it was the only one.
+// deserted returns ErrNoQP, and with it why the connection has ended, if there was only one.
 func (cq *CQ) deserted() error {
 	cq.mu.Lock()
 	qp := cq.only
@@ -133,5 +193,119 @@ func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// attach ties a queue of a QP to the CQ. Only the owner of both can do that: they must
+// belong to one RNIC.
+func (cq *CQ) attach(qp *QP) error {
+	if err := cq.made(); err != nil {
+		return err
+	}
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	switch {
+	case cq.rnic != qp.rnic:
+		return fmt.Errorf("%w: CQ of another RNIC than the QP: create it with that of the QP's PD (PD.RNIC)",
+			ErrInvalid)
+	case cq.closed:
+		return errCQClosed
+	case cq.overflow:
+		return errCQLost
+	}
+	u := cq.useBy(qp)
+	if u.queues++; u.queues == 1 {
+		cq.link(u, qp)
+	}
+	cq.had = true
+	return nil
+}
+
+// useBy returns what a QP has to do with the CQ, which is one of its own.
+func (cq *CQ) useBy(qp *QP) *cqUse {
+	if cq == qp.sendCQ {
+		return &qp.uses[0]
+	}
+	return &qp.uses[1]
+}
+
+func (cq *CQ) link(u *cqUse, qp *QP) {
+	u.qp, u.next = qp, cq.uses
+	if u.next != nil {
+		u.next.prev = u
+	}
+	cq.uses = u
+	cq.used++
+	cq.findOnly()
+}
+
+func (cq *CQ) unlink(u *cqUse) {
+	if u.next != nil {
+		u.next.prev = u.prev
+	}
+	if u.prev != nil {
+		u.prev.next = u.next
+	} else {
+		cq.uses = u.next
+	}
+	*u = cqUse{}
+	cq.used--
+	cq.findOnly()
+}
+
+// findOnly notes which QP a poller receives for: the only one of the CQ, if there is but one.
+func (cq *CQ) findOnly() {
+	cq.only = nil
+	if cq.used == 1 {
+		cq.only = cq.uses.qp
+	}
+}
+
+// qps has the QPs that use the CQ. The caller holds the lock.
+func (cq *CQ) qps() iter.Seq[*QP] {
+	return func(yield func(*QP) bool) {
+		for u := cq.uses; u != nil && yield(u.qp); u = u.next {
+		}
+	}
+}
+
+func (cq *CQ) detach(qp *QP) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	u := cq.useBy(qp)
+	if u.queues > 1 {
+		u.queues--
+		return
+	}
+	cq.setEnded(qp, false)
+	cq.unlink(u)
+	cq.passOn() // it may have been the last
+}
+
+// qpEnded notes that a QP's connection has ended: nothing more comes of it.
+func (cq *CQ) qpEnded(qp *QP) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	cq.setEnded(qp, true)
+	cq.passOn()
+}
+
+// revive notes that a QP whose connection has ended can have, or has, another.
+func (cq *CQ) revive(qp *QP) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	cq.setEnded(qp, false)
+}
+
+// setEnded notes whether a QP's connection has ended, if the QP uses the CQ.
+func (cq *CQ) setEnded(qp *QP, ended bool) {
+	u := cq.useBy(qp)
+	if u.queues == 0 || u.ended == ended {
+		return
+	}
+	if u.ended = ended; ended {
+		cq.ended++
+	} else {
+		cq.ended--
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 )
 
 // A waiting is a number of consumers that wait for one CQ.
@@ -44,21 +46,24 @@ func TestEachWaiterWakes(t *testing.T) {
 		end  func(t *testing.T, cq *iwarp.CQ, qp *iwarp.QP)
 		want error
 	}{
-		"completions": {func(t *testing.T, _ *iwarp.CQ, qp *iwarp.QP) { must(t, qp.Modify(iwarp.StateError)) }, nil},
-		"the last QP": {func(t *testing.T, _ *iwarp.CQ, qp *iwarp.QP) { must(t, qp.Close()) }, iwarp.ErrNoQP},
-		"Close":       {func(t *testing.T, cq *iwarp.CQ, _ *iwarp.QP) { must(t, cq.Close()) }, iwarp.ErrClosed},
+		"completions": {func(t *testing.T, _ *iwarp.CQ,
+			qp *iwarp.QP) {
+			rig.Must(t, qp.Modify(iwarp.StateError))
+		}, nil},
+		"the last QP": {func(t *testing.T, _ *iwarp.CQ, qp *iwarp.QP) { rig.Must(t, qp.Close()) }, iwarp.ErrNoQP},
+		"Close":       {func(t *testing.T, cq *iwarp.CQ, _ *iwarp.QP) { rig.Must(t, cq.Close()) }, iwarp.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rnic := newRNIC(t, iwarp.RNICConfig{})
-				cq := newCQ(t, rnic, 600)
+				rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+				cq := rig.NewCQ(t, rnic, 600)
 				var qp *iwarp.QP
 				if c.want != iwarp.ErrClosed {
-					qp = create(t, newPD(t, rnic), iwarp.QPConfig{SendCQ: cq, RecvCQ: cq})
+					qp = rig.NewQP(t, rig.NewPD(t, rnic), iwarp.QPConfig{SendCQ: cq, RecvCQ: cq})
 				}
 				for id := range uint64(3) {
 					if c.want == nil {
-						must(t, qp.PostRecv(&iwarp.RecvWR{ID: id}))
+						rig.Must(t, qp.PostRecv(&iwarp.RecvWR{ID: id}))
 					}
 				}
 				w := wait3(cq)
@@ -76,22 +81,68 @@ func TestLeadBesideGivenUp(t *testing.T) {
 		together := round > 0 // which the other may win
 		_, res, leader := ledEnd(t.Context(), t, iwarp.QPConfig{})
 		ctx, cancel := context.WithCancel(t.Context())
-		other := dialInBackground(t, func() error { return res.RecvCQ().Wait(ctx) })
-		until(t, queued, "another consumer that waits")
+		other := rig.DialInBackground(t, func() error { return res.RecvCQ().Wait(ctx) })
+		rig.Until(t, queued, "another consumer that waits")
 		if !together {
 			cancel()
 			<-other
-			res.post(&iwarp.SendWR{Op: iwarp.OpWrite})
+			res.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite})
 		} else {
 			procs := runtime.GOMAXPROCS(1) // so that the other does not run in between
 			cancel()
-			res.post(&iwarp.SendWR{Op: iwarp.OpWrite})
+			res.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite})
 			runtime.GOMAXPROCS(procs)
 			<-other
 		}
-		if err := over(t, leader); err != nil {
+		if err := rig.Outcome(t, leader); err != nil {
 			t.Error(err)
 		}
 		_ = res.Abort()
+	}
+}
+
+// TestReadAfterPolling: a consumer polls for long, and then no longer. What the peer does by itself goes on.
+func TestReadAfterPolling(t *testing.T) {
+	ini, res := rig.Setup{}.Connect(t)
+	from, to := res.MR(100, iwarp.RemoteRead), ini.MR(100, iwarp.LocalWrite)
+	for range 20 {
+		var wc [1]iwarp.WC
+		for range 600 {
+			if res.RecvCQ().Poll(wc[:]) != 0 {
+				t.Fatal(wc[0])
+			}
+		}
+		if n, err := ini.Read(t.Context(), to.Slice(0, 100), from.Remote(0)); n != 100 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+}
+
+// TestPollerBesideWaiter: one consumer polls one CQ, and now and then does not; another one waits for messages at the
+// other, and gets each.
+func TestPollerBesideWaiter(t *testing.T) {
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	sends, err := rnic.CreateCQ(100)
+	rig.Must(t, err)
+	recvs, err := rnic.CreateCQ(100)
+	rig.Must(t, err)
+	ini, res := rig.Setup{Accept: iwarp.AcceptConfig{PD: rig.NewPD(t, rnic),
+		QP: iwarp.QPConfig{SendCQ: sends, RecvCQ: recvs}}}.Connect(t)
+	var over atomic.Bool
+	polls := rig.DialInBackground(t, func() error {
+		var wc [1]iwarp.WC
+		for !over.Load() {
+			sends.Poll(wc[:])
+		}
+		return nil
+	})
+	for n := range 200 {
+		if n == 100 {
+			over.Store(true)
+			rig.Must(t, <-polls)
+		}
+		rig.Must(t, deliver(ini, res))
+		_, err := recvs.Next(t.Context())
+		rig.Must(t, err)
 	}
 }

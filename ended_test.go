@@ -19,13 +19,18 @@ func TestEndedError(t *testing.T) {
 		{endedError{StateClosing, nil, false, true, false}, "the QP is being closed, as the peer has closed its half"},
 		{endedError{StateError, cause, true, false, false}, "the QP was closed: the cause"},
 		{endedError{StateRTS, cause, false, false, false}, "the QP was closed: the cause"},
-		{endedError{StateClosed, cause, false, false, false}, "the cause; after Modify(StateIdle) the QP can have another connection"},
-		{endedError{StateClosing, nil, false, true, true}, "the peer has closed its half; our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"},
-		{endedError{StateClosed, cause, false, false, true}, "the cause; our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"},
-		{endedError{StateError, cause, false, false, false}, "the QP is in state " + StateError.String() + ": the cause"},
+		{endedError{StateClosed, cause, false, false, false},
+			"the cause; after Modify(StateIdle) the QP can have another connection"},
+		{endedError{StateClosing, nil, false, true, true},
+			"the peer has closed its half; our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"},
+		{endedError{StateClosed, cause, false, false, true},
+			"the cause; our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"},
+		{endedError{StateError, cause, false, false, false},
+			"the QP is in state " + StateError.String() + ": the cause"},
 	} {
 		err := error(&c.endedError)
-		if err.Error() != c.want || !errors.Is(err, net.ErrClosed) || !errors.Is(err, ErrBadState) || errors.Is(err, cause) != (c.cause != nil) || errors.Is(err, ErrPeerClosed) != c.peer {
+		if err.Error() != c.want || !errors.Is(err, net.ErrClosed) || !errors.Is(err, ErrBadState) ||
+			errors.Is(err, cause) != (c.cause != nil) || errors.Is(err, ErrPeerClosed) != c.peer {
 			t.Errorf("%q, want %q", err, c.want)
 		}
 	}
@@ -40,7 +45,8 @@ func TestCause(t *testing.T) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
-	if got := new(QP).Cause(&endedError{state: StateClosing, peer: true}); !errors.Is(got, ErrPeerClosed) || got.Error() != ErrPeerClosed.Error() {
+	if got := new(QP).Cause(&endedError{state: StateClosing, peer: true}); !errors.Is(got, ErrPeerClosed) ||
+		got.Error() != ErrPeerClosed.Error() {
 		t.Error(got)
 	}
 	if err := error(&endedError{state: StateIdle, released: true}); new(QP).Cause(err) != err {

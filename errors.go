@@ -1,11 +1,13 @@
 package iwarp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 
+	"github.com/goiwarp/iwarp/internal/admission"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -24,8 +26,6 @@ var (
 	// ErrNoExtensions: an Atomic Operation, or Immediate Data, on a connection of version 0, which
 	// has none (RFC 7306, section 4.1).
 	ErrNoExtensions = engine.ErrNoExtensions
-	// ErrNoPrefix: a Send with a Prefix on a QP whose Sends have none (QP.SetPrefix).
-	ErrNoPrefix = engine.ErrNoPrefix
 	// ErrInvalid: an argument is invalid; the error that wraps it says which.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrClosed: the object was closed, or its connection has ended, in whatever way. It is net.ErrClosed,
@@ -38,7 +38,7 @@ var (
 	ErrNoQP = error(ended("every QP of the completion queue has ended"))
 	// ErrEvicted: a Listener has closed the connection, which owed a frame after our
 	// answer, to make room for a new one; see ListenConfig.MaxHalfOpen.
-	ErrEvicted = errors.New("closed half-open to make room for another connection")
+	ErrEvicted = admission.ErrEvicted
 )
 
 // ErrPeerClosed is wrapped by the error of a connection that the peer was the first to
@@ -61,20 +61,21 @@ var ErrCQOverflow = errors.New("completion queue overflow: " + overflowAdvice)
 
 const overflowAdvice = "poll it, or create it deeper"
 
-// errCQLost is that of a CQ that has overflowed. It is an ErrCQOverflow, and an ErrClosed.
+// errCQLost is the error of calls on a CQ that has overflowed. It wraps ErrCQOverflow and ErrClosed.
 var errCQLost error = overflowed{}
 
 type overflowed struct{}
 
 // Error says what is left to do.
 func (overflowed) Error() string {
-	return "the CQ has overflowed, and takes nothing more: close it when its QPs are closed, and create another, as deep as Committed says"
+	return "the CQ has overflowed, and takes nothing more: close it when its QPs are closed, and create another, as " +
+		"deep as Committed says"
 }
 
 // Is makes it both.
 func (overflowed) Is(target error) bool { return target == ErrCQOverflow || target == net.ErrClosed }
 
-// ended is an end that the consumer asked for, of a connection or of another object.
+// ended is the error of an end that the consumer asked for, of a connection or of another object.
 type ended string
 
 const (
@@ -84,14 +85,13 @@ const (
 	errRNICClosed     = ended("the RNIC was closed")
 	errPDClosed       = ended("the Protection Domain was closed")
 	errCQClosed       = ended("the CQ was closed")
-	errChannelClosed  = ended("the completion channel was closed")
 	errSRQClosed      = ended("the SRQ was closed")
 	errListenerClosed = ended("the Listener was closed")
 	errDeregistered   = ended("the memory was deregistered")
 	errFreed          = ended("the Memory Window was deallocated")
 )
 
-// inUse is the error of closing what QPs use.
+// inUse returns the error of closing an object that QPs use.
 func inUse(qps int) error {
 	return fmt.Errorf("%w: QPs that use it: %d; close them first", ErrBadState, qps)
 }
@@ -110,11 +110,7 @@ type OpError struct {
 	Err  error
 }
 
-// What a call was not given.
-var (
-	errNoConnGiven = fmt.Errorf("%w: the connection is nil", ErrInvalid)
-	errNoQPGiven   = fmt.Errorf("%w: the QP is nil", ErrInvalid)
-)
+var errNoConnGiven = fmt.Errorf("%w: the connection is nil", ErrInvalid)
 
 // with returns the error of a call that failed with err, and nil if it did not fail.
 func (e *OpError) with(err error) error {
@@ -152,7 +148,7 @@ func (e *OpError) why() string {
 // front.
 type texter interface{ text() string }
 
-// text returns an error's text for use within that of another error of this package.
+// text returns an error's text for embedding in that of another: without the package's name.
 func text(err error) string {
 	if t, ok := err.(texter); ok {
 		return t.text()
@@ -160,9 +156,9 @@ func text(err error) string {
 	return err.Error()
 }
 
-// Brief returns the text of an error of this package for use within that of another, which names what failed itself: without the
-// package's name, and where the error is an *OpError of the call op, without the call and the peer. It is false for an error
-// of another type, even one that wraps such an error.
+// Brief returns the text of an error of this package for use within that of another, which names what failed itself:
+// without the package's name, and where the error is an *OpError of the call op, without the call and the peer. It is
+// false for an error of another type, even one that wraps such an error.
 func Brief(op string, err error) (string, bool) {
 	//nolint:errorlint // One that is wrapped has text around it that would be lost.
 	switch e := err.(type) {
@@ -264,7 +260,9 @@ func publicError(err error) error {
 		return nil
 	}
 	if f, ok := errors.AsType[*engine.Failure](err); ok {
-		return &TerminateError{Code: f.Code, Remote: f.Peer, Op: f.Op, HasOp: f.HasOp, Offset: f.Offset, reason: f.Error(), err: f.Err}
+		return &TerminateError{
+			Code: f.Code, Remote: f.Peer, Op: f.Op, HasOp: f.HasOp, Offset: f.Offset, reason: f.Error(), err: f.Err,
+		}
 	}
 	return &ConnectionError{Err: err}
 }
@@ -292,3 +290,78 @@ func (e *WCError) text() string {
 
 // Unwrap returns the cause.
 func (e *WCError) Unwrap() error { return e.Cause }
+
+// An endedError is the error of a call on a QP whose connection has ended, or is being closed
+// by Close. It wraps ErrClosed, ErrBadState, and the reason.
+type endedError struct {
+	state    State
+	cause    error // nil: there was no connection, or nobody knows yet how it will end
+	released bool  // the QP itself was closed
+	peer     bool  // where cause is nil: the peer was the first to close, however it will end
+	lingered bool  // our direction ended by itself, after the peer's
+}
+
+// afterPeer tells a consumer what to set to go on sending after the peer has closed its half, as one can over sockets.
+const afterPeer = "our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps " +
+	"it open until Close"
+
+// Error says what has ended, and why.
+func (e *endedError) Error() string {
+	switch {
+	case e.peer && e.lingered:
+		return "the peer has closed its half; " + afterPeer
+	case e.peer:
+		return "the QP is being closed, as the peer has closed its half"
+	case e.cause == nil && (e.state == StateRTS || e.state == StateClosing):
+		return "the QP is being closed"
+	case e.cause == nil:
+		return "the QP was closed"
+	case errors.Is(e.cause, errReleased): // which says so
+		return text(e.cause)
+	case e.released || e.state == StateRTS:
+		return "the QP was closed: " + text(e.cause)
+	case e.state == StateClosed && e.lingered:
+		return text(e.cause) + "; " + afterPeer
+	case e.state == StateClosed:
+		return text(e.cause) + "; after Modify(StateIdle) the QP can have another connection"
+	}
+	return fmt.Sprintf("the QP is in state %v: %s", e.state, text(e.cause))
+}
+
+// Unwrap returns what the error is.
+func (e *endedError) Unwrap() []error {
+	switch {
+	case e.peer:
+		return []error{net.ErrClosed, ErrBadState, ErrPeerClosed}
+	case e.cause == nil:
+		return []error{net.ErrClosed, ErrBadState}
+	}
+	return []error{net.ErrClosed, ErrBadState, e.cause}
+}
+
+// Cause returns why the connection ended, where err tells of that: err is the error of a completion of the QP, of a
+// wait for its completions, or of a call on it after the end, without what the caller could do about that. It returns
+// any other err as it is.
+func (qp *QP) Cause(err error) error {
+	var wc *WCError
+	var ended *endedError
+	switch {
+	case errors.As(err, &wc) && wc.Cause != nil:
+		return wc.Cause
+	case errors.As(err, &ended) && ended.cause != nil:
+		return ended.cause
+	case errors.As(err, &ended) && ended.peer:
+		return ErrPeerClosed
+	case errors.Is(err, ErrNoQP):
+		return cmp.Or(qp.Err(), err) // which is nil after Modify to StateIdle, and where there was no connection
+	}
+	return err
+}
+
+// refused turns the engine's error for a post into the public one.
+func refused(err error) error {
+	if errors.Is(err, engine.ErrPeerClosed) {
+		return publicError(err)
+	}
+	return err
+}

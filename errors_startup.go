@@ -8,10 +8,15 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/sctp"
 )
 
-// A fallbackError is a second attempt, with revision 1 or an unenhanced Initiate, that failed too.
+// A fallbackAdviser is an error of a SegmentNetwork whose peer seems not to know RFC 6581.
+type fallbackAdviser interface {
+	error
+	Fallback() (refused, plain string)
+}
+
+// A fallbackError says that a second attempt, without what RFC 6581 adds, has failed too.
 type fallbackError struct {
 	first, second error
 }
@@ -26,8 +31,9 @@ func (e *fallbackError) Unwrap() []error { return []error{e.second, e.first} }
 
 // plainer says what a second attempt is made with.
 func plainer(first error) string {
-	if errors.As(first, new(*sctp.Refusal)) {
-		return "an unenhanced Initiate"
+	if a, ok := errors.AsType[fallbackAdviser](first); ok {
+		_, plain := a.Fallback()
+		return plain
 	}
 	return "revision 1"
 }
@@ -36,9 +42,11 @@ func plainer(first error) string {
 func refusal(err error) string {
 	var s *mpa.StartupError
 	var r *mpa.RejectError
+	var a fallbackAdviser
 	switch {
-	case errors.As(err, new(*sctp.Refusal)):
-		return "answered an Enhanced Initiate with a Terminate"
+	case errors.As(err, &a):
+		refused, _ := a.Fallback()
+		return refused
 	case errors.As(err, &r):
 		return "rejected a revision 2 Request with an unenhanced Reply"
 	case errors.As(err, &s) && s.Failure == mpa.FailureMismatch:
@@ -47,32 +55,34 @@ func refusal(err error) string {
 	return "closed the connection on a revision 2 Request"
 }
 
-// A RejectError is a peer's refusal (an MPA Reply with R=1). TCP is still open
-// and belongs to whoever gets the error: use Conn as a byte stream, or close it.
+// A RejectError is a peer's refusal (an MPA Reply with R=1).
 type RejectError struct {
 	*mpa.RejectError
-	// Conn is never nil. Over SCTP there is no connection to hand over, and Conn is a closed one. Where closing TCP is
-	// the rejection (Closed, with mpa.DialectStartKey) it is closed at this end too, and reading and writing fail with
-	// net.ErrClosed.
+	// Conn is the TCP connection, and never nil. After Initiate, and after Dial with Dialer.KeepRejected, it is open
+	// and belongs to whoever gets the error: use it as a byte stream, or close it. Otherwise it is closed: Dial has
+	// closed it, or it may not stay open (Closed): the peer has closed it, where that is the rejection
+	// (mpa.DialectStartKey), or its Reply is of a revision that is not served (RFC 5044, section 7.1.1). Over a
+	// SegmentNetwork there is no connection to hand over, and Conn is a closed one. Reading and writing then fail
+	// with net.ErrClosed.
 	Conn net.Conn
 }
 
 // Error says who refused, and with what.
 func (e *RejectError) Error() string {
-	if overSCTP(e.Conn) {
+	if isNoConn(e.Conn) {
 		return "iwarp: " + e.text()
 	}
 	return e.RejectError.Error()
 }
 
 func (e *RejectError) text() string {
-	if overSCTP(e.Conn) {
+	if isNoConn(e.Conn) {
 		return "the responder rejected the session" + e.particulars()
 	}
 	return e.RejectError.Error()
 }
 
-// shownOctets is how much of private data the text shows that are no text themselves, as over MPA.
+// shownOctets is how many bytes of private data the text shows, where they are no text themselves.
 const shownOctets = 64
 
 func (e *RejectError) particulars() string {
@@ -114,7 +124,8 @@ func (e *NegotiationError) text() string {
 		n.PeerIRD, n.PeerORD, n.AnsweredRTR, wording.Octets(len(n.PrivateData)))
 	switch {
 	case n.TerminateCode == mpa.CodeInsufficientIRD:
-		return s + fmt.Sprintf("our IRD would have to be %v: raise IRD or MaxIRD of the offer, and the RNIC's limit if it has one", n.PeerORD)
+		return s + fmt.Sprintf("our IRD would have to be %v: raise IRD or MaxIRD of the offer, and the RNIC's limit if it "+
+			"has one", n.PeerORD)
 	case n.AnsweredRTR == 0:
 		return s + "the peer does not follow the peer-to-peer model (A=1) that we asked for: offer ClientServer"
 	}
@@ -124,14 +135,13 @@ func (e *NegotiationError) text() string {
 // Unwrap returns the *TerminateError.
 func (e *NegotiationError) Unwrap() error { return e.TerminateError }
 
-// A VerifyError is an accepting Reply that Dialer.Verify has refused. MPA is over and TCP is still open: RFC
-// 5044, section 7.1.2: "The ULP may close TCP or use the connection for other purposes." The peer has
-// accepted, and expects FPDUs on it.
+// A VerifyError is an accepting Reply that Dialer.Verify has refused. MPA is over: RFC 5044, section 7.1.2: "The ULP
+// may close TCP or use the connection for other purposes." The peer has accepted, and expects FPDUs on it.
 type VerifyError struct {
 	// Err is what Verify returned.
 	Err error
-	// Conn is the connection. It belongs to whoever gets the error. Over SCTP it is a closed one,
-	// and the session over.
+	// Conn is the connection. After Initiate, and after Dial with Dialer.KeepRejected, it is open and belongs to
+	// whoever gets the error. Otherwise it is closed. Over a SegmentNetwork it is a closed one, and the session over.
 	Conn net.Conn
 }
 
@@ -139,10 +149,10 @@ type VerifyError struct {
 func (e *VerifyError) Error() string { return "iwarp: " + e.text() }
 
 func (e *VerifyError) text() string {
-	if overSCTP(e.Conn) {
+	if isNoConn(e.Conn) {
 		return "Verify refused the peer's answer: " + text(e.Err)
 	}
-	return "Verify refused the peer's Reply; TCP is still open: " + text(e.Err)
+	return "Verify refused the peer's Reply: " + text(e.Err)
 }
 
 // Unwrap returns what Verify returned.
@@ -157,6 +167,82 @@ func connOf(err error) net.Conn {
 		return rejected.Conn
 	case errors.As(err, &refused):
 		return refused.Conn
+	}
+	return nil
+}
+
+// A notMade is the error of a call on an object, or with one, that is nil or a zero value.
+type notMade struct{ what, maker string }
+
+func errNotMade(what, maker string) error { return &notMade{what, maker} }
+
+func (e *notMade) Error() string { return "iwarp: " + e.text() }
+
+func (e *notMade) text() string {
+	return ErrInvalid.Error() + ": the " + e.what + " is nil or a zero value; " + e.maker
+}
+
+func (e *notMade) Unwrap() error { return ErrInvalid }
+
+func (r *RNIC) made() error {
+	if r == nil || r.table == nil {
+		return errNotMade("RNIC", "NewRNIC makes one")
+	}
+	return nil
+}
+
+func (pd *PD) made() error {
+	if pd == nil || pd.rnic == nil {
+		return errNotMade("PD", "RNIC.AllocPD makes one")
+	}
+	return nil
+}
+
+func (m *MR) made() error {
+	if m == nil || m.region == nil {
+		return errNotMade("MR", "PD.Register and PD.AllocMR make one")
+	}
+	return nil
+}
+
+func (w *MW) made() error {
+	if w == nil || w.window == nil {
+		return errNotMade("MW", "PD.AllocMW makes one")
+	}
+	return nil
+}
+
+func (cq *CQ) made() error {
+	if cq == nil || cq.rnic == nil {
+		return errNotMade("CQ", "RNIC.CreateCQ makes one")
+	}
+	return nil
+}
+
+func (s *SRQ) made() error {
+	if s == nil || s.pd == nil {
+		return errNotMade("SRQ", "PD.CreateSRQ makes one")
+	}
+	return nil
+}
+
+func (qp *QP) made() error {
+	if qp == nil || qp.rnic == nil {
+		return errNotMade("QP", "Dial, Request.Accept and PD.CreateQP make one")
+	}
+	return nil
+}
+
+func (l *Listener) made() error {
+	if l == nil || l.rnic == nil {
+		return errNotMade("Listener", "Listen makes one")
+	}
+	return nil
+}
+
+func (r *Request) made() error {
+	if r == nil || r.rnic == nil {
+		return errNotMade("Request", "Listener.Accept and Respond make one")
 	}
 	return nil
 }

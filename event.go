@@ -3,13 +3,12 @@ package iwarp
 import (
 	"container/list"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"weak"
 
-	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/deadline"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
@@ -187,8 +186,8 @@ func (q *eventQueue) pushOfQP(n *queued) {
 	q.dropped++
 }
 
-// replaceOldest has an event about a connection take the place of the oldest, and keeps the memory of that for the next: where
-// nobody fetches events, one comes for each.
+// replaceOldest has an event about a connection take the place of the oldest, and keeps the memory of that for the
+// next: where nobody fetches events, one comes for each.
 func (q *eventQueue) replaceOldest(n *queued) *list.Element {
 	e := q.noise.Front()
 	old := e.Value.(*queued)
@@ -233,20 +232,20 @@ func eventFailed(err error) error { return &OpError{Op: "next event", Err: err} 
 
 func (q *eventQueue) next(ctx context.Context) (Event, error) {
 	for {
-		e, ok, err := q.take()
+		e, ok, err := q.pop()
 		if ok || err != nil {
 			return e, err
 		}
 		select {
 		case <-q.gate:
 		case <-ctx.Done():
-			return Event{}, eventFailed(ctx.Err())
+			return Event{}, eventFailed(deadline.ContextError(ctx))
 		}
 	}
 }
 
-// take removes the oldest event, and wakes the next waiter if more is there.
-func (q *eventQueue) take() (e Event, ok bool, err error) {
+// pop removes the oldest event, and wakes the next waiter if more is there.
+func (q *eventQueue) pop() (e Event, ok bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	oldest := q.oldest()
@@ -271,32 +270,4 @@ func (q *eventQueue) close() {
 	q.closed = true
 	q.mu.Unlock()
 	wake(q.gate)
-}
-
-// event tells the RNIC's consumer of something about the connection. The caller holds
-// qp.mu.
-func (qp *QP) event(kind EventKind, err error) {
-	qp.rnic.event(Event{Kind: kind, QP: qp, Err: err, RemoteAddr: qp.ends.remote})
-}
-
-// fatal tells the consumer of a QP that an error has put into StateError, unless a Terminate or the loss of
-// the connection has, of which there are events. The caller holds qp.mu.
-func (qp *QP) fatal(n *engine.Notice) {
-	if n.Kind != engine.NoticeState || n.To != engine.Error || n.From == engine.Terminate {
-		return
-	}
-	switch err := qp.eng.Cause(); {
-	case errors.Is(err, ErrConnectionLost), errors.Is(err, errAborted), errors.Is(err, errRNICClosed), errors.Is(err, errReleased), errors.Is(err, engine.ErrAborted):
-	default:
-		qp.event(EventQPFatal, publicError(err))
-	}
-}
-
-// lastWQE tells a consumer with a Shared Receive Queue that the QP has left RTS for good: once, as to Error it may go from
-// Idle, and back. The caller holds qp.mu.
-func (qp *QP) lastWQE(n *engine.Notice) {
-	over := func(s engine.State) bool { return s == engine.Error || s == engine.Idle }
-	if qp.cfg.SRQ != nil && n.Kind == engine.NoticeState && over(n.To) && !over(n.From) {
-		qp.event(EventLastWQE, nil)
-	}
 }

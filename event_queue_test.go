@@ -12,9 +12,10 @@ import (
 // wantEvent expects the next event at once, of a kind and a number of QP, that often.
 func (q *eventQueue) wantEvent(t *testing.T, kind EventKind, num uint32, count int) {
 	t.Helper()
-	e, ok, err := q.take()
+	e, ok, err := q.pop()
 	if !ok || err != nil || e.Kind != kind || e.QPNum != num || e.Count != count {
-		t.Errorf("got %v of QP %d, %d times (%t, %v); want %v of QP %d, %d times", e.Kind, e.QPNum, e.Count, ok, err, kind, num, count)
+		t.Errorf("got %v of QP %d, %d times (%t, %v); want %v of QP %d, %d times",
+			e.Kind, e.QPNum, e.Count, ok, err, kind, num, count)
 	}
 }
 
@@ -33,7 +34,7 @@ func TestEventQueue(t *testing.T) {
 	q.wantEvent(t, EventConnectionLost, 1, 2)
 	lost(1)
 	q.wantEvent(t, EventConnectionLost, 1, 1)
-	if _, ok, err := q.take(); ok || err != nil {
+	if _, ok, err := q.pop(); ok || err != nil {
 		t.Errorf("an event more: %t, %v", ok, err)
 	}
 	<-q.gate // for the events that were there
@@ -100,7 +101,8 @@ func TestEventWaiters(t *testing.T) {
 	})
 }
 
-// TestLastWQEOnce: of all that happens to a QP with a Shared Receive Queue, only the end of its connection is the event.
+// TestLastWQEOnce: of all that happens to a QP with a Shared Receive Queue, only the end of its connection is the
+// event.
 func TestLastWQEOnce(t *testing.T) {
 	for _, c := range []struct {
 		notice engine.Notice
@@ -125,8 +127,8 @@ func TestLastWQEOnce(t *testing.T) {
 		if c.shared {
 			qp.cfg.SRQ = &SRQ{}
 		}
-		qp.lastWQE(&c.notice)
-		if e, ok, _ := rnic.events.take(); ok != c.want || ok && e.Kind != EventLastWQE {
+		upcalls{qp}.lastWQE(&c.notice)
+		if e, ok, _ := rnic.events.pop(); ok != c.want || ok && e.Kind != EventLastWQE {
 			t.Errorf("%+v, shared %t: %v, %t", c.notice, c.shared, e.Kind, ok)
 		}
 	}
@@ -144,7 +146,8 @@ func (c late) Done() <-chan struct{} { <-c.now; return nil }
 func TestEventsBeforeWaiting(t *testing.T) {
 	lost := func(n int) Event { return Event{Kind: EventConnectionLost, QPNum: uint32(n)} }
 	limit := func(int) Event { return Event{Kind: EventSRQLimit, SRQ: &SRQ{}} }
-	for _, events := range [][]func(int) Event{{lost, lost, lost}, {limit, limit, limit}, {lost, limit, limit}, {lost, limit, lost}} {
+	for _, events := range [][]func(int) Event{{lost, lost, lost}, {limit, limit, limit},
+		{lost, limit, limit}, {lost, limit, lost}} {
 		synctest.Test(t, func(t *testing.T) {
 			var q eventQueue
 			q.init(10)

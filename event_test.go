@@ -10,6 +10,7 @@ import (
 	"weak"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 )
 
 // TestEventsHoldNothing loses many connections whose events nobody fetches: their QPs are
@@ -17,9 +18,9 @@ import (
 //
 // Proves Z31.
 func TestEventsHoldNothing(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	pd := newPD(t, rnic)
-	ln := listen(t, iwarp.ListenConfig{})
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	pd := rig.NewPD(t, rnic)
+	ln := rig.Listen(t, iwarp.ListenConfig{})
 	var gone []weak.Pointer[iwarp.QP]
 	var nums []uint32
 	for range 20 {
@@ -35,7 +36,7 @@ func TestEventsHoldNothing(t *testing.T) {
 		}
 	}
 	for _, num := range nums {
-		ev := (&end{t: t, rnic: rnic}).wantEvent(iwarp.EventConnectionLost)
+		ev := (&rig.End{T: t, RNIC: rnic}).WantEvent(iwarp.EventConnectionLost)
 		if ev.QP != nil || ev.QPNum != num || ev.RemoteAddr == nil {
 			t.Errorf("event %v, of QP %d", ev, num)
 		}
@@ -53,12 +54,12 @@ func acceptAndLose(t *testing.T, ln *iwarp.Listener, pd *iwarp.PD) *iwarp.QP {
 		}
 		dialed <- err
 	}()
-	req, err := ln.Accept(within(t))
-	must(t, err)
-	qp, err := req.Accept(within(t), iwarp.AcceptConfig{PD: pd})
-	must(t, err)
-	must(t, <-dialed)
-	wait(t, qp.Done(), "the end of the connection")
+	req, err := ln.Accept(rig.Within(t))
+	rig.Must(t, err)
+	qp, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{PD: pd})
+	rig.Must(t, err)
+	rig.Must(t, <-dialed)
+	rig.Wait(t, qp.Done(), "the end of the connection")
 	_ = qp.Close() // which says that it was lost
 	return qp
 }
@@ -66,21 +67,21 @@ func acceptAndLose(t *testing.T, ln *iwarp.Listener, pd *iwarp.PD) *iwarp.QP {
 // TestEventsOfConnectionsDisplaceNoOthers has a Shared Receive Queue run low, twice, and
 // then loses more connections than there is room for events about.
 func TestEventsOfConnectionsDisplaceNoOthers(t *testing.T) {
-	s := newSharedOn(t, newRNIC(t, iwarp.RNICConfig{EventDepth: 2}), iwarp.SRQConfig{Depth: 16, Limit: 16})
-	ini, res := s.connect(t)
-	s.post(t, 16)
+	s := rig.NewSRQRigOn(t, rig.NewRNIC(t, iwarp.RNICConfig{EventDepth: 2}), iwarp.SRQConfig{Depth: 16, Limit: 16})
+	ini, res := s.Connect(t)
+	postShared(s, t, 16)
 	for range 2 {
-		sends(ini, 1)
-		next(t, s.cq)
-		s.srq.Arm(16)
+		rig.PostSmall(ini, 1)
+		rig.Next(t, s.CQ)
+		s.SRQ.Arm(16)
 	}
 	for range 5 {
-		ini, res := s.connect(t)
+		ini, res := s.Connect(t)
 		_ = ini.Abort()
-		_ = res.wantEnd()
+		_ = res.WantEnd()
 	}
-	ev, err := res.rnic.NextEvent(within(t))
-	if err != nil || ev.Kind != iwarp.EventSRQLimit || ev.SRQ != s.srq || ev.Count != 2 {
+	ev, err := res.RNIC.NextEvent(rig.Within(t))
+	if err != nil || ev.Kind != iwarp.EventSRQLimit || ev.SRQ != s.SRQ || ev.Count != 2 {
 		t.Errorf("the oldest event is %v of %d (%v)", ev, ev.Count, err)
 	}
 }
@@ -89,19 +90,19 @@ func TestEventsOfConnectionsDisplaceNoOthers(t *testing.T) {
 // Queue: what it has taken is in the CQ by then.
 func TestLastWQE(t *testing.T) {
 	t.Parallel()
-	s := newShared(t, iwarp.SRQConfig{})
-	ini, res := s.connect(t)
-	s.post(t, 4)
-	sends(ini, 3)
+	s := rig.NewSRQRig(t, iwarp.SRQConfig{})
+	ini, res := s.Connect(t)
+	postShared(s, t, 4)
+	rig.PostSmall(ini, 3)
 	_ = ini.Close()
-	if ev := res.wantEvent(iwarp.EventLastWQE); ev.QP != res.QP {
+	if ev := res.WantEvent(iwarp.EventLastWQE); ev.QP != res.QP {
 		t.Errorf("event %v", ev)
 	}
 	var wc [8]iwarp.WC
-	n := s.cq.Poll(wc[:])
+	n := s.CQ.Poll(wc[:])
 	recvs := slices.DeleteFunc(wc[:n], func(w iwarp.WC) bool { return w.Op != iwarp.OpRecv })
-	if len(recvs) != 3 || s.srq.Len() != 1 {
-		t.Errorf("%d receives are complete, %d left", len(recvs), s.srq.Len())
+	if len(recvs) != 3 || s.SRQ.Query().Receives != 1 {
+		t.Errorf("%d receives are complete, %d left", len(recvs), s.SRQ.Query().Receives)
 	}
 }
 

@@ -45,10 +45,10 @@ func ExamplePD_CreateSRQ() {
 		wc, err := cq.Next(ctx)
 		check(err)
 		check(wc.Err())
-		fmt.Printf("%s: %s\n", wc.Context(), memory.Bytes()[wc.ID*64:][:wc.Length])
+		fmt.Printf("%s: %s\n", wc.QP.Context(), memory.Bytes()[wc.ID*64:][:wc.Length])
 		post(wc.ID) // for whoever comes next
 	}
-	fmt.Println(srq.Len(), "receives are left")
+	fmt.Println(srq.Query().Receives, "receives are left")
 	// Output:
 	// Ada: I am Ada
 	// Grace: I am Grace
@@ -121,8 +121,9 @@ func ExampleQP_PostSends() {
 	check(err)
 	fmt.Println("request", wc.ID, wc.Status)
 
-	_, err = server.RecvCQ().Next(ctx) // what was written before the message is there
+	wc, err = server.RecvCQ().Next(ctx) // what was written before the message is there
 	check(err)
+	check(wc.Err())
 	fmt.Printf("%s\n", page.Bytes()[:31])
 	// Output:
 	// request 3 success

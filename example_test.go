@@ -12,6 +12,43 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
+// Both ends in one program: the server offers memory, the client writes to it
+// and reads it back.
+func ExampleDial() {
+	ctx := context.Background()
+	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
+	check(err)
+	offered, err := pd.Register(make([]byte, 5), iwarp.RemoteRead|iwarp.RemoteWrite)
+	check(err)
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{PD: pd})
+	check(err)
+	defer ln.Close()
+	go func() {
+		req, err := ln.Accept(ctx)
+		check(err)
+		_, err = req.Accept(ctx, iwarp.AcceptConfig{})
+		check(err)
+	}()
+
+	qp, err := iwarp.Dial(ctx, "tcp", ln.Addr().String())
+	check(err)
+	defer qp.Close()
+	mine, err := qp.PD().Register([]byte("hello....."), iwarp.LocalWrite)
+	check(err)
+	_, err = qp.Write(ctx, mine.Slice(0, 5), offered.Remote(0))
+	check(err)
+	_, err = qp.Read(ctx, mine.Slice(5, 5), offered.Remote(0))
+	check(err)
+	fmt.Printf("%s\n", mine.Bytes())
+	// Output: hellohello
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 // greeter accepts one connection and sends it a message.
 func greeter(ctx context.Context) *iwarp.Listener {
 	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
@@ -99,7 +136,7 @@ func ExampleListen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("accepted", string(req.PrivateData()), "with", req.Dialect())
+	fmt.Println("accepted", string(req.PrivateData()), "with", req.MPA().Dialect)
 	<-qp.Done()
 	fmt.Println(qp.Err())
 	// Output:
@@ -221,6 +258,9 @@ func ExampleDialer_Initiate() {
 	defer qp.Close()
 
 	wc, err := qp.RecvCQ().Next(ctx)
+	if err == nil {
+		err = wc.Err() // a completion is there: has the receive succeeded?
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -228,4 +268,29 @@ func ExampleDialer_Initiate() {
 	// Output:
 	// OK
 	// this is a Send
+}
+
+// What the preset for Linux's siw does, and why.
+func ExampleLookupPreset() {
+	siw, err := iwarp.LookupPreset("siw")
+	check(err)
+	for _, r := range siw.Reasons {
+		fmt.Printf("%s: %s\n", r.Setting, r.Why)
+	}
+	// A program then connects like this.
+	_ = func(ctx context.Context) (*iwarp.QP, error) {
+		d := iwarp.Dialer{Preset: &siw}
+		return d.Dial(ctx, "tcp", "storage:4420")
+	}
+	// Output:
+	// Initiate.Dialect: siw takes revision 1 too, but then no IRD and ORD are exchanged, and servers such as rping's fail to post their Reads
+	// Initiate.RTR: siw answers Write if that is offered, or else Read, and Write even if neither is: offering Send alone ends in a Terminate
+	// Initiate.Markers: siw has no markers: it rejects a Request with M=1
+	// Accept.Markers: siw has no markers: it closes the connection after a Reply with M=1
+	// Initiate.ClientServer: both models work; with A=0 siw may send before our first FPDU
+	// Dialects: siw starts with revision 2 only; and it echoes reserved bits, so its S=1 in revision 1 does not announce an Rtr frame
+	// NoFallback: siw takes revision 2: if it closes or resets the connection, that has another cause
+	// SendEarly: siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; siw takes what comes together with the Reply for an error
+	// Nudge: siw may miss the first FPDU if it arrives soon after siw's Reply. The default nudges only where the Reply shows that the peer is siw, which it does not with A=0, or before revision 2
+	// MaxPDLength: siw resets a connection with a PD_Length over 256, and crashes on such a Reply: revision 2 leaves 252 octets
 }

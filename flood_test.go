@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -29,8 +34,8 @@ func TestFlood(t *testing.T) {
 		n = max(min(n, room-1000), bound+1)
 		t.Logf("%d silent connections instead of %d: the system allows %d open descriptors", n, silent, room)
 	}
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	ln := listen(t, iwarp.ListenConfig{RNIC: rnic, MaxHalfOpen: bound, RequestTimeout: -1})
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	ln := rig.Listen(t, iwarp.ListenConfig{RNIC: rnic, MaxHalfOpen: bound, RequestTimeout: -1})
 	conns := make([]net.Conn, 0, n)
 	defer func() {
 		for _, c := range conns {
@@ -39,7 +44,7 @@ func TestFlood(t *testing.T) {
 	}()
 	for i := range n {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String())
-		must(t, err)
+		rig.Must(t, err)
 		conns = append(conns, c)
 		if i%100 == 0 {
 			if half := ln.Stats().HalfOpen; half > bound {
@@ -48,9 +53,9 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	served := serveOne(t, ln)
-	qp, err := new(iwarp.Dialer).Dial(within(t), "tcp", ln.Addr().String())
-	must(t, err)
-	must(t, <-served)
+	qp, err := new(iwarp.Dialer).Dial(rig.Within(t), "tcp", ln.Addr().String())
+	rig.Must(t, err)
+	rig.Must(t, <-served)
 	s := ln.Stats()
 	if s.HalfOpen > bound || s.Evicted < uint64(n-bound) || s.Established != 1 || len(s.Failed) > 0 {
 		t.Errorf("counted %+v", s)
@@ -60,7 +65,7 @@ func TestFlood(t *testing.T) {
 
 // serveOne accepts one connection.
 func serveOne(t testing.TB, ln *iwarp.Listener) <-chan error {
-	return (&end{t: t}).takes(ln, iwarp.AcceptConfig{})
+	return (&rig.End{T: t}).Takes(ln, iwarp.AcceptConfig{})
 }
 
 // TestFloodOfRequests has nobody fetch the Requests that come: the first ones keep
@@ -69,58 +74,58 @@ func serveOne(t testing.TB, ln *iwarp.Listener) <-chan error {
 // Proves Z04, Z03.
 func TestFloodOfRequests(t *testing.T) {
 	const bound = 8
-	ln := listen(t, iwarp.ListenConfig{MaxHalfOpen: bound})
-	peers := make([]*peer, bound)
+	ln := rig.Listen(t, iwarp.ListenConfig{MaxHalfOpen: bound})
+	peers := make([]*rig.Peer, bound)
 	for i := range peers {
-		peers[i] = dialPeer(t, ln.Addr())
-		peers[i].send(frame(request(2, byte(i))))
+		peers[i] = rig.DialPeer(t, ln.Addr())
+		peers[i].Send(rig.Frame(rig.Request(2, byte(i))))
 	}
-	until(t, func() bool { return ln.Stats().Waiting == bound }, "the Requests")
+	rig.Until(t, func() bool { return ln.Stats().Waiting == bound }, "the Requests")
 	for range 3 {
-		p := dialPeer(t, ln.Addr())
-		p.wantClosed()
+		p := rig.DialPeer(t, ln.Addr())
+		p.WantClosed()
 	}
 	if s := ln.Stats(); s.Evicted != 3 || s.HalfOpen != bound {
 		t.Errorf("counted %+v", s)
 	}
 	for range bound {
-		req, err := ln.Accept(within(t))
-		must(t, err)
-		should(t, req.Close())
+		req, err := ln.Accept(rig.Within(t))
+		rig.Must(t, err)
+		rig.Should(t, req.Close())
 	}
 }
 
 // TestListenerClose closes a Listener with connections at every step of their
 // startup. All of them end, but for the Request that was handed out.
 func TestListenerClose(t *testing.T) {
-	ln := listen(t, iwarp.ListenConfig{RequestTimeout: -1})
-	mine, req := ask(t, ln, frame(request(2)))
-	silent, half, waiting := dialPeer(t, ln.Addr()), dialPeer(t, ln.Addr()), dialPeer(t, ln.Addr())
-	half.send(frame(request(2))[:10])
-	waiting.send(frame(request(2)))
-	blocked := dialInBackground(t, func() error {
+	ln := rig.Listen(t, iwarp.ListenConfig{RequestTimeout: -1})
+	mine, req := rig.Ask(t, ln, rig.Frame(rig.Request(2)))
+	silent, half, waiting := rig.DialPeer(t, ln.Addr()), rig.DialPeer(t, ln.Addr()), rig.DialPeer(t, ln.Addr())
+	half.Send(rig.Frame(rig.Request(2))[:10])
+	waiting.Send(rig.Frame(rig.Request(2)))
+	blocked := rig.DialInBackground(t, func() error {
 		_, err := ln.Accept(context.WithoutCancel(t.Context()))
 		for err == nil {
 			_, err = ln.Accept(context.WithoutCancel(t.Context()))
 		}
 		return err
 	})
-	should(t, ln.Close())
+	rig.Should(t, ln.Close())
 	err := <-blocked
 	if op := (*iwarp.OpError)(nil); !errors.Is(err, net.ErrClosed) || !errors.As(err, &op) || op.Op != "accept" {
 		t.Errorf("Accept: %v", err)
 	}
-	silent.wantClosed()
-	half.wantClosed()
-	if _, err := req.Accept(within(t), iwarp.AcceptConfig{}); err != nil {
+	silent.WantClosed()
+	half.WantClosed()
+	if _, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{}); err != nil {
 		t.Errorf("a Request from before: %v", err)
 	}
-	mine.wantFrame(mpa.KeyReply)
+	mine.WantFrame(mpa.KeyReply)
 	if s := ln.Stats(); s.HalfOpen != 1 { // it owes its RTR indication
 		t.Errorf("counted %+v", s)
 	}
-	mine.send(mine.write(1, 0, nil))
-	until(t, func() bool { return ln.Stats().HalfOpen == 0 }, "the RTR indication")
+	mine.Send(mine.Write(1, 0, nil))
+	rig.Until(t, func() bool { return ln.Stats().HalfOpen == 0 }, "the RTR indication")
 	if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("closed again: %v", err)
 	}
@@ -149,18 +154,19 @@ func (l *brokenListener) Accept() (net.Conn, error) {
 // TestAcceptErrors goes on after errors that pass, and ends with one that does not.
 func TestAcceptErrors(t *testing.T) {
 	passing := temporaryError{errors.New("too many open files")}
-	ln := iwarp.NewListener(&brokenListener{Listener: listenTCP(t), errs: []error{passing, passing}}, iwarp.ListenConfig{})
+	ln := iwarp.NewListener(&brokenListener{Listener: rig.ListenTCP(t),
+		errs: []error{passing, passing}}, iwarp.ListenConfig{})
 	defer ln.Close()
 	served := serveOne(t, ln)
-	qp, err := new(iwarp.Dialer).Dial(within(t), "tcp", ln.Addr().String())
-	must(t, err)
-	should(t, <-served)
+	qp, err := new(iwarp.Dialer).Dial(rig.Within(t), "tcp", ln.Addr().String())
+	rig.Must(t, err)
+	rig.Should(t, <-served)
 	_ = qp.Abort()
 
 	broken := errors.New("the interface is gone")
-	ln = iwarp.NewListener(&brokenListener{Listener: listenTCP(t), errs: []error{broken}}, iwarp.ListenConfig{})
+	ln = iwarp.NewListener(&brokenListener{Listener: rig.ListenTCP(t), errs: []error{broken}}, iwarp.ListenConfig{})
 	defer ln.Close()
-	if _, err := ln.Accept(within(t)); !errors.Is(err, broken) {
+	if _, err := ln.Accept(rig.Within(t)); !errors.Is(err, broken) {
 		t.Errorf("Accept: %v", err)
 	}
 }
@@ -177,12 +183,148 @@ func TestComesAtClose(t *testing.T) {
 			synctest.Wait()
 			return b, nil
 		}
-		should(t, <-closed)
+		rig.Should(t, <-closed)
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("read %v", err)
 		}
 		if s := ln.Stats(); s.HalfOpen != 0 || s.Evicted != 1 {
 			t.Errorf("counted %+v", s)
 		}
+	})
+}
+
+// The flood of the tests below.
+const (
+	floodRate   = 11000 // connections from one address, in a second
+	farClients  = 12    // from addresses of their own, in the same second
+	farDelay    = 300 * time.Millisecond
+	floodSource = "192.0.2.1"
+)
+
+// flood has one address open connections, each of which says something, or nothing. Meanwhile others connect, whose
+// Requests take their time. They are returned when these are on their way.
+func (c *crowd) flood(says []byte) (far []*rig.Peer) {
+	for i := range floodRate {
+		p := c.come(floodSource)
+		if len(says) > 0 {
+			_ = p.Link.Send(says)
+		}
+		time.Sleep(time.Second / floodRate) // of virtual time
+		if i%(floodRate/farClients) == floodRate/farClients-1 {
+			p := c.come(net.IPv4(198, 51, 100, byte(i/(floodRate/farClients))).String())
+			far = append(far, p)
+			time.AfterFunc(farDelay, func() { _ = p.Link.Send(rig.Frame(rig.Request(2))) })
+		}
+	}
+	return far
+}
+
+// TestFloodSparesOthers has one address open 11,000 connections a second, of which none says anything, and twelve
+// others connect over lines of 300 ms each way: all of them come up.
+//
+// Proves Z04.
+func TestFloodSparesOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, iwarp.ListenConfig{RNIC: iwarp.NewRNIC(iwarp.RNICConfig{})})
+		go c.serve(t.Context())
+		far := c.flood(nil)
+		time.Sleep(farDelay) // of virtual time
+		for i, p := range far {
+			p.WantFrame(mpa.KeyReply)
+			p.Send(p.Write(1, 0, nil))
+			synctest.Wait()
+			if !c.isOpen(p) {
+				t.Errorf("client %d was closed", i)
+			}
+		}
+		if s := c.ln.Stats(); s.Established != farClients || s.HalfOpen > 1024 || s.Evicted < floodRate-1024 {
+			t.Errorf("counted %+v", s)
+		}
+		_ = c.ln.Close()
+	})
+}
+
+// TestFloodOfRequestsSparesOthers is the same with a whole Request on each connection, and a server that is not as
+// fast as they come: those of the others reach Accept.
+//
+// Proves Z04.
+func TestFloodOfRequestsSparesOthers(t *testing.T) {
+	for _, busy := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrowd(t, iwarp.ListenConfig{RNIC: iwarp.NewRNIC(iwarp.RNICConfig{})})
+			served := map[string]int{}
+			go func() {
+				for {
+					req, err := c.ln.Accept(t.Context())
+					if err != nil {
+						return
+					}
+					ip, _, _ := net.SplitHostPort(req.RemoteAddr().String())
+					served[ip]++
+					time.Sleep(busy) // of virtual time
+					_ = req.Close()
+				}
+			}()
+			c.flood(rig.Frame(rig.Request(2)))
+			time.Sleep(10 * time.Second) // of virtual time
+			_ = c.ln.Close()
+			synctest.Wait()
+			if len(served) != farClients+1 || served[floodSource] == 0 {
+				t.Errorf("%v for each Request: Accept returned some from %d of %d other addresses, %d of the flood's",
+					busy, len(served)-1, farClients, served[floodSource])
+			}
+		})
+	}
+}
+
+// TestWaitingRequestMakesRoom: where all places are taken by the Requests of one address that wait for Accept, the
+// oldest of them is closed for a connection from another, and Accept returns the rest. The address itself gets no more.
+//
+// Proves Z04.
+func TestWaitingRequestMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told atomic.Int32
+		log := slog.New(rig.LogHandler(func(r slog.Record) {
+			r.Attrs(func(a slog.Attr) bool {
+				told.Add(int32(wording.Bit(a.Key == "cause" && a.Value.String() == iwarp.ErrEvicted.Error())))
+				return true
+			})
+		}))
+		c := newCrowd(t, iwarp.ListenConfig{MaxHalfOpen: 3, RNIC: rig.NewRNIC(t, iwarp.RNICConfig{Logger: log})})
+		come := func(ip string) *rig.Peer {
+			p := c.come(ip)
+			_ = p.Link.Send(rig.Frame(rig.Request(2)))
+			synctest.Wait()
+			return p
+		}
+		first, second, third := come(floodSource), come(floodSource), come(floodSource)
+		if more := c.come(floodSource); c.isOpen(more) {
+			t.Error("there is a place for a fourth of one address")
+		}
+		other := come("198.51.100.1")
+		if c.isOpen(first) || !c.isOpen(second) || !c.isOpen(third) || !c.isOpen(other) {
+			t.Error("closed another than the oldest Request of the address that has most")
+		}
+		if more := come("198.51.100.2"); !c.isOpen(more) || c.isOpen(second) {
+			t.Error("a third address got no place")
+		}
+		if more := come("198.51.100.3"); c.isOpen(more) {
+			t.Error("a Request was closed though no address has more than another would have")
+		}
+		for _, want := range []string{floodSource, "198.51.100.1", "198.51.100.2"} {
+			req, err := c.ln.Accept(t.Context())
+			rig.Must(t, err)
+			if ip, _, _ := net.SplitHostPort(req.RemoteAddr().String()); ip != want {
+				t.Errorf("Accept returned a Request from %s, want %s", ip, want)
+			}
+			rig.Should(t, req.Close())
+		}
+		if told.Load() != 4 {
+			t.Errorf("%d records of connections that were closed to make room", told.Load())
+		}
+		if s := c.ln.Stats(); s.Evicted != 4 || s.HalfOpen != 0 || s.Waiting != 0 {
+			t.Errorf("counted %+v", s)
+		}
+		_ = c.ln.Close()
 	})
 }

@@ -1,55 +1,74 @@
-package iwarp
+package iwarp_test
 
 import (
+	"context"
+	"net"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/goiwarp/iwarp/internal/engine"
-	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
-// TestPollerHushes: what arrives wakes nobody while a consumer polls, unless somebody waits: for a notice, in one of the one-call forms, or for a CQ. Who begins to
-// wait ends it.
-func TestPollerHushes(t *testing.T) {
-	qp, socket := leadable(t)
-	qp.eng = new(engine.QP)
-	wakesFrom := func() (octets int) {
-		t.Helper()
-		raw, err := socket.SyscallConn()
-		testrig.Must(t, err)
-		testrig.Must(t, raw.Control(func(fd uintptr) { octets, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT) }))
-		testrig.Must(t, err)
-		return octets
-	}
-	poll := func() {
-		var wc [1]WC
-		for range 600 {
-			qp.recvCQ.Poll(wc[:])
-		}
-	}
-	hushed := func() { // there is a timer, too, for a poller that rests
-		t.Helper()
-		for ctx := testrig.Within(t); wakesFrom() == 1; poll() {
-			testrig.Must(t, ctx.Err())
-		}
-	}
-	for name, c := range map[string]struct{ waits, ends func() }{
-		"notice":   {func() { qp.recvCQ.Arm(false) }, func() { qp.recvCQ.Disarm(true) }},
-		"call":     {func() { qp.callers.Add(1); qp.lookOut() }, func() { qp.callers.Add(-1) }},
-		"a waiter": {func() { qp.recvCQ.waiters++; qp.recvCQ.lookOut() }, func() { qp.recvCQ.waiters-- }},
-		"leader":   {func() { qp.leadFor(t.Context(), new(nap)) }, nil},
+// TestWaitersEndSuppression: a consumer polls for so long that what arrives wakes nobody. Whoever begins to wait in any
+// other way ends that, and while he waits it does not begin again.
+func TestWaitersEndSuppression(t *testing.T) {
+	for name, waits := range map[string]func(ctx context.Context, qp *iwarp.QP){
+		"a notice":           func(_ context.Context, qp *iwarp.QP) { qp.RecvCQ().Arm(false) },
+		"a solicited notice": func(_ context.Context, qp *iwarp.QP) { qp.SendCQ().Arm(true) },
+		"Recv":               func(ctx context.Context, qp *iwarp.QP) { _, _ = qp.Recv(ctx, iwarp.SGE{}) },
+		"Wait":               func(ctx context.Context, qp *iwarp.QP) { _ = qp.RecvCQ().Wait(ctx) },
 	} {
-		hushed()
-		if c.waits(); wakesFrom() != 1 {
-			t.Errorf("%s: what arrives does not wake who waits", name)
-		}
-		if c.ends == nil {
-			continue
-		}
-		if poll(); wakesFrom() != 1 {
-			t.Errorf("%s: hushed with one who waits", name)
-		}
-		c.ends()
+		t.Run(name, func(t *testing.T) {
+			a, _ := rig.TCPPair(t)
+			socket, ok := a.(*net.TCPConn)
+			if !ok {
+				t.Fatalf("%T", a)
+			}
+			pd := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{}))
+			cqs := [2]*iwarp.CQ{}
+			for i := range cqs {
+				cq, err := pd.RNIC().CreateCQ(8)
+				rig.Must(t, err)
+				cqs[i] = cq
+			}
+			qp := rig.NewQP(t, pd, iwarp.QPConfig{SendCQ: cqs[0], RecvCQ: cqs[1]})
+			defer qp.Abort()
+			n := mpa.Negotiated{Role: mpa.RoleInitiator, DDPVersion: 1, RDMAPVersion: 1, SendFirst: true, CRC: true}
+			rig.Must(t, qp.ModifyRTS(a, n, nil))
+			poll := func() {
+				var wc [1]iwarp.WC
+				for range 600 {
+					qp.SendCQ().Poll(wc[:])
+				}
+			}
+			// A timer ends it for one who rests.
+			rig.Until(t, func() bool { poll(); return wakesFrom(t, socket) > 1 }, "what arrives to wake nobody")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			waiting := rig.DialInBackground(t, func() error { waits(ctx, qp); return nil })
+			rig.Until(t, func() bool { poll(); return wakesFrom(t, socket) == 1 }, "what arrives to wake who waits")
+			for range 20 {
+				if poll(); wakesFrom(t, socket) != 1 {
+					t.Fatal("what arrives wakes nobody, though one waits")
+				}
+			}
+			cancel()
+			rig.Must(t, <-waiting)
+		})
 	}
+}
+
+// wakesFrom returns from how many bytes on what arrives at a socket wakes who waits for it.
+func wakesFrom(t *testing.T, socket *net.TCPConn) (bytes int) {
+	t.Helper()
+	raw, err := socket.SyscallConn()
+	rig.Must(t, err)
+	rig.Must(t, raw.Control(func(fd uintptr) {
+		bytes, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT)
+	}))
+	rig.Must(t, err)
+	return bytes
 }

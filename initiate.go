@@ -20,20 +20,24 @@ import (
 //
 // The fallback, which would take another connection, and the TCP settings of the Dialer are not used. If
 // Initiate fails it closes the connection, unless the peer rejected it: then the error is a *RejectError,
-// and conn is still a stream of octets.
+// and conn is still a stream of octets, which the caller must close, unless Closed is set in the error.
 func (d *Dialer) Initiate(ctx context.Context, conn net.Conn, lastMessage []byte) (*QP, error) {
 	if conn == nil {
 		return nil, &OpError{Op: "initiate", Err: errNoConnGiven}
 	}
-	owned := false
-	qp, err := d.connectNew(&OpError{Op: "initiate", Addr: conn.RemoteAddr()}, func(qp *QP) error {
-		owned = true
-		return d.initiate(ctx, qp, conn, lastMessage)
-	})
-	if !owned {
+	op := &OpError{Op: "initiate", Addr: conn.RemoteAddr()}
+	qp, err := d.newQP()
+	if err != nil {
 		_ = conn.Close()
+		return nil, op.with(err)
 	}
-	return qp, err
+	up := false
+	defer qp.undoUnless(&up)
+	if err := d.initiate(ctx, qp, conn, lastMessage); err != nil {
+		return nil, op.with(err)
+	}
+	up = true
+	return qp, nil
 }
 
 // InitiateQP is Initiate for a QP in StateIdle. If it fails, the QP stays in StateIdle.
@@ -47,20 +51,19 @@ func (d *Dialer) InitiateQP(ctx context.Context, qp *QP, conn net.Conn, lastMess
 func (d *Dialer) initiate(ctx context.Context, qp *QP, conn net.Conn, lastMessage []byte) error {
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
-	owned := false
-	err := d.claimed(qp, func(offer mpa.Offer) error {
-		// CULLEY, section 8.1: "The "Active" side is defined as the last one to send streaming mode
-		// data." [K06]
-		if len(lastMessage) > 0 && offer.Dialect == mpa.DialectStartKey {
-			return fmt.Errorf("%w: with Start Keys the Initiator does not send the last message of the streaming mode", ErrInvalid)
-		}
-		owned = true
-		return d.connect(ctx, qp, conn, lastMessage, attempt{offer: offer})
-	})
-	if !owned {
+	offer, err := d.claim(qp)
+	if err != nil {
 		_ = conn.Close()
+		return err
 	}
-	return err
+	defer qp.unclaim()
+	// CULLEY, section 8.1: "The "Active" side is defined as the last one to send streaming mode data." [K06]
+	if len(lastMessage) > 0 && offer.Dialect == mpa.DialectStartKey {
+		_ = conn.Close()
+		return fmt.Errorf("%w: with Start Keys the Initiator does not send the last message of the streaming mode",
+			ErrInvalid)
+	}
+	return d.connect(ctx, qp, conn, lastMessage, &attempt{offer: offer})
 }
 
 // bound puts the Timeout on a context.
@@ -71,28 +74,28 @@ func (d *Dialer) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() {}
 }
 
-// connectNew creates a QP in the Dialer's PD, and connects it.
-func (d *Dialer) connectNew(op *OpError, connect func(*QP) error) (*QP, error) {
+// newQP creates a QP in the Dialer's PD, ready to be connected.
+func (d *Dialer) newQP() (*QP, error) {
 	var rnic *RNIC
 	if d.PD == nil {
 		rnic = NewRNIC(RNICConfig{})
 	}
 	cfg := d.Preset.qp(d.QP)
-	return connectNew(d.PD, rnic, &cfg, d.Prepare, op, connect)
+	return newQP(d.PD, rnic, &cfg, d.Prepare)
 }
 
-// claimed reserves the QP and settles what to offer, for one attempt to connect it or two.
-func (d *Dialer) claimed(qp *QP, connect func(mpa.Offer) error) error {
-	if qp == nil {
-		return errNoQPGiven
+// claim reserves the QP and settles what to offer, for one attempt to connect it or two. The caller calls unclaim
+// after that.
+func (d *Dialer) claim(qp *QP) (mpa.Offer, error) {
+	if err := qp.made(); err != nil {
+		return mpa.Offer{}, err
 	}
 	if d.Timeout < 0 {
-		return fmt.Errorf("%w: a Timeout of %v", ErrInvalid, d.Timeout)
+		return mpa.Offer{}, fmt.Errorf("%w: a Timeout of %v", ErrInvalid, d.Timeout)
 	}
-	if err := qp.claim(); err != nil {
-		return err
+	if err := qp.claimFor(); err != nil {
+		return mpa.Offer{}, err
 	}
-	defer qp.unclaim()
 	offer, err := d.Preset.offer(qp.rnic, nil, d.MPA, d.NoReads)
 	if err == nil {
 		offer, err = qp.narrow(offer)
@@ -101,9 +104,9 @@ func (d *Dialer) claimed(qp *QP, connect func(mpa.Offer) error) error {
 		err = sendable(offer)
 	}
 	if err != nil {
-		return badOffer("Dialer.MPA", err)
+		qp.unclaim()
 	}
-	return connect(offer)
+	return offer, badOffer("Dialer.MPA", err)
 }
 
 // An attempt is what an Initiator offers on one connection.
@@ -111,29 +114,31 @@ type attempt struct {
 	offer  mpa.Offer
 	after  error   // why an attempt with revision 2, before this one, failed
 	opener mpa.RTR // what to send first although it was not negotiated
-	ends   *[]any  // where to note the addresses of a connection that did not come up; nil if nobody asks
+	began  time.Time
+	ends   []any // the addresses of the connection, if it did not come up
 }
 
-// negotiated is what the attempt, which began then, has come to.
-func (a *attempt) negotiated(n mpa.Negotiated, began time.Time) *Negotiated {
-	return &Negotiated{Negotiated: n, RTT: time.Since(began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener}
-}
-
-// failed notes on which connection.
-func (a *attempt) failed(c addressed) {
-	if a.ends != nil {
-		*a.ends = logEnds(c)
+// negotiated returns what the attempt has come to.
+func (a *attempt) negotiated(n mpa.Negotiated) *Negotiated {
+	return &Negotiated{
+		Negotiated: n, RTT: time.Since(a.began), FellBack: a.after != nil, FallbackReason: a.after, Opener: a.opener,
 	}
+}
+
+// countStart counts the attempt.
+func (a *attempt) countStart(qp *QP) startupCounters {
+	counts := startupCounters{&qp.rnic.startup}
+	counts.count(func(s *StartupStats) { s.Started++ })
+	a.began = time.Now()
+	return counts
 }
 
 // connect brings up a connection as Initiator. If it fails it closes the connection, unless the peer
 // rejected it.
-func (d *Dialer) connect(ctx context.Context, qp *QP, conn net.Conn, lastMessage []byte, a attempt) error {
-	on := &mpaConn{conn, ctx, qp.rnic}
-	return a.bringUp(qp, func() (initiated, mpa.Negotiated, error) {
-		n, err := d.negotiate(ctx, qp.rnic.phase(conn), lastMessage, a.offer)
-		return on, n, err
-	})
+func (d *Dialer) connect(ctx context.Context, qp *QP, conn net.Conn, lastMessage []byte, a *attempt) error {
+	counts := a.countStart(qp)
+	n, err := d.negotiate(ctx, qp.rnic.phase(conn), lastMessage, a.offer)
+	return a.conclude(qp, &mpaConn{conn, ctx, qp.rnic}, n, counts, err)
 }
 
 // An initiated connection is one of an Initiator's, over any lower layer.
@@ -143,22 +148,13 @@ type initiated interface {
 	io.Closer
 }
 
-// bringUp is what an Initiator does over every lower layer. agree has the peer agree, in the way of that layer; what it returns is
-// nil as long as there is nothing to close.
-func (a *attempt) bringUp(qp *QP, agree func() (initiated, mpa.Negotiated, error)) error {
-	counts := tally{&qp.rnic.startup}
-	counts.count(func(s *StartupStats) { s.Started++ })
-	began := time.Now()
-	on, n, err := agree()
+// conclude starts the QP if the peer has agreed, and counts what has become of the attempt.
+func (a *attempt) conclude(qp *QP, on initiated, n mpa.Negotiated, counts startupCounters, err error) error {
 	if err == nil {
-		err = qp.enterRTS(on, a.negotiated(n, began), lease{})
-	}
-	if on == nil {
-		counts.failed(err)
-		return err
+		err = qp.enterRTS(on, a.negotiated(n), ticket{})
 	}
 	if err != nil {
-		a.failed(on)
+		a.ends = logEnds(on)
 	}
 	return counts.record(on, err)
 }
@@ -172,7 +168,8 @@ func (d *Dialer) verify(conn net.Conn, m *mpa.Initiator) error {
 	if d.Verify == nil || m.Rejected() != nil || m.Negotiated().TerminateCode != 0 {
 		return nil
 	}
-	err := unlessPanic(func() { _ = conn.Close() }, func() error { return d.Verify(d.Preset.takeDepths(m.Negotiated())) })
+	err := unlessPanic(func() { _ = conn.Close() },
+		func() error { return d.Verify(d.Preset.takeDepths(m.Negotiated())) })
 	if err != nil {
 		return &VerifyError{Err: err, Conn: conn}
 	}
@@ -180,7 +177,9 @@ func (d *Dialer) verify(conn net.Conn, m *mpa.Initiator) error {
 }
 
 // negotiate ends the streaming mode, sends the Request and takes the Reply.
-func (d *Dialer) negotiate(ctx context.Context, p startup.Phase, lastMessage []byte, offer mpa.Offer) (n mpa.Negotiated, err error) {
+func (d *Dialer) negotiate(
+	ctx context.Context, p startup.Phase, lastMessage []byte, offer mpa.Offer,
+) (n mpa.Negotiated, err error) {
 	m, err := mpa.NewInitiator(offer)
 	if err != nil {
 		return n, err
@@ -202,7 +201,73 @@ func (d *Dialer) negotiate(ctx context.Context, p startup.Phase, lastMessage []b
 	case rejected == nil:
 		return d.Preset.takeDepths(m.Negotiated()), nil
 	case rejected.Closed:
-		_ = p.Conn.Close() // as the peer has
+		_ = p.Conn.Close()
 	}
 	return n, &RejectError{RejectError: rejected, Conn: p.Conn}
+}
+
+// fallBack makes the second attempt, with revision 1. What was offered holds there too, although revision 1 has
+// no words for all of it: if the connection was to be peer-to-peer, an empty Write or Read of ours opens the
+// peer's direction.
+//
+// RFC 6581, section 10: "the initiator MAY attempt to establish an RDMA connection using the unenhanced
+// MPA protocol". [E13]
+func (d *Dialer) fallBack(ctx context.Context, qp *QP, network, addr string, was *attempt, first error) error {
+	a, err := d.plain(was.offer)
+	if err != nil {
+		return &fallbackError{first: first, second: err}
+	}
+	a.after = first
+	qp.rnic.startup.count(func(s *StartupStats) { s.Fallbacks++ })
+	about := append([]any{"qp", qp.num, "cause", first.Error()}, was.ends...)
+	qp.rnic.log.Log(ctx, levelConnection, "iwarp: trying again with "+plainer(first), about...)
+	closeRejected(first)
+	if err := d.dialOnce(ctx, qp, network, addr, a); err != nil {
+		return &fallbackError{first: first, second: err}
+	}
+	return nil
+}
+
+// plain returns what an offer becomes in revision 1. What cannot be kept there is an error, before there is a
+// connection.
+func (d *Dialer) plain(o mpa.Offer) (*attempt, error) {
+	a := new(attempt)
+	if !o.ClientServer {
+		if a.opener = opener(o.RTR); a.opener == 0 {
+			return nil, errSendOpener
+		}
+	}
+	o.Dialect = mpa.DialectRFC5044
+	a.offer = d.Preset.addDepths(o, o.Dialect, nil)
+	if err := sendable(a.offer); err != nil {
+		return nil, badOffer("Dialer.MPA", err)
+	}
+	return a, nil
+}
+
+var errSendOpener = fmt.Errorf("%w: only a Send is offered as RTR indication, and in revision 1 it would take a "+
+	"receive of the peer's consumer", errors.ErrUnsupported)
+
+// opener returns the kind of RTR indication to send where none is negotiated, of those that are offered: one
+// that the peer's consumer does not see, or none.
+func opener(offered mpa.RTR) mpa.RTR {
+	switch {
+	case offered == 0, offered&mpa.RTRWrite != 0:
+		return mpa.RTRWrite
+	}
+	return offered & mpa.RTRRead
+}
+
+// advisesFallback reports whether the peer seems not to know RFC 6581.
+func advisesFallback(err error) bool {
+	var s *mpa.StartupError
+	var r *mpa.RejectError
+	return errors.As(err, &s) && s.Fallback || errors.As(err, &r) && r.Fallback || errors.As(err, new(fallbackAdviser))
+}
+
+// closeRejected closes the connection that a rejection has left open, and that nobody will get.
+func closeRejected(err error) {
+	if c := connOf(err); c != nil {
+		_ = c.Close()
+	}
 }

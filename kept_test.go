@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -17,107 +19,102 @@ type part func(msn, mo uint32, last bool, text string)
 
 // beginRecv calls Recv, which is then the given number of receives. What it returns gives that up when half of
 // a message is there, and has the rest come.
-func (e *end) beginRecv(s iwarp.SGE, posted int) func(msn uint32, text string, put part) {
-	e.t.Helper()
-	ctx, cancel := context.WithCancel(e.t.Context())
-	call := dialInBackground(e.t, func() error { _, err := e.Recv(ctx, s); return err })
-	until(e.t, func() bool { return e.Query().Receives == posted }, "the receive")
+func beginRecv(e *rig.End, s iwarp.SGE, posted int) func(msn uint32, text string, put part) {
+	e.T.Helper()
+	ctx, cancel := context.WithCancel(e.T.Context())
+	call := rig.DialInBackground(e.T, func() error { _, err := e.Recv(ctx, s); return err })
+	rig.Until(e.T, func() bool { return e.Query().Receives == posted }, "the receive")
 	return func(msn uint32, text string, put part) {
-		e.t.Helper()
+		e.T.Helper()
 		before, half := e.Stats().Received[rdmap.OpSend].Octets, len(text)/2
 		put(msn, 0, false, text[:half])
-		until(e.t, func() bool { return e.Stats().Received[rdmap.OpSend].Octets > before }, "the first segment")
+		rig.Until(e.T, func() bool { return e.Stats().Received[rdmap.OpSend].Octets > before }, "the first segment")
 		cancel()
 		var pending *iwarp.PendingError
 		if err := <-call; !errors.As(err, &pending) {
-			e.t.Fatalf("given up: %v", err)
+			e.T.Fatalf("given up: %v", err)
 		}
 		put(msn, uint32(half), true, text[half:])
-		wait(e.t, pending.Free, "the memory")
+		rig.Wait(e.T, pending.Free, "the memory")
 	}
-}
-
-// part sends a segment of a Send.
-func (p *peer) part(msn, mo uint32, last bool, text string) {
-	h := rdmap.OpSend.Header(1)
-	h.Last, h.MSN, h.MO = last, msn, mo
-	p.send(p.fpdu(h, []byte(text)))
 }
 
 // receives has Recv return a message.
-func (e *end) receives(s iwarp.SGE, want string) {
-	e.t.Helper()
-	wc, err := e.Recv(within(e.t), s)
+func wantText(e *rig.End, s iwarp.SGE, want string) {
+	e.T.Helper()
+	wc, err := e.Recv(rig.Within(e.T), s)
 	if got := s.MR.Bytes()[s.Offset:][:wc.Length]; err != nil || string(got) != want {
-		e.t.Errorf("received %q (%v), want %q", got, err, want)
+		e.T.Errorf("received %q (%v), want %q", got, err, want)
 	}
 }
 
-// TestRecvKeptInOrder keeps messages that came to memory in the middle of a region, for Recvs of which the first has not
-// enough memory: none is passed over for it.
+// TestRecvKeptInOrder keeps messages that came to memory in the middle of a region, for Recvs of which the first has
+// not enough memory: none is passed over for it.
 func TestRecvKeptInOrder(t *testing.T) {
-	res, p := respondToPeer(t, iwarp.QPConfig{})
-	dst := res.filled(64, 'z', iwarp.LocalWrite)
+	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
+	dst := res.Filled(64, 'z', iwarp.LocalWrite)
 	texts := []string{"the first", "the second"}
 	var given [2]func(msn uint32, text string, put part)
 	for i := range given {
-		given[i] = res.beginRecv(dst.Slice(16*(i+1), 16), i+1)
+		given[i] = beginRecv(res, dst.Slice(16*(i+1), 16), i+1)
 	}
 	for i, text := range texts {
-		given[i](uint32(i+1), text, p.part)
+		given[i](uint32(i+1), text, p.SendPart)
 	}
-	if _, err := res.Recv(within(t), dst.Slice(48, 4)); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, "9 octets") {
+	if _, err := res.Recv(rig.Within(t), dst.Slice(48, 4)); !errors.Is(err, iwarp.ErrInvalid) ||
+		!rig.Contains(err, "9 octets") {
 		t.Errorf("too small for the message: %v", err)
 	}
 	for _, text := range texts {
-		res.receives(dst.Slice(48, 16), text)
+		wantText(res, dst.Slice(48, 16), text)
 	}
 	_ = res.Abort()
 }
 
-// TestRecvKeptOfAnother keeps a message to the end of its connection, and connects the QP to another peer, with and without
-// Modify to Idle before: Recv does not return it for one of the new peer's.
+// TestRecvKeptOfAnother keeps a message to the end of its connection, and connects the QP to another peer, with and
+// without Modify to Idle before: Recv does not return it for one of the new peer's.
 func TestRecvKeptOfAnother(t *testing.T) {
 	for _, modify := range []bool{true, false} {
-		res := newEnd(t, iwarp.RNICConfig{})
-		ln := listen(t, iwarp.ListenConfig{PD: res.pd})
-		res.QP = create(t, res.pd, iwarp.QPConfig{})
-		dst := res.mr(64, iwarp.LocalWrite)
-		p := res.takesPeer(ln)
-		res.beginRecv(dst.Slice(0, 16), 1)(1, "a secret", p.part)
-		must(t, p.conn.Close())
-		wait(t, res.Done(), "the end")
+		res := rig.NewEnd(t, iwarp.RNICConfig{})
+		ln := rig.Listen(t, iwarp.ListenConfig{PD: res.PD})
+		res.QP = rig.NewQP(t, res.PD, iwarp.QPConfig{})
+		dst := res.MR(64, iwarp.LocalWrite)
+		p := takesPeer(res, ln)
+		beginRecv(res, dst.Slice(0, 16), 1)(1, "a secret", p.SendPart)
+		rig.Must(t, p.Conn.Close())
+		rig.Wait(t, res.Done(), "the end")
 		if modify {
-			must(t, res.Modify(iwarp.StateIdle))
-			if wc, err := res.Recv(deadline(t, time.Millisecond), dst.Slice(32, 16)); !errors.Is(err, context.DeadlineExceeded) {
+			rig.Must(t, res.Modify(iwarp.StateIdle))
+			if wc, err := res.Recv(deadline(t, time.Millisecond), dst.Slice(32, 16)); !errors.Is(err,
+				context.DeadlineExceeded) {
 				t.Errorf("without a connection: %+v, %v", wc, err)
 			}
 		}
-		p = res.takesPeer(ln)
-		got := dialInBackground(t, func() error { res.receives(dst.Slice(32, 16), "public"); return nil })
-		until(t, func() bool { return res.Query().Receives == 1 || len(got) > 0 }, "the receive")
-		p.part(1, 0, true, "public")
-		must(t, <-got)
+		p = takesPeer(res, ln)
+		got := rig.DialInBackground(t, func() error { wantText(res, dst.Slice(32, 16), "public"); return nil })
+		rig.Until(t, func() bool { return res.Query().Receives == 1 || len(got) > 0 }, "the receive")
+		p.SendPart(1, 0, true, "public")
+		rig.Must(t, <-got)
 		_ = res.Abort()
 	}
 }
 
 // takesPeer connects the end's QP to a peer of revision 2 that the test plays.
-func (e *end) takesPeer(ln *iwarp.Listener) *peer {
-	e.t.Helper()
-	p := dialPeer(e.t, ln.Addr())
-	accepted := e.takesAgain(ln)
-	p.start(2)
-	must(e.t, <-accepted)
+func takesPeer(e *rig.End, ln *iwarp.Listener) *rig.Peer {
+	e.T.Helper()
+	p := rig.DialPeer(e.T, ln.Addr())
+	accepted := takesAgain(e, ln)
+	p.Start(2)
+	rig.Must(e.T, <-accepted)
 	return p
 }
 
 // takesAgain accepts a connection for the end's QP while the test goes on.
-func (e *end) takesAgain(ln *iwarp.Listener) <-chan error {
-	return dialInBackground(e.t, func() error {
-		req, err := ln.Accept(within(e.t))
+func takesAgain(e *rig.End, ln *iwarp.Listener) <-chan error {
+	return rig.DialInBackground(e.T, func() error {
+		req, err := ln.Accept(rig.Within(e.T))
 		if err == nil {
-			err = req.AcceptQP(within(e.t), e.QP, iwarp.AcceptConfig{})
+			err = req.AcceptQP(rig.Within(e.T), e.QP, iwarp.AcceptConfig{})
 		}
 		return err
 	})
@@ -125,34 +122,35 @@ func (e *end) takesAgain(ln *iwarp.Listener) <-chan error {
 
 // TestRecvKeptOfAnotherSession is the same over SCTP.
 func TestRecvKeptOfAnotherSession(t *testing.T) {
-	res := newEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(within(t), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{PD: res.pd, RequestTimeout: -1})
-	must(t, err)
+	res := rig.NewEnd(t, iwarp.RNICConfig{})
+	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
+		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1})
+	rig.Must(t, err)
 	defer ln.Close()
-	res.QP = create(t, res.pd, iwarp.QPConfig{})
-	dst := res.mr(64, iwarp.LocalWrite)
-	takesPeer := func() (*sctpPeer, part) {
-		accepted, p, ssn := res.takesAgain(ln), newSCTPPeer(t, ln), 0
-		p.says(17, "\x00\x00\x00\x01")
-		p.hears()
-		must(t, <-accepted)
+	res.QP = rig.NewQP(t, res.PD, iwarp.QPConfig{})
+	dst := res.MR(64, iwarp.LocalWrite)
+	takesPeer := func() (*rig.SCTPPeer, part) {
+		accepted, p, ssn := takesAgain(res, ln), rig.NewSCTPPeer(t, ln), 0
+		p.Says(17, "\x00\x00\x00\x01")
+		p.Hears()
+		rig.Must(t, <-accepted)
 		return p, func(msn, mo uint32, last bool, text string) {
 			ssn++
 			h := rdmap.OpSend.Header(1)
 			h.Last, h.MSN, h.MO = last, msn, mo
-			p.says(16, fmt.Sprintf("\x00%c%s%s", ssn, h.Append(nil), text))
+			p.Says(16, fmt.Sprintf("\x00%c%s%s", ssn, h.Append(nil), text))
 		}
 	}
 	p, put := takesPeer()
-	res.beginRecv(dst.Slice(0, 16), 1)(1, "a secret", put)
+	beginRecv(res, dst.Slice(0, 16), 1)(1, "a secret", put)
 	p.Abort("")
-	wait(t, res.Done(), "the end")
-	must(t, res.Modify(iwarp.StateIdle))
+	rig.Wait(t, res.Done(), "the end")
+	rig.Must(t, res.Modify(iwarp.StateIdle))
 	_, put = takesPeer()
-	got := dialInBackground(t, func() error { res.receives(dst.Slice(32, 16), "public"); return nil })
-	until(t, func() bool { return res.Query().Receives == 1 || len(got) > 0 }, "the receive")
+	got := rig.DialInBackground(t, func() error { wantText(res, dst.Slice(32, 16), "public"); return nil })
+	rig.Until(t, func() bool { return res.Query().Receives == 1 || len(got) > 0 }, "the receive")
 	put(1, 0, true, "public")
-	must(t, <-got)
+	rig.Must(t, <-got)
 	_ = res.Abort()
 }
 
@@ -184,14 +182,14 @@ func (c *lastMoment) Done() <-chan struct{} {
 // for another. Which of the two is seen first is chance, so there are some.
 func TestRecvAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, req := respondOverPipe(t.Context(), t, iwarp.ListenConfig{}, func(p *peer) { p.start(2) })
+		p, req := rig.RespondOverPipe(t.Context(), t, iwarp.ListenConfig{}, func(p *rig.Peer) { p.Start(2) })
 		qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{})
-		must(t, err)
+		rig.Must(t, err)
 		synctest.Wait() // for the RTR indication, which the peer sends by itself
 		mr, err := qp.PD().Register(make([]byte, 16), iwarp.LocalWrite)
-		must(t, err)
+		rig.Must(t, err)
 		for i := range 30 {
-			comes := func() { p.part(uint32(i+1), 0, true, "hello"); synctest.Wait() }
+			comes := func() { p.SendPart(uint32(i+1), 0, true, "hello"); synctest.Wait() }
 			ctx := &lastMoment{t.Context(), comes, make(chan struct{})}
 			if wc, err := qp.Recv(ctx, mr.Slice(0, 16)); err != nil || wc.Length != 5 {
 				t.Fatalf("message %d: %+v, %v", i, wc, err)

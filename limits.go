@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/admission"
 )
 
 // Limits bounds what all users of an RNIC together can take from it. Zero, or less, means no
@@ -19,16 +21,20 @@ type Limits struct {
 	// WorkRequests bounds the sum of the depths of all Send, Receive and Shared
 	// Receive Queues.
 	WorkRequests int
-	// Octets bounds how much memory can be registered.
+	// Octets bounds how much memory can be registered, or reserved by PD.Reserve.
 	Octets int64
-	// HeldOctets bounds what all connections over SCTP, or another SegmentStream, hold together of segments that came
-	// ahead of others. Each counts 200 octets; those that have to wait as a whole, which are Read Requests, and Sends
-	// that go to an SRQ or find no receive, also count their own octets. When the bound is exceeded, the address for
-	// which most is held loses the connection that holds most; until that has ended, more than the bound is held. What
-	// waits for receives because of QPConfig.Unready counts too, also over TCP: all of its octets, and 200 more for
-	// each segment. A second bound of the same size is for the Stacks that are aware of MPA: for what all their
-	// connections hold of what was shown ahead of order, with 200 octets for each FPDU that is placed. What has no
-	// room is dropped, and placed when it comes again in order.
+	// HeldOctets bounds the bytes that all connections hold together of segments that cannot be delivered yet:
+	//
+	//   - Over SCTP, or another SegmentStream, segments that came ahead of others. Each counts 200 bytes. Read Requests,
+	//     and Sends that go to an SRQ or find no receive, have to wait as a whole: they count their own bytes too.
+	//   - What waits for receives because of QPConfig.RNR, also over TCP: its bytes, and 200 for each segment.
+	//
+	// To make room, the address that holds most loses the connection that holds most. Until that has ended, more than
+	// the bound is held. If nobody holds more than the connection that needs room, that one ends.
+	//
+	// A second bound of the same size is for Stacks that are aware of MPA. It bounds what all their connections hold of
+	// early segments, which TCP shows ahead of order: their bytes, and 200 for each FPDU that is placed. What has no
+	// room is dropped, and placed when it comes again in order. No connection ends for that.
 	HeldOctets int64
 	// IRD bounds the queue of inbound RDMA Reads and Atomic Operations of each connection: both what the
 	// consumer asks for and what the queue grows to when a peer asks for more.
@@ -49,13 +55,21 @@ func (e *LimitError) Error() string {
 	if e.Used == 0 {
 		return fmt.Sprintf("%v: %s: %d wanted, the limit is %d", ErrLimit, e.Resource, e.Wanted, e.Limit)
 	}
-	return fmt.Sprintf("%v: %s: %d in use and %d more wanted, the limit is %d", ErrLimit, e.Resource, e.Used, e.Wanted, e.Limit)
+	return fmt.Sprintf("%v: %s: %d in use and %d more wanted, the limit is %d", ErrLimit, e.Resource, e.Used, e.Wanted,
+		e.Limit)
 }
 
 // Unwrap returns ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// resource is a kind of thing that an RNIC hands out.
+// overLimit makes the errors of a quota for a resource.
+func overLimit(resource string) admission.OverLimit {
+	return func(limit, used, wanted int64) error {
+		return &LimitError{Resource: resource, Limit: limit, Used: used, Wanted: wanted}
+	}
+}
+
+// A resource is a kind of thing that an RNIC hands out.
 type resource uint8
 
 const (
@@ -72,7 +86,8 @@ const (
 )
 
 var resourceNames = [numResources]string{
-	"Protection Domains", "Queue Pairs", "Completion Queues", "Shared Receive Queues", "Memory Regions", "Memory Windows",
+	"Protection Domains", "Queue Pairs", "Completion Queues", "Shared Receive Queues",
+	"Memory Regions", "Memory Windows",
 	"Completion Queue entries", "work request entries", "octets of registered memory",
 }
 
@@ -86,19 +101,26 @@ type share struct {
 type ledger struct {
 	mu          sync.Mutex
 	limit, used [numResources]int64
+	registered  int // octets; those that are only reserved are used, too
 }
 
 func (l *ledger) init(m Limits) {
 	l.limit = [numResources]int64{
-		resPD: int64(m.PDs), resQP: int64(m.QPs), resCQ: int64(m.CQs), resSRQ: int64(m.SRQs), resMR: int64(m.MRs), resMW: int64(m.MWs),
+		resPD: int64(m.PDs), resQP: int64(m.QPs), resCQ: int64(m.CQs), resSRQ: int64(m.SRQs),
+		resMR: int64(m.MRs), resMW: int64(m.MWs),
 		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resOctet: m.Octets,
 	}
 }
 
-// take records all shares as in use, or none of them. [Z01]
-func (l *ledger) take(shares ...share) error {
+// reserve records all shares as in use, or none of them. [Z01]
+func (l *ledger) reserve(shares ...share) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.reserveLocked(shares...)
+}
+
+// reserveLocked is reserve for a caller that has l.mu.
+func (l *ledger) reserveLocked(shares ...share) error {
 	for _, s := range shares {
 		limit, used := l.limit[s.of], l.used[s.of]
 		if limit > 0 && int64(s.n) > limit-used {
@@ -111,8 +133,8 @@ func (l *ledger) take(shares ...share) error {
 	return nil
 }
 
-// give records shares as free again.
-func (l *ledger) give(shares ...share) {
+// release records shares as free again.
+func (l *ledger) release(shares ...share) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range shares {

@@ -6,18 +6,20 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 )
 
-// TestLists has both ends Send, Write and Read at once, by lists of elements in memory that is registered in many pieces of any length, and
-// compares every octet. Where the pieces, the elements, the segments and the markers end has nothing to do with each other.
+// TestLists has both ends Send, Write and Read at once, by lists of elements in memory that is registered in many
+// pieces of any length, and compares every octet. Where the pieces, the elements, the segments and the markers end has
+// nothing to do with each other.
 func TestLists(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
+	overAll(t, func(t *testing.T, s rig.Setup) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		r := rand.New(rand.NewPCG(seed, 0))
 		for range 2 {
-			s.anyKind(t, r)
-			ini, res := s.connect(t)
+			anyKind(&s, t, r)
+			ini, res := s.Connect(t)
 			meet(ini, res)
 			both := [2]*lister{newLister(ini, r), newLister(res, r)}
 			for range 2 {
@@ -32,31 +34,32 @@ func TestLists(t *testing.T) {
 				both[0].compare()
 				both[1].compare()
 			}
-			finish(t, ini, res)
+			rig.Finish(t, ini, res)
 		}
 	})
 }
 
 // anyKind draws how a connection is.
-func (s *setup) anyKind(t *testing.T, r *rand.Rand) {
-	s.PD, s.accept.PD = newPD(t, newRNIC(t, iwarp.RNICConfig{Markers: !s.over.sctp && r.IntN(2) == 0})), newPD(t, newRNIC(t, iwarp.RNICConfig{Markers: !s.over.sctp && r.IntN(2) == 0}))
-	s.MPA.NoCRC = !s.over.sctp && r.IntN(3) == 0
-	s.accept.MPA.NoCRC = s.MPA.NoCRC
-	for _, qp := range []*iwarp.QPConfig{&s.QP, &s.accept.QP} {
+func anyKind(s *rig.Setup, t *testing.T, r *rand.Rand) {
+	s.PD, s.Accept.PD = rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{Markers: !s.Over.Sctp && r.IntN(2) == 0})),
+		rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{Markers: !s.Over.Sctp && r.IntN(2) == 0}))
+	s.MPA.NoCRC = !s.Over.Sctp && r.IntN(3) == 0
+	s.Accept.MPA.NoCRC = s.MPA.NoCRC
+	for _, qp := range []*iwarp.QPConfig{&s.QP, &s.Accept.QP} {
 		*qp = iwarp.QPConfig{Confirm: r.IntN(4) == 0, MaxInline: 200}
-		if !s.over.sctp {
+		if !s.Over.Sctp {
 			qp.FPDUs = iwarp.FPDUs(r.IntN(int(iwarp.FPDUsLarge) + 1))
 		}
 	}
 }
 
 // meet has the Initiator send first, after which either may.
-func meet(ini, res *end) {
-	for _, p := range [][2]*end{{ini, res}, {res, ini}} {
-		p[1].postRecv(0)
-		p[0].post(&iwarp.SendWR{ID: 1})
-		p[0].wantSent(iwarp.OpSend, 1, iwarp.StatusSuccess)
-		p[1].wantReceived(0, iwarp.StatusSuccess)
+func meet(ini, res *rig.End) {
+	for _, p := range [][2]*rig.End{{ini, res}, {res, ini}} {
+		p[1].MustPostRecv(0)
+		p[0].MustPost(&iwarp.SendWR{ID: 1})
+		p[0].WantSent(iwarp.OpSend, 1, iwarp.StatusSuccess)
+		p[1].WantReceived(0, iwarp.StatusSuccess)
 	}
 }
 
@@ -68,9 +71,10 @@ type scattered struct {
 	used int // octets from the start that something of this round goes to
 }
 
-// A lister is an end whose memory has sources in the first half, and in the second what the peer and its own Reads change.
+// A lister is an end whose memory has sources in the first half, and in the second what the peer and its own Reads
+// change.
 type lister struct {
-	end           *end
+	end           *rig.End
 	r             *rand.Rand
 	memory, want  []byte
 	sources, sink []*scattered
@@ -80,7 +84,7 @@ type lister struct {
 
 const listed = 150_000 // octets of either half
 
-func newLister(e *end, r *rand.Rand) *lister {
+func newLister(e *rig.End, r *rand.Rand) *lister {
 	l := &lister{end: e, r: r, memory: make([]byte, 2*listed)}
 	for i := range l.memory {
 		l.memory[i] = byte(r.Uint32())
@@ -130,8 +134,8 @@ func (l *lister) register(pieces [][2]int, access iwarp.Access) *scattered {
 			s.at = append(s.at, p[0]+i)
 		}
 	}
-	s.mr = l.end.fast(len(pieces), len(s.at))
-	l.end.registers(s.mr, iwarp.Registration{Memory: memory, Base: s.base, Access: access})
+	s.mr = allocFast(l.end, len(pieces), len(s.at))
+	registers(l.end, s.mr, iwarp.Registration{Memory: memory, Base: s.base, Access: access})
 	return s
 }
 
@@ -193,7 +197,7 @@ func (l *lister) receives(octets []byte) bool {
 	for _, f := range expect {
 		f()
 	}
-	l.end.postRecv(uint64(len(l.lengths)), sgl...)
+	l.end.MustPostRecv(uint64(len(l.lengths)), sgl...)
 	l.lengths = append(l.lengths, len(octets))
 	return true
 }
@@ -218,7 +222,8 @@ func (l *lister) plan(peer *lister) {
 			sgl, octets := l.gathers()
 			if s, from := peer.room(len(octets)); s != nil {
 				peer.expects(s, from, octets)
-				l.posts = append(l.posts, iwarp.SendWR{Op: iwarp.OpWrite, SGL: sgl, Remote: iwarp.Remote{STag: s.mr.STag(), TO: s.base + uint64(from)}})
+				l.posts = append(l.posts, iwarp.SendWR{Op: iwarp.OpWrite, SGL: sgl,
+					Remote: iwarp.Remote{STag: s.mr.STag(), TO: s.base + uint64(from)}})
 			}
 		default:
 			l.reads(peer)
@@ -237,41 +242,43 @@ func (l *lister) reads(peer *lister) {
 	}
 	if to, at := l.room(len(octets)); to != nil {
 		l.expects(to, at, octets)
-		l.posts = append(l.posts, iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{to.mr.Slice(at, len(octets))}, Remote: iwarp.Remote{STag: s.mr.STag(), TO: s.base + uint64(from)}})
+		l.posts = append(l.posts, iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{to.mr.Slice(at, len(octets))},
+			Remote: iwarp.Remote{STag: s.mr.STag(), TO: s.base + uint64(from)}})
 	}
 }
 
 // postAll posts all at once, or one by one.
 func (l *lister) postAll() {
-	l.end.t.Helper()
+	l.end.T.Helper()
 	for i := range l.posts {
 		l.posts[i].ID = uint64(i)
 	}
 	if l.r.IntN(2) == 0 {
 		_, err := l.end.PostSends(l.posts)
-		must(l.end.t, err)
+		rig.Must(l.end.T, err)
 		return
 	}
 	for i := range l.posts {
-		l.end.post(&l.posts[i])
+		l.end.MustPost(&l.posts[i])
 	}
 }
 
 // settle waits for the completions of a round.
 func (l *lister) settle() {
-	l.end.t.Helper()
+	l.end.T.Helper()
 	sent := 0
 	for came := 0; sent < len(l.posts) || came < len(l.lengths); {
-		wc := next(l.end.t, l.end.SendCQ())
+		wc := rig.Next(l.end.T, l.end.SendCQ())
 		switch {
 		case wc.Status != iwarp.StatusSuccess:
-			l.end.t.Fatal(wc.Err())
+			l.end.T.Fatal(wc.Err())
 		case wc.Op != iwarp.OpRecv && wc.ID == uint64(sent):
 			sent++
 		case wc.Op == iwarp.OpRecv && wc.ID == uint64(came) && wc.Length == l.lengths[came]:
 			came++
 		default:
-			l.end.t.Fatalf("completion of %v %d with %d octets, after %d sent and %d received", wc.Op, wc.ID, wc.Length, sent, came)
+			l.end.T.Fatalf("completion of %v %d with %d octets, after %d sent and %d received",
+				wc.Op, wc.ID, wc.Length, sent, came)
 		}
 	}
 	l.lengths = nil
@@ -279,10 +286,10 @@ func (l *lister) settle() {
 
 // compare looks at every octet.
 func (l *lister) compare() {
-	l.end.t.Helper()
+	l.end.T.Helper()
 	for i := range l.memory {
 		if l.memory[i] != l.want[i] {
-			l.end.t.Fatalf("octet %d of %d is wrong; those from %d on are of sinks", i, len(l.memory), listed)
+			l.end.T.Fatalf("octet %d of %d is wrong; those from %d on are of sinks", i, len(l.memory), listed)
 		}
 	}
 }

@@ -3,61 +3,75 @@ package iwarp
 import (
 	"context"
 	"log/slog"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// logStart records what was negotiated.
-func (qp *QP) logStart(n *Negotiated) {
-	if !qp.rnic.logs() {
+// A journal holds what has happened to a QP until it can be logged: a log handler is the
+// consumer's, runs without a lock, and may call the QP.
+type journal struct {
+	of *QP
+
+	mu      sync.Mutex // guards what follows; no other lock is taken under it
+	ends    []any      // the addresses of the connection
+	records []slog.Record
+	dropped int  // how many there was no room for
+	writing bool // by a goroutine that also writes what is added meanwhile
+}
+
+// A journal has room for the FPDUs that a full receive buffer can hold, of 20 bytes at least, and for some other
+// records. If the handler does not keep up, what is beyond is dropped.
+const (
+	maxJournal  = 8 << 10 // records
+	journalRest = 64
+)
+
+// start records what was negotiated.
+func (j *journal) start(e *ends, n *Negotiated) {
+	if !j.of.rnic.logs() {
 		return
 	}
+	j.mu.Lock()
+	j.ends = e.logged
+	j.mu.Unlock()
 	attrs := []any{"role", n.Role.String(), "dialect", n.Dialect.String(), "ddp_version", n.DDPVersion}
 	if !n.noMPA {
 		attrs = append(attrs, "revision", n.Revision,
 			"crc", n.CRC, "markers_send", n.MarkersSend, "markers_receive", n.MarkersReceive, "emss", n.EMSS)
 	}
-	qp.logLater(LevelConnection, "iwarp: connection established", append(attrs,
+	j.add(levelConnection, "iwarp: connection established", append(attrs,
 		"ird", n.IRD, "ord", n.ORD, "peer_to_peer", n.PeerToPeer, "rtr", n.RTR.String(),
 		"mulpdu", n.MULPDU, "fell_back", n.FellBack)...)
 }
 
-// logEnd records how the connection ended. The caller holds qp.mu.
-func (qp *QP) logEnd() {
-	if !qp.rnic.logs() {
+// logEnd records how the connection ended.
+func (j *journal) logEnd(s status) {
+	if !j.of.rnic.logs() {
 		return
 	}
-	attrs := []any{slog.String("state", qp.state().String())}
-	if err := qp.eng.Cause(); err != nil {
-		attrs = append(attrs, slog.String("cause", err.Error()))
+	attrs := []any{slog.String("state", s.state.String())}
+	if s.cause != nil {
+		attrs = append(attrs, slog.String("cause", s.cause.Error()))
 	}
-	qp.logLater(LevelConnection, "iwarp: connection ended", attrs...)
+	j.add(levelConnection, "iwarp: connection ended", attrs...)
 }
 
-// logFrame records a startup frame.
-func logFrame(log *slog.Logger, c addressed, sent bool, frame []byte) {
-	if !log.Enabled(context.Background(), LevelPacket) {
-		return
-	}
-	log.Log(context.Background(), LevelPacket, "iwarp: startup frame "+direction(sent), append(logEnds(c), "frame", mpa.DescribeStartup(frame))...)
-}
-
-func direction(sent bool) string {
-	if sent {
-		return "sent"
-	}
-	return "received"
-}
-
-func (qp *QP) logNotice(n *engine.Notice) {
-	if !qp.rnic.logs() {
+func (j *journal) notice(n *engine.Notice) {
+	if !j.of.rnic.logs() {
 		return
 	}
 	var attrs []any
 	msg := "iwarp: "
 	switch {
+	case n.Kind == engine.NoticeSilent:
+		j.add(levelConnection, "iwarp: the peer has said nothing since our first FPDU: "+
+			"if it is Linux's siw, which may have missed that, use its preset or set QPConfig.Nudge", "silence",
+			silence)
+		return
 	case n.Kind == engine.NoticeState:
 		msg += "state"
 		attrs = append(attrs, slog.String("from", n.From.String()), slog.String("to", n.To.String()))
@@ -69,51 +83,65 @@ func (qp *QP) logNotice(n *engine.Notice) {
 	if n.Err != nil {
 		attrs = append(attrs, slog.String("cause", n.Err.Error()))
 	}
-	qp.logLater(LevelPacket, msg, attrs...)
+	j.add(levelPacket, msg, attrs...)
 }
 
 // tracer returns a function that records every FPDU, or nil if they are not logged.
-func (qp *QP) tracer() func(engine.Trace) {
-	if !qp.rnic.log.Enabled(context.Background(), LevelFrame) {
+func (j *journal) tracer() func(engine.Trace) {
+	if !j.of.rnic.log.Enabled(context.Background(), LevelFrame) {
 		return nil
 	}
 	return func(t engine.Trace) {
-		qp.logLater(LevelFrame, "iwarp: FPDU "+direction(t.Sent),
+		j.add(LevelFrame, "iwarp: FPDU "+direction(t.Sent),
 			slog.String("op", t.Op.String()), slog.Uint64("offset", t.Offset),
 			slog.Int("size", t.Size), slog.Int("payload", t.Payload), slog.String("ddp", t.Header.String()))
 	}
 }
 
-// A journal holds what has happened until it can be logged: a log handler is the
-// consumer's, runs without a lock, and may call the QP.
-type journal struct {
-	records []slog.Record
-	dropped int  // how many there was no room for
-	writing bool // by a goroutine that also writes what is added meanwhile
-}
-
-// A journal has room for the FPDUs that a full receive buffer can hold, at 20 octets and
-// more, and some more for what is not about an FPDU. More than that are dropped, if the
-// handler does not keep up.
-const (
-	maxJournal  = 8 << 10 // records
-	journalRest = 64
-)
-
-func (j *journal) add(r slog.Record) {
+// add has something logged about the QP at the next flush.
+func (j *journal) add(level slog.Level, msg string, args ...any) {
+	if !j.of.rnic.logs() {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	room := maxJournal
-	if r.Level > LevelFrame {
+	if level > LevelFrame {
 		room += journalRest
 	}
 	if len(j.records) >= room {
 		j.dropped++
 		return
 	}
-	j.records = append(j.records, r)
+	j.records = append(j.records, j.record(level, msg, args...))
 }
 
-// begin reports whether the caller is to write what there is.
-func (j *journal) begin() bool {
+// record makes a log record with the addresses of both ends. The caller holds j.mu.
+func (j *journal) record(level slog.Level, msg string, args ...any) slog.Record {
+	r := slog.NewRecord(time.Now(), level, msg, 0)
+	r.Add("qp", j.of.num)
+	r.Add(j.ends...)
+	r.Add(args...)
+	return r
+}
+
+// flush logs what has happened, in order. For a goroutine that has the receive buffer another does that: a log handler
+// may wait for what is still to be received, as in Close.
+func (j *journal) flush(receiving bool) {
+	if !j.of.rnic.logs() || !j.startWriting() {
+		return
+	}
+	if receiving {
+		go j.write()
+		return
+	}
+	j.write()
+}
+
+// startWriting reports whether the caller is to write what there is.
+func (j *journal) startWriting() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if len(j.records) == 0 || j.writing {
 		return false
 	}
@@ -121,63 +149,25 @@ func (j *journal) begin() bool {
 	return true
 }
 
-// logs reports whether anything is logged: where nothing is, no record is made.
-func (r *RNIC) logs() bool { return r.log.Handler() != slog.DiscardHandler }
-
-// logLater has something logged about the QP when qp.mu, which the caller holds, is released.
-func (qp *QP) logLater(level slog.Level, msg string, args ...any) {
-	if qp.rnic.logs() {
-		qp.journal.add(qp.record(level, msg, args...))
+// write logs until nothing is left.
+func (j *journal) write() {
+	for records := j.next(); len(records) > 0; records = j.next() {
+		j.of.rnic.write(records)
 	}
 }
 
-// record makes a log record with the addresses of both ends.
-func (qp *QP) record(level slog.Level, msg string, args ...any) slog.Record {
-	r := slog.NewRecord(time.Now(), level, msg, 0)
-	r.Add("qp", qp.num)
-	r.Add(qp.ends.logged...)
-	r.Add(args...)
-	return r
-}
-
-// unlock releases qp.mu and logs what has happened, in order.
-func (qp *QP) unlock() {
-	qp.askUnlocking()
-	if qp.journal.begin() {
-		qp.writeLogUnlocking()
+// next takes what is to be written; when there is nothing, nobody writes any more.
+func (j *journal) next() []slog.Record {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	records := j.records
+	if j.dropped > 0 {
+		records = append(records, j.record(levelConnection, "iwarp: log records dropped, as the handler is too slow",
+			"records", j.dropped))
 	}
-	qp.mu.Unlock()
-}
-
-// unlockReceiving is unlock for a goroutine that has the receive buffer: a log handler may
-// wait for what is still to be received, as in Close, and so runs in a goroutine of its own.
-func (qp *QP) unlockReceiving() {
-	qp.askUnlocking()
-	if qp.journal.begin() {
-		go func() {
-			qp.mu.Lock()
-			defer qp.mu.Unlock()
-			qp.writeLogUnlocking()
-		}()
-	}
-	qp.mu.Unlock()
-}
-
-// writeLogUnlocking logs until nothing is left. The caller holds qp.mu, which is released
-// while a handler runs.
-func (qp *QP) writeLogUnlocking() {
-	j := &qp.journal
-	for len(j.records) > 0 {
-		records := j.records
-		if j.dropped > 0 {
-			records = append(records, qp.record(LevelConnection, "iwarp: log records dropped, as the handler is too slow", "records", j.dropped))
-		}
-		j.records, j.dropped = nil, 0
-		qp.mu.Unlock()
-		qp.rnic.write(records)
-		qp.mu.Lock()
-	}
-	j.writing = false
+	j.records, j.dropped = nil, 0
+	j.writing = len(records) > 0
+	return records
 }
 
 func (r *RNIC) write(records []slog.Record) {
@@ -187,4 +177,36 @@ func (r *RNIC) write(records []slog.Record) {
 			_ = h.Handle(context.Background(), rec)
 		}
 	}
+}
+
+// logs reports whether anything is logged: where nothing is, no record is made.
+func (r *RNIC) logs() bool { return r.logging }
+
+// logFrame records a startup frame.
+func logFrame(log *slog.Logger, c addressed, sent bool, frame []byte) {
+	if !log.Enabled(context.Background(), levelPacket) {
+		return
+	}
+	about := append(logEnds(c), "frame", mpa.DescribeStartup(frame))
+	log.Log(context.Background(), levelPacket, "iwarp: startup frame "+direction(sent), about...)
+}
+
+func direction(sent bool) string {
+	if sent {
+		return "sent"
+	}
+	return "received"
+}
+
+// logEnds returns the addresses of both ends of a connection, as arguments of a log record.
+func logEnds(c addressed) []any {
+	return []any{"local", addrText(c.LocalAddr()), "peer", addrText(c.RemoteAddr())}
+}
+
+// addrText returns an address as text. A consumer's connection may have none.
+func addrText(a net.Addr) string {
+	if a == nil {
+		return "an unknown address"
+	}
+	return a.String()
 }

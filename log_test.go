@@ -2,13 +2,19 @@ package iwarp_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // A prober is a log handler that uses the QPs that it is told of, as it may: it runs
@@ -60,14 +66,14 @@ func (p *prober) use() {
 func TestLogHandlerUsesQP(t *testing.T) {
 	for _, end := range []bool{false, true} {
 		p := &prober{end: end}
-		rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(p)})
+		rnic := rig.NewRNIC(t, iwarp.RNICConfig{Logger: slog.New(p)})
 		p.rnic.Store(rnic)
-		ini, res := setup{
-			Dialer: iwarp.Dialer{PD: newPD(t, rnic)},
-			accept: iwarp.AcceptConfig{PD: newPD(t, rnic)},
-		}.connect(t)
-		works(t, ini, res)
-		finish(t, ini, res)
+		ini, res := rig.Setup{
+			Dialer: iwarp.Dialer{PD: rig.NewPD(t, rnic)},
+			Accept: iwarp.AcceptConfig{PD: rig.NewPD(t, rnic)},
+		}.Connect(t)
+		rig.Works(t, ini, res)
+		rig.Finish(t, ini, res)
 		ended := func() (n int) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -78,20 +84,12 @@ func TestLogHandlerUsesQP(t *testing.T) {
 			}
 			return n
 		}
-		until(t, func() bool { return ended() == 2 }, "both ends to be logged")
+		rig.Until(t, func() bool { return ended() == 2 }, "both ends to be logged")
 		if p.calls.Load() == 0 {
 			t.Error("the handler has called nothing")
 		}
 	}
 }
-
-// A handler is a log handler that is a function.
-type handler func(r slog.Record)
-
-func (h handler) Enabled(context.Context, slog.Level) bool      { return true }
-func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
-func (h handler) WithGroup(string) slog.Handler                 { return h }
-func (h handler) Handle(_ context.Context, r slog.Record) error { h(r); return nil }
 
 // TestLogHandlerCloses has a log handler close the QP that a record is about, whatever
 // goroutine it is that logs: Close drains, and does not wait for its timeout.
@@ -104,7 +102,7 @@ func TestLogHandlerCloses(t *testing.T) {
 		var rnic atomic.Pointer[iwarp.RNIC]
 		closed := make(chan error, 1)
 		var once sync.Once
-		h := handler(func(r slog.Record) {
+		h := rig.LogHandler(func(r slog.Record) {
 			if r.Message == msg {
 				once.Do(func() {
 					for _, qp := range rnic.Load().QPs() {
@@ -113,9 +111,9 @@ func TestLogHandlerCloses(t *testing.T) {
 				})
 			}
 		})
-		rnic.Store(newRNIC(t, iwarp.RNICConfig{Logger: slog.New(h)}))
+		rnic.Store(rig.NewRNIC(t, iwarp.RNICConfig{Logger: slog.New(h)}))
 		patient := iwarp.QPConfig{CloseTimeout: time.Hour, CloseLimit: -1}
-		ini, res := setup{accept: iwarp.AcceptConfig{PD: newPD(t, rnic.Load()), QP: patient}}.connect(t)
+		ini, res := rig.Setup{Accept: iwarp.AcceptConfig{PD: rig.NewPD(t, rnic.Load()), QP: patient}}.Connect(t)
 		_ = res.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Remote: iwarp.Remote{STag: 1}}) // if it is still up
 		var wc [1]iwarp.WC
 		for range 100 {
@@ -129,7 +127,7 @@ func TestLogHandlerCloses(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", msg, err)
 			}
-		case <-within(t).Done():
+		case <-rig.Within(t).Done():
 			t.Fatalf("%s: Close waits", msg)
 		}
 	}
@@ -145,15 +143,15 @@ func TestLogBounded(t *testing.T) {
 	said := map[string]int{}
 	dropped, none := int64(0), false
 	ended := make(chan struct{})
-	heard := listening{t: t, said: map[string]bool{}}
-	h := handler(func(r slog.Record) {
+	heard := rig.Listening{T: t, Said: map[string]bool{}}
+	h := rig.LogHandler(func(r slog.Record) {
 		if r.Message == "iwarp: FPDU received" && up.Load() {
 			<-release
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		said[r.Message]++
-		heard.hear(r)
+		heard.Hear(r)
 		r.Attrs(func(a slog.Attr) bool {
 			if a.Key == "records" {
 				dropped += a.Value.Int64()
@@ -165,20 +163,20 @@ func TestLogBounded(t *testing.T) {
 			close(ended)
 		}
 	})
-	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{Logger: slog.New(h)}))
-	ini, res := setup{accept: iwarp.AcceptConfig{PD: pd}}.connect(t)
+	pd := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{Logger: slog.New(h)}))
+	ini, res := rig.Setup{Accept: iwarp.AcceptConfig{PD: pd}}.Connect(t)
 	up.Store(true)
 	const writes = 20000 // more than what the handler has taken already, and what waits for it
 	for range writes {
-		if _, err := ini.Write(within(t), iwarp.SGE{}, iwarp.Remote{STag: 1}); err != nil {
+		if _, err := ini.Write(rig.Within(t), iwarp.SGE{}, iwarp.Remote{STag: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	finish(t, ini, res)
+	rig.Finish(t, ini, res)
 	received := int(res.Stats().ReceivedFPDUs)
 	close(release)
-	wait(t, ended, "the last record")
-	until(t, func() bool {
+	rig.Wait(t, ended, "the last record")
+	rig.Until(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return said["iwarp: FPDU received"]+int(dropped) == received
@@ -196,7 +194,7 @@ func TestLogBounded(t *testing.T) {
 // TestLogTellsCause: the record of the end of a connection has its cause.
 func TestLogTellsCause(t *testing.T) {
 	causes := make(chan string, 2)
-	rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(handler(func(r slog.Record) {
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Logger: slog.New(rig.LogHandler(func(r slog.Record) {
 		if r.Message != "iwarp: connection ended" {
 			return
 		}
@@ -207,8 +205,9 @@ func TestLogTellsCause(t *testing.T) {
 		}
 		causes <- told["cause"]
 	}))})
-	ini, res := setup{Dialer: iwarp.Dialer{PD: newPD(t, rnic)}, accept: iwarp.AcceptConfig{PD: newPD(t, rnic)}}.connect(t)
-	works(t, ini, res)
+	ini, res := rig.Setup{Dialer: iwarp.Dialer{PD: rig.NewPD(t, rnic)},
+		Accept: iwarp.AcceptConfig{PD: rig.NewPD(t, rnic)}}.Connect(t)
+	rig.Works(t, ini, res)
 	_ = ini.Abort()
 	for range 2 {
 		select {
@@ -216,8 +215,85 @@ func TestLogTellsCause(t *testing.T) {
 			if cause == "" {
 				t.Error("no cause")
 			}
-		case <-within(t).Done():
+		case <-rig.Within(t).Done():
 			t.Fatal("the end is not logged")
 		}
 	}
+}
+
+// messages are the beginnings of what is logged of connections, but for TestLogBounded's about dropped records.
+var messages = []string{
+	"iwarp: cannot accept a TCP connection now",
+	"iwarp: connection ended",
+	"iwarp: connection established",
+	"iwarp: FPDU ",
+	"iwarp: startup failed",
+	"iwarp: startup frame ",
+	"iwarp: state",
+	"iwarp: the peer has said nothing since our first FPDU: ",
+	"iwarp: timeouts of TCP were not set",
+	"iwarp: trying again with ",
+}
+
+// TestLogTellsAddresses brings about every message that is logged: each has the addresses of both ends.
+func TestLogTellsAddresses(t *testing.T) {
+	l := &rig.Listening{T: t, Said: map[string]bool{}}
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Logger: slog.New(rig.LogHandler(l.Hear))})
+	pd := rig.NewPD(t, rnic)
+	ini, res := rig.Setup{ // which asks for a timeout of a connection that is not TCP's
+		Dialer: iwarp.Dialer{PD: pd, QP: iwarp.QPConfig{UserTimeout: time.Second},
+			Wrap: func(c net.Conn) (net.Conn, error) { return &callback{Conn: c}, nil }},
+		Accept: iwarp.AcceptConfig{PD: pd},
+	}.Connect(t)
+	rig.Works(t, ini, res)
+	rig.Finish(t, ini, res)
+	triesAgain(t, pd)
+	failsToStart(t, rnic)
+	saysNothing(t, l)
+	for _, m := range messages {
+		rig.Until(t, func() bool { return l.Has(m) }, m)
+	}
+}
+
+// triesAgain connects to a peer that knows revision 1 only.
+func triesAgain(t *testing.T, pd *iwarp.PD) {
+	t.Helper()
+	ln := rig.ListenTCP(t)
+	ini := &rig.End{T: t}
+	dialed := ini.Dials(iwarp.Dialer{PD: pd}, ln)
+	_ = rig.AcceptRequest(t, ln).Conn.Close()
+	p := rig.AcceptRequest(t, ln)
+	p.Send(rig.Frame(rig.Reply(1)))
+	rig.Must(t, <-dialed)
+	_ = ini.Abort()
+}
+
+// saysNothing has a peer that may be siw be silent for a while.
+func saysNothing(t *testing.T, l *rig.Listening) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := rig.NewPipe(t)
+		p := rig.NewPeer(t, a)
+		d := iwarp.Dialer{PD: rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{Logger: slog.New(rig.LogHandler(l.Hear))})),
+			MPA: mpa.Offer{Dialect: mpa.DialectRFC5044}}
+		p.Meanwhile(func() {
+			p.WantFrame(mpa.KeyRequest)
+			p.Send(rig.Frame(rig.Reply(1)))
+			p.Want(rdmap.OpSend)
+		})
+		qp, err := d.Initiate(t.Context(), b, nil)
+		rig.Must(t, err)
+		rig.Must(t, qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true}))
+		time.Sleep(4 * time.Second) // of virtual time
+		_ = qp.Abort()
+	})
+}
+
+// failsToStart has a Listener get something that is no Request, after the system had no descriptors for a while.
+func failsToStart(t *testing.T, rnic *iwarp.RNIC) {
+	t.Helper()
+	broken := &brokenListener{Listener: rig.ListenTCP(t),
+		errs: []error{temporaryError{errors.New("too many open files")}}}
+	ln := iwarp.NewListener(broken, iwarp.ListenConfig{RNIC: rnic})
+	t.Cleanup(func() { _ = ln.Close() })
+	rig.DialPeer(t, ln.Addr()).Send(make([]byte, mpa.StartupHeaderLen))
 }

@@ -61,24 +61,33 @@ type MROptions struct {
 	QP *QP
 	// Base is the tagged offset of the first octet.
 	Base uint64
-	// Replace, if it is set, is an MR of Register, of the same RNIC, that ends when the new one begins, as by Deregister. The new MR takes
-	// over its STag: peers that were told it reach the new memory, as far as the new rights allow, and need not be told again. Requests
-	// that name the old MR and are not yet carried out end in error. For a moment both count toward Limits.
+	// Replace, if it is set, is an MR of Register, of the same RNIC, that ends when the new one begins, as by
+	// Deregister. The new MR takes over its STag: peers that were told it reach the new memory, as far as the new
+	// rights allow, and need not be told again. Requests that name the old MR and are not yet carried out end in
+	// error. For a moment both count toward Limits.
 	Replace *MR
-	// MayVanish tells that the memory is not the Go runtime's, and that it may be unmapped or protected while it is registered, or that of a file that
-	// may be cut short. A request that finds it so fails with StatusLocalProtection, and a peer's ends the connection with a Terminate (RFC 5040, section
-	// 4.8: Local Catastrophic Error); ReadAt and WriteAt return ErrBadState. Otherwise the process ends. Update and Detach do not survive it in either case.
+	// MayVanish tells that the memory is not the Go runtime's, and that it may be unmapped or protected while it is
+	// registered, or that of a file that may be cut short. A request that finds it so fails with
+	// StatusLocalProtection, and a peer's ends the connection with a Terminate (RFC 5040, section
+	// 4.8: Local Catastrophic Error); ReadAt and WriteAt return ErrBadState. Otherwise the process ends. Update and
+	// Detach do not survive it in either case.
 	MayVanish bool
 }
 
 // Register makes buf usable in work requests and, as far as a allows, by
 // peers. buf must stay as it is until Deregister; no copy is made.
 func (pd *PD) Register(buf []byte, a Access) (*MR, error) {
+	if err := pd.made(); err != nil {
+		return nil, err
+	}
 	return pd.RegisterOptions(buf, MROptions{Access: a})
 }
 
 // RegisterOptions is Register with all that can be said about a region.
 func (pd *PD) RegisterOptions(buf []byte, o MROptions) (*MR, error) {
+	if err := pd.made(); err != nil {
+		return nil, err
+	}
 	mr, err := pd.register(buf, o)
 	if err != nil {
 		return nil, &OpError{Op: "register memory", Err: err}
@@ -93,7 +102,7 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 	}
 	if o.QP != nil {
 		var err error
-		if mo.Stream, err = o.QP.bindable(pd); err != nil {
+		if mo.Stream, err = bindable(o.QP, pd); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +119,7 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 	})
 }
 
-// wraps explains the error of a registration.
+// wraps explains why memory could not be registered.
 func (m *MR) wraps(err error, base uint64) error {
 	if errors.Is(err, memory.ErrWrap) {
 		return fmt.Errorf("%w: MROptions.Base %#x with %s: %w", ErrInvalid, base, wording.Octets(len(*m.buf)), err)
@@ -125,13 +134,13 @@ func (m *MR) admit(enter func(*memory.Table) error) error {
 		return err
 	}
 	rnic := m.pd.rnic
-	if err := rnic.ledger.take(m.shares()...); err != nil {
+	if err := rnic.ledger.charge(&m.pd.memory, 0, m.octets, 1); err != nil {
 		m.pd.detach(userMR)
 		return err
 	}
 	err := enter(rnic.table)
 	if err != nil {
-		rnic.ledger.give(m.shares()...)
+		rnic.ledger.refund(&m.pd.memory, m.octets)
 		m.pd.detach(userMR)
 	}
 	return err
@@ -139,44 +148,63 @@ func (m *MR) admit(enter func(*memory.Table) error) error {
 
 // bindable returns what a region of a Protection Domain that is bound to the QP is
 // bound to.
-func (qp *QP) bindable(pd *PD) (stream uint32, err error) {
+func bindable(qp *QP, pd *PD) (stream uint32, err error) {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	switch {
 	case qp.pd != pd:
-		return 0, fmt.Errorf("%w: the QP to bind the region to is of another Protection Domain: register the memory with QP.PD()", ErrInvalid)
-	case qp.destroyed:
+		return 0, fmt.Errorf("%w: the QP to bind the region to is of another Protection Domain: register the memory with "+
+			"QP.PD()", ErrInvalid)
+	case qp.claim == released:
 		return 0, fmt.Errorf("the QP to bind the region to: %w", errReleased)
 	}
-	return qp.boundTo, nil
+	return qp.setup.Memory.Stream, nil
 }
-
-func (m *MR) shares() []share { return []share{{resMR, 1}, {resOctet, m.octets}} }
 
 // STag returns the Steering Tag by which peers name the region. It is drawn at
 // random and not used again soon after Deregister. That of an MR of AllocMR has a key of 0 before its first
 // registration, and keeps the last registration's.
-func (m *MR) STag() uint32 { return m.region.STag() }
+func (m *MR) STag() uint32 {
+	if m.region == nil {
+		return 0
+	}
+	return m.region.STag()
+}
 
 // Len returns the length in octets.
-func (m *MR) Len() int { return m.region.Size() }
+func (m *MR) Len() int {
+	if m.region == nil {
+		return 0
+	}
+	return m.region.Size()
+}
 
 // Bytes returns the memory that was registered; it is nil for an MR of AllocMR, as the program has that memory itself.
 // While peers or requests may reach it, see ReadAt.
-func (m *MR) Bytes() []byte { return *m.buf }
-
-// Access returns the rights that the region was registered with.
-func (m *MR) Access() Access { return Access(m.region.Access()) }
+func (m *MR) Bytes() []byte {
+	if m.region == nil {
+		return nil
+	}
+	return *m.buf
+}
 
 // Valid reports whether the STag can be used: it was neither invalidated nor
 // deregistered.
-func (m *MR) Valid() bool { return m.region.Valid() }
+func (m *MR) Valid() bool {
+	if m.region == nil {
+		return false
+	}
+	return m.region.Valid()
+}
 
 // ReadAt copies len(p) octets from offset off on to p, under the region's lock: what a peer's segment, or another
 // WriteAt or Update, has put there is copied as a whole or not at all. It implements io.ReaderAt: the error is io.EOF
 // if there are fewer octets than asked for, ErrClosed if the region was deregistered, and ErrBadState if it is an MR of
 // AllocMR without memory. The octets are all of one registration, whatever is registered or invalidated meanwhile.
 func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
+	if err := m.made(); err != nil {
+		return 0, err
+	}
 	if off < 0 {
 		return 0, &OpError{Op: "read memory", Err: fmt.Errorf("%w: offset %d", ErrInvalid, off)}
 	}
@@ -195,20 +223,25 @@ func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 // in one segment. It implements io.WriterAt: the error is ErrInvalid where p does not
 // fit, and then nothing is copied; ErrClosed after Deregister, and ErrBadState where an MR of AllocMR has no memory.
 func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
+	if err := m.made(); err != nil {
+		return 0, err
+	}
 	switch f := m.region.WriteAt(p, int(max(min(off, math.MaxInt), -1))); f {
 	case memory.None:
 		return len(p), nil
 	case memory.Bounds:
-		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %s at offset %d of a region of %d", ErrInvalid, wording.Octets(len(p)), off, m.Len())}
+		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %s at offset %d of a region of %d", ErrInvalid,
+			wording.Octets(len(p)), off, m.Len())}
 	default:
 		return 0, &OpError{Op: "write memory", Err: m.lost(f)}
 	}
 }
 
-// lost is the error of a call that finds no memory.
+// lost returns the error of a call that finds no memory.
 func (m *MR) lost(f memory.Fault) error {
 	if f == memory.Invalidated {
-		return fmt.Errorf("%w: nothing is registered in the MR at present: the memory is the program's own", ErrBadState)
+		return fmt.Errorf("%w: nothing is registered in the MR at present: the memory is the program's own",
+			ErrBadState)
 	}
 	if f == memory.Vanished {
 		return fmt.Errorf("%w: %s", ErrBadState, f.Mistake())
@@ -221,6 +254,9 @@ func (m *MR) lost(f memory.Fault) error {
 // not call anything in this package. The error is ErrClosed after Deregister, and ErrBadState where an MR of AllocMR
 // has no memory, and f is not called then; it is ErrInvalid if f is nil.
 func (m *MR) Update(f func([]byte)) error {
+	if err := m.made(); err != nil {
+		return err
+	}
 	if f == nil {
 		return &OpError{Op: "update memory", Err: fmt.Errorf("%w: no function", ErrInvalid)}
 	}
@@ -230,10 +266,14 @@ func (m *MR) Update(f func([]byte)) error {
 	return nil
 }
 
-// Detach gives the region memory of its own, which is a copy of what it has now. What was registered is
-// the caller's again when Detach returns, while the region and the requests that name it go on with the copy: so a program
-// need not wait for these. Bytes still returns what was registered. The error is ErrClosed after Deregister, and ErrBadState where an MR of AllocMR has no memory.
+// Detach gives the region memory of its own, which is a copy of what it has now. What was registered is the caller's
+// again when Detach returns, while the region and the requests that name it go on with the copy: so a program need
+// not wait for these. Bytes still returns what was registered. The error is ErrClosed after Deregister, and
+// ErrBadState where an MR of AllocMR has no memory.
 func (m *MR) Detach() error {
+	if err := m.made(); err != nil {
+		return err
+	}
 	if f := m.region.Detach(); f != memory.None {
 		return &OpError{Op: "detach memory", Err: m.lost(f)}
 	}
@@ -246,7 +286,10 @@ func (m *MR) Slice(off, n int) SGE { return SGE{MR: m, Offset: off, Length: n} }
 
 // Remote is what a peer needs to name the octets from offset off on.
 func (m *MR) Remote(off int) Remote {
-	return Remote{STag: m.STag(), TO: m.region.Base() + uint64(off)}
+	if m.region == nil {
+		return Remote{}
+	}
+	return Remote{STag: m.region.STag(), TO: m.region.Base() + uint64(off)}
 }
 
 // Remote names memory of a peer: an STag that it has told us, and a tagged
@@ -261,3 +304,61 @@ func (r Remote) Add(n int) Remote { return Remote{STag: r.STag, TO: r.TO + uint6
 
 // String gives STag and tagged offset in hexadecimal.
 func (r Remote) String() string { return fmt.Sprintf("STag %#08x TO %#x", r.STag, r.TO) }
+
+// Deregister takes the region back. When it returns nothing changes or reads the memory any more: what is still on
+// its way was copied before. Requests that name it and are not yet carried out end in error, and the connection with
+// them. It fails with ErrBadState while Memory Windows are bound to the region, and with ErrClosed if it was called
+// before.
+func (m *MR) Deregister() error {
+	if err := m.made(); err != nil {
+		return err
+	}
+	if err := m.kept(m.pd.rnic.table.Revoke(m.region)); err != nil {
+		return &OpError{Op: "deregister memory", Err: err}
+	}
+	m.discharge()
+	return nil
+}
+
+// kept returns the error for a region that cannot be taken back.
+func (m *MR) kept(f memory.Fault) error {
+	switch f {
+	case memory.None:
+		return nil
+	case memory.HasWindows:
+		return fmt.Errorf("%w: Memory Windows are bound to the region: invalidate or deallocate them first",
+			ErrBadState)
+	}
+	return fmt.Errorf("STag %#08x: %w", m.STag(), errDeregistered)
+}
+
+// discharge undoes admit.
+func (m *MR) discharge() {
+	m.pd.rnic.ledger.refund(&m.pd.memory, m.octets)
+	m.pd.detach(userMR)
+}
+
+// replace registers the MR in the place of another.
+func (m *MR) replace(old *MR, o memory.Options) error {
+	switch {
+	case old.made() != nil:
+		return old.made()
+	case old.pd.rnic != m.pd.rnic:
+		return fmt.Errorf("%w: MROptions.Replace is an MR of another RNIC", ErrInvalid)
+	case old.region.Fast():
+		return fmt.Errorf("%w: MROptions.Replace is an MR of AllocMR, whose memory is replaced by an OpFastRegister",
+			ErrInvalid)
+	}
+	err := m.admit(func(t *memory.Table) error {
+		var f memory.Fault
+		var err error
+		if m.region, f, err = t.Succeed(old.region, *m.buf, o); err != nil {
+			return m.wraps(err, o.Base)
+		}
+		return old.kept(f)
+	})
+	if err == nil {
+		old.discharge()
+	}
+	return err
+}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/ddp"
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -25,21 +26,21 @@ import (
 func TestDeregisterWhileSending(t *testing.T) {
 	t.Parallel()
 	for op, to := range map[iwarp.Op]iwarp.Remote{iwarp.OpSend: {}, iwarp.OpWrite: {STag: 7}} {
-		ini, p := initiateToPeer(t)
-		p.want(rdmap.OpWrite) // RTR
+		ini, p := rig.InitiateToPeer(t)
+		p.Want(rdmap.OpWrite) // RTR
 		const n = 16 << 20    // more than the sockets hold
-		mr := ini.mr(n, 0)
+		mr := ini.MR(n, 0)
 		for i := range mr.Bytes() {
 			mr.Bytes()[i] = 1
 		}
-		ini.post(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{mr.Slice(0, n)}, Remote: to})
-		must(t, mr.Deregister())
+		ini.MustPost(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{mr.Slice(0, n)}, Remote: to})
+		rig.Must(t, mr.Deregister())
 		for i := range mr.Bytes() { // the program's own again
 			mr.Bytes()[i] = 2
 		}
 		got := 0
 		for {
-			f, err := p.link.NextSegment(time.Time{})
+			f, err := p.Link.NextSegment(time.Time{})
 			if err != nil {
 				t.Fatalf("peer: %v", err)
 			}
@@ -51,7 +52,7 @@ func TestDeregisterWhileSending(t *testing.T) {
 				t.Fatalf("%v: octet %d is one written after Deregister", op, got-len(f.Payload)+i)
 			}
 		}
-		if wc := next(t, ini.SendCQ()); got == 0 || got >= n || wc.Status != iwarp.StatusLocalProtection {
+		if wc := rig.Next(t, ini.SendCQ()); got == 0 || got >= n || wc.Status != iwarp.StatusLocalProtection {
 			t.Errorf("%v: %d octets of %d sent, completed with %v", op, got, n, wc.Status)
 		}
 	}
@@ -82,51 +83,51 @@ func wantWhole(t *testing.T, what string, got []byte, segment int) {
 func TestSharedMemory(t *testing.T) {
 	const n, rounds = 3 * 64 << 10, 40
 	large := iwarp.QPConfig{FPDUs: iwarp.FPDUsLarge}
-	ln := listen(t, iwarp.ListenConfig{RNIC: newRNIC(t, iwarp.RNICConfig{})})
-	pd := newPD(t, ln.RNIC())
+	ln := rig.Listen(t, iwarp.ListenConfig{RNIC: rig.NewRNIC(t, iwarp.RNICConfig{})})
+	pd := rig.NewPD(t, ln.RNIC())
 	shared, err := pd.Register(make([]byte, n), iwarp.RemoteWrite|iwarp.RemoteRead)
-	must(t, err)
-	pair := func() (there, here *end) {
-		here = &end{t: t, rnic: ln.RNIC(), pd: pd}
-		accepted := here.takes(ln, iwarp.AcceptConfig{PD: pd, QP: large})
-		there = newEnd(t, iwarp.RNICConfig{})
-		must(t, <-there.dials(iwarp.Dialer{PD: there.pd, QP: large}, ln))
-		must(t, <-accepted)
+	rig.Must(t, err)
+	pair := func() (there, here *rig.End) {
+		here = &rig.End{T: t, RNIC: ln.RNIC(), PD: pd}
+		accepted := here.Takes(ln, iwarp.AcceptConfig{PD: pd, QP: large})
+		there = rig.NewEnd(t, iwarp.RNICConfig{})
+		rig.Must(t, <-there.Dials(iwarp.Dialer{PD: there.PD, QP: large}, ln))
+		rig.Must(t, <-accepted)
 		return there, here
 	}
 	writer, _ := pair()
 	reader, sender := pair()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		src := writer.mr(n, 0)
+		src := writer.MR(n, 0)
 		for i := range rounds * 4 {
-			should(t, src.Update(func(b []byte) { fill(b, byte(i)) }))
-			if _, err := writer.Write(within(t), src.Slice(0, n), shared.Remote(0)); err != nil {
+			rig.Should(t, src.Update(func(b []byte) { fill(b, byte(i)) }))
+			if _, err := writer.Write(rig.Within(t), src.Slice(0, n), shared.Remote(0)); err != nil {
 				t.Error("Write:", err)
 				return
 			}
 		}
 	})
 	wg.Go(func() {
-		sink := reader.mr(n, iwarp.LocalWrite)
+		sink := reader.MR(n, iwarp.LocalWrite)
 		for range rounds {
-			if _, err := reader.Read(within(t), sink.Slice(0, n), shared.Remote(0)); err != nil {
+			if _, err := reader.Read(rig.Within(t), sink.Slice(0, n), shared.Remote(0)); err != nil {
 				t.Error("Read:", err)
 				return
 			}
-			should(t, sink.Update(func(b []byte) { wantWhole(t, "a Read", b, taggedSegment) }))
+			rig.Should(t, sink.Update(func(b []byte) { wantWhole(t, "a Read", b, taggedSegment) }))
 		}
 	})
 	wg.Go(func() {
-		sink := reader.mr(n, iwarp.LocalWrite)
+		sink := reader.MR(n, iwarp.LocalWrite)
 		for range rounds {
-			reader.postRecv(1, sink.Slice(0, n))
-			if err := sender.Send(within(t), shared.Slice(0, n)); err != nil {
+			reader.MustPostRecv(1, sink.Slice(0, n))
+			if err := sender.Send(rig.Within(t), shared.Slice(0, n)); err != nil {
 				t.Error("Send:", err)
 				return
 			}
-			reader.wantReceived(1, iwarp.StatusSuccess)
-			should(t, sink.Update(func(b []byte) { wantWhole(t, "a Send", b, untaggedSegment) }))
+			reader.WantReceived(1, iwarp.StatusSuccess)
+			rig.Should(t, sink.Update(func(b []byte) { wantWhole(t, "a Send", b, untaggedSegment) }))
 		}
 	})
 	wg.Wait()
@@ -142,20 +143,21 @@ func fill(b []byte, v byte) {
 // sees the whole Write, and what the peer wrote before. The race detector agrees,
 // with both ends in one process.
 func TestPolledMemory(t *testing.T) {
-	ini, res := connect(t)
+	ini, res := rig.Connect(t)
 	const n = 40000
-	src, dst := ini.filled(n, 1, 0), res.mr(2*n, iwarp.RemoteWrite)
+	src, dst := ini.Filled(n, 1, 0), res.MR(2*n, iwarp.RemoteWrite)
 	for off := range 2 {
-		ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, n)}, Remote: dst.Remote(off * n), Unsignaled: true})
+		ini.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, n)},
+			Remote: dst.Remote(off * n), Unsignaled: true})
 	}
 	want := *(*uint64)(unsafe.Pointer(&src.Bytes()[n-8]))
 	word := (*uint64)(unsafe.Pointer(&dst.Bytes()[2*n-8]))
-	until(t, func() bool { return atomic.LoadUint64(word) == want }, "the Write")
-	if !bytes.Equal(dst.Bytes(), append(pattern(n, 1), pattern(n, 1)...)) {
+	rig.Until(t, func() bool { return atomic.LoadUint64(word) == want }, "the Write")
+	if !bytes.Equal(dst.Bytes(), append(rig.Pattern(n, 1), rig.Pattern(n, 1)...)) {
 		t.Error("the last word was there, and not all of the Writes")
 	}
 	got := make([]byte, n)
-	if m, err := dst.ReadAt(got, n); m != n || err != nil || !bytes.Equal(got, pattern(n, 1)) {
+	if m, err := dst.ReadAt(got, n); m != n || err != nil || !bytes.Equal(got, rig.Pattern(n, 1)) {
 		t.Error(m, err)
 	}
 }
@@ -163,8 +165,8 @@ func TestPolledMemory(t *testing.T) {
 // ReadAt and WriteAt keep to the region, as io's interfaces want it, and end with it.
 func TestMemoryAccess(t *testing.T) {
 	var mr *iwarp.MR
-	mr, err := newPD(t, newRNIC(t, iwarp.RNICConfig{})).Register(make([]byte, 8), 0)
-	must(t, err)
+	mr, err := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{})).Register(make([]byte, 8), 0)
+	rig.Must(t, err)
 	if n, err := mr.WriteAt([]byte("abcd"), 4); n != 4 || err != nil {
 		t.Error(n, err)
 	}
@@ -194,7 +196,7 @@ func TestMemoryAccess(t *testing.T) {
 	if err := mr.Update(nil); !errors.Is(err, iwarp.ErrInvalid) {
 		t.Error(err)
 	}
-	should(t, mr.Deregister())
+	rig.Should(t, mr.Deregister())
 	_, read := mr.ReadAt(make([]byte, 1), 0)
 	_, write := mr.WriteAt(make([]byte, 1), 0)
 	for _, none := range [][]byte{nil, make([]byte, 1)} { // nothing to copy, as the offset is the end
@@ -212,19 +214,21 @@ func TestMemoryAccess(t *testing.T) {
 	}
 }
 
-// TestFailedRegister: a registration that fails takes nothing of the RNIC's limits, and the Protection Domain can be closed.
+// TestFailedRegister: a registration that fails takes nothing of the RNIC's limits, and the Protection Domain can be
+// closed.
 func TestFailedRegister(t *testing.T) {
-	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{MRs: 1}}))
-	if _, err := pd.RegisterOptions(make([]byte, 8), iwarp.MROptions{Base: 1<<64 - 4}); !errors.Is(err, iwarp.ErrInvalid) {
+	pd := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{MRs: 1}}))
+	if _, err := pd.RegisterOptions(make([]byte, 8),
+		iwarp.MROptions{Base: 1<<64 - 4}); !errors.Is(err, iwarp.ErrInvalid) {
 		t.Errorf("a region whose tagged offsets wrap: %v", err)
 	}
 	mr, err := pd.Register(make([]byte, 8), 0)
-	must(t, err)
+	rig.Must(t, err)
 	if _, err := pd.Register(make([]byte, 8), 0); !errors.Is(err, iwarp.ErrLimit) {
 		t.Errorf("a second region: %v", err)
 	}
-	should(t, mr.Deregister())
-	should(t, pd.Close())
+	rig.Should(t, mr.Deregister())
+	rig.Should(t, pd.Close())
 }
 
 // TestRemoteAdd names a place further on, as a peer does that writes piece by piece.
@@ -232,5 +236,125 @@ func TestRemoteAdd(t *testing.T) {
 	r := iwarp.Remote{STag: 7, TO: 1<<32 - 8}
 	if got, want := r.Add(16), (iwarp.Remote{STag: 7, TO: 1<<32 + 8}); got != want {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestReplaceMR has an MR take the place of another: a peer that knows the STag writes into the new memory as far as
+// that allows, and need not be told.
+func TestReplaceMR(t *testing.T) {
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := endsSoon(s).Connect(t)
+		old := res.MR(8, iwarp.RemoteWrite)
+		at := old.Remote(0)
+		writesTo(t, ini, res, "old", at, 0)
+		now := replaces(res, old, 8, iwarp.RemoteWrite)
+		if now.STag() != old.STag() || old.Valid() || !errors.Is(old.Deregister(), iwarp.ErrClosed) {
+			t.Errorf("%#x after %#x, which is valid: %t", now.STag(), old.STag(), old.Valid())
+		}
+		writesTo(t, ini, res, "new", at, 0)
+		if string(old.Bytes()[:3]) != "old" || string(now.Bytes()[:3]) != "new" {
+			t.Errorf("%q, and %q after it", old.Bytes(), now.Bytes())
+		}
+		last := replaces(res, now, 8, iwarp.RemoteRead)
+		refusedWrite(t, ini, res, at, rdmap.CodeDDPSTagNotAssociated)
+		rig.Should(t, last.Deregister())
+	})
+}
+
+// replaces registers octets in the place of an MR.
+func replaces(e *rig.End, old *iwarp.MR, octets int, a iwarp.Access) *iwarp.MR {
+	e.T.Helper()
+	mr, err := e.PD.RegisterOptions(make([]byte, octets), iwarp.MROptions{Access: a, Replace: old})
+	rig.Must(e.T, err)
+	return mr
+}
+
+// TestReplaceMRCounts: what takes the place of an MR counts as it does, in its Protection Domain and in the RNIC's
+// limits.
+func TestReplaceMRCounts(t *testing.T) {
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{MRs: 2, Octets: 24}})
+	one, two := rig.NewPD(t, rnic), rig.NewPD(t, rnic)
+	mr, err := one.Register(make([]byte, 8), 0)
+	rig.Must(t, err)
+	for range 3 { // nothing is left of those before
+		mr, err = two.RegisterOptions(make([]byte, 16), iwarp.MROptions{Replace: mr})
+		rig.Must(t, err)
+		mr, err = one.RegisterOptions(make([]byte, 8), iwarp.MROptions{Replace: mr})
+		rig.Must(t, err)
+	}
+	rig.Should(t, two.Close())
+	if err := one.Close(); !errors.Is(err, iwarp.ErrBadState) {
+		t.Errorf("a domain with the region closed: %v", err)
+	}
+	rig.Should(t, mr.Deregister())
+	rig.Should(t, one.Close())
+}
+
+// TestReplaceMRMistakes leaves an MR as it is that cannot be replaced, and takes nothing of the limits.
+func TestReplaceMRMistakes(t *testing.T) {
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{MRs: 3}})
+	pd, other := rig.NewPD(t, rnic), rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{}))
+	register := func(pd *iwarp.PD) *iwarp.MR {
+		mr, err := pd.Register(make([]byte, 8), iwarp.RemoteWrite)
+		rig.Must(t, err)
+		return mr
+	}
+	mr, gone, foreign := register(pd), register(pd), register(other)
+	rig.Must(t, gone.Deregister())
+	fast, err := pd.AllocMR(1, 8)
+	rig.Must(t, err)
+	w, err := pd.AllocMW(iwarp.MWType1)
+	rig.Must(t, err)
+	rig.Must(t, w.Bind(iwarp.Binding{Memory: mr.Slice(0, 8), Access: iwarp.RemoteRead}))
+	for what, tt := range map[string]struct {
+		o    iwarp.MROptions
+		want error
+	}{
+		"of another RNIC":       {iwarp.MROptions{Replace: foreign}, iwarp.ErrInvalid},
+		"an MR of AllocMR":      {iwarp.MROptions{Replace: fast}, iwarp.ErrInvalid},
+		"was deregistered":      {iwarp.MROptions{Replace: gone}, iwarp.ErrClosed},
+		"Windows are bound":     {iwarp.MROptions{Replace: mr}, iwarp.ErrBadState},
+		"MROptions.Base":        {iwarp.MROptions{Replace: mr, Base: 1<<64 - 1}, iwarp.ErrInvalid},
+		"access rights 0x80 do": {iwarp.MROptions{Replace: mr, Access: 0x80}, iwarp.ErrInvalid},
+	} {
+		if _, err := pd.RegisterOptions(make([]byte, 8), tt.o); !errors.Is(err, tt.want) || !rig.Contains(err, what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if !mr.Valid() || !foreign.Valid() {
+		t.Error("the MR is not as it was")
+	}
+	rig.Should(t, w.Dealloc())
+	rig.Should(t, mr.Deregister())
+	rig.Should(t, fast.Deregister())
+	rig.Should(t, pd.Close())
+}
+
+// TestReplaceInvalidated: a peer that invalidates the STag while another region takes it over invalidates the one or
+// the other, and never neither.
+func TestReplaceInvalidated(t *testing.T) {
+	ini, res := rig.Connect(t)
+	o := iwarp.MROptions{Access: iwarp.RemoteWrite | iwarp.RemoteInvalidate}
+	o.Replace = res.MR(64, o.Access)
+	replace := func() {
+		next, err := res.PD.RegisterOptions(make([]byte, 64), o)
+		rig.Must(t, err)
+		o.Replace = next
+	}
+	for range 3000 {
+		rig.Must(t, res.PostRecv(&iwarp.RecvWR{}))
+		done, stag := make(chan struct{}), o.Replace.STag()
+		go func() {
+			defer close(done)
+			replace()
+		}()
+		ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Invalidate: stag})
+		wc := rig.Next(t, res.RecvCQ())
+		<-done
+		if wc.Status != iwarp.StatusSuccess {
+			t.Fatal(wc.Err())
+		}
+		rig.Next(t, ini.SendCQ())
+		replace() // which is valid, whatever the one before was
 	}
 }

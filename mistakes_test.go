@@ -3,6 +3,8 @@ package iwarp_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"net"
 	"strings"
 	"testing"
@@ -10,24 +12,11 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
-
-// wantSaid expects an error that has words in it, and wraps another.
-func wantSaid(t *testing.T, what string, err, wraps error, words ...string) {
-	t.Helper()
-	if !errors.Is(err, wraps) {
-		t.Errorf("%s: %v", what, err)
-		return
-	}
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("%s: %v: says nothing of %q", what, err, w)
-		}
-	}
-}
 
 // TestNegativeLimits has Listen name a limit that is none, and Accept of a NewListener.
 func TestNegativeLimits(t *testing.T) {
@@ -37,13 +26,13 @@ func TestNegativeLimits(t *testing.T) {
 		"MaxPerSource is -3":         {MaxPerSource: -3},
 	} {
 		_, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", cfg)
-		wantSaid(t, "Listen", err, iwarp.ErrInvalid, name)
+		rig.WantSaid(t, "Listen", err, iwarp.ErrInvalid, name)
 
 		on, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		rig.Must(t, err)
 		ln := iwarp.NewListener(on, cfg)
-		_, err = ln.Accept(within(t))
-		wantSaid(t, "Accept", err, iwarp.ErrInvalid, name)
+		_, err = ln.Accept(rig.Within(t))
+		rig.WantSaid(t, "Accept", err, iwarp.ErrInvalid, name)
 		_ = ln.Close()
 		if _, err := on.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("what it listened on is open: %v", err)
@@ -57,40 +46,40 @@ func TestGivenUpSaysWhat(t *testing.T) {
 		a, b := net.Pipe()
 		defer b.Close()
 		gone, cancel := context.WithCancel(t.Context())
-		dialed := dialInBackground(t, func() error {
+		dialed := rig.DialInBackground(t, func() error {
 			_, err := (&iwarp.Dialer{}).Initiate(gone, a, nil)
 			return err
 		})
 		var request [20]byte
 		_, err := b.Read(request[:])
-		must(t, err)
+		rig.Must(t, err)
 		synctest.Wait()
 		cancel()
-		wantSaid(t, "Initiate", <-dialed, context.Canceled, "startup frame")
+		rig.WantSaid(t, "Initiate", <-dialed, context.Canceled, "startup frame")
 
-		e := newEnd(t, iwarp.RNICConfig{})
-		e.QP, err = e.pd.CreateQP(iwarp.QPConfig{})
-		must(t, err)
+		e := rig.NewEnd(t, iwarp.RNICConfig{})
+		e.QP, err = e.PD.CreateQP(iwarp.QPConfig{})
+		rig.Must(t, err)
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = e.Recv(soon, iwarp.SGE{})
-		wantSaid(t, "Recv without a connection", err, context.DeadlineExceeded, "no connection")
+		rig.WantSaid(t, "Recv without a connection", err, context.DeadlineExceeded, "no connection")
 	})
-	_, res := connect(t)
+	_, res := rig.Connect(t)
 	soon, cancel := context.WithCancel(t.Context())
-	call := dialInBackground(t, func() error { _, err := res.Recv(soon, iwarp.SGE{}); return err })
-	until(t, func() bool { return res.Query().Receives == 1 }, "the receive")
+	call := rig.DialInBackground(t, func() error { _, err := res.Recv(soon, iwarp.SGE{}); return err })
+	rig.Until(t, func() bool { return res.Query().Receives == 1 }, "the receive")
 	cancel()
-	wantSaid(t, "Recv", <-call, context.Canceled, "no message has come")
+	rig.WantSaid(t, "Recv", <-call, context.Canceled, "no message has come")
 }
 
 // TestGivenUpNamesTheCall ends contexts of calls that wait for whatever comes next.
 func TestGivenUpNamesTheCall(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
 	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
-	must(t, err)
+	rig.Must(t, err)
 	defer ln.Close()
-	cq, channel := newCQ(t, rnic, 1), newChannel(t, rnic)
+	cq := rig.NewCQ(t, rnic, 1)
 	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	for _, c := range []struct {
@@ -101,10 +90,9 @@ func TestGivenUpNamesTheCall(t *testing.T) {
 		{"next event", func() error { _, err := rnic.NextEvent(late); return err }},
 		{"wait for a completion", func() error { return cq.Wait(late) }},
 		{"wait for a completion", func() error { _, err := cq.Next(late); return err }},
-		{"wait for a completion", func() error { _, err := channel.Next(late); return err }},
 	} {
 		err := c.call()
-		wantSaid(t, c.said, err, context.DeadlineExceeded, "iwarp: "+c.said)
+		rig.WantSaid(t, c.said, err, context.DeadlineExceeded, "iwarp: "+c.said)
 		if op := (*iwarp.OpError)(nil); !errors.As(err, &op) || !op.Timeout() {
 			t.Errorf("%s: %v is no OpError with a timeout", c.said, err)
 		}
@@ -114,57 +102,60 @@ func TestGivenUpNamesTheCall(t *testing.T) {
 // TestReceiverIsAdvised has Sends that cannot be received: the receiver is told what to do.
 func TestReceiverIsAdvised(t *testing.T) {
 	for words, posted := range map[string]int{"post one for each": -1, "as long as": 4} {
-		ini, res := connect(t)
+		ini, res := rig.Connect(t)
 		if posted >= 0 {
-			res.postRecv(1, res.mr(8, iwarp.LocalWrite).Slice(0, posted))
+			res.MustPostRecv(1, res.MR(8, iwarp.LocalWrite).Slice(0, posted))
 		}
-		_ = ini.Send(within(t), ini.mr(8, 0).Slice(0, 8))
+		_ = ini.Send(rig.Within(t), ini.MR(8, 0).Slice(0, 8))
 		<-res.Done()
-		wantSaid(t, "the receiver", res.Err(), iwarp.ErrClosed, words)
+		rig.WantSaid(t, "the receiver", res.Err(), iwarp.ErrClosed, words)
 	}
 }
 
 // TestPeerGaveUp explains the Terminate of a peer that has a reason of its own.
 func TestPeerGaveUp(t *testing.T) {
-	res, p := respondToPeer(t, iwarp.QPConfig{})
+	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
 	var h rdmap.Terminate
 	h.Code = rdmap.CodeCatastrophicStream
-	p.send(p.message(rdmap.OpTerminate, 1, h.Append(nil)))
-	must(t, p.link.CloseWrite())
+	p.Send(p.Message(rdmap.OpTerminate, 1, h.Append(nil)))
+	rig.Must(t, p.Link.CloseWrite())
 	<-res.Done()
-	wantSaid(t, "the QP", res.Err(), iwarp.ErrClosed, "gave this connection up")
+	rig.WantSaid(t, "the QP", res.Err(), iwarp.ErrClosed, "gave this connection up")
 }
 
 // TestDeregisterTwice says that the memory is gone already.
 func TestDeregisterTwice(t *testing.T) {
-	e := newEnd(t, iwarp.RNICConfig{})
-	mr := e.mr(8, 0)
-	must(t, mr.Deregister())
-	wantSaid(t, "Deregister", mr.Deregister(), iwarp.ErrClosed, "the memory was deregistered")
+	e := rig.NewEnd(t, iwarp.RNICConfig{})
+	mr := e.MR(8, 0)
+	rig.Must(t, mr.Deregister())
+	rig.WantSaid(t, "Deregister", mr.Deregister(), iwarp.ErrClosed, "the memory was deregistered")
 }
 
 // TestNil gives nothing where a QP, a connection or a listener is wanted.
 func TestNil(t *testing.T) {
-	e := newEnd(t, iwarp.RNICConfig{})
-	qp, err := e.pd.CreateQP(iwarp.QPConfig{})
-	must(t, err)
+	e := rig.NewEnd(t, iwarp.RNICConfig{})
+	qp, err := e.PD.CreateQP(iwarp.QPConfig{})
+	rig.Must(t, err)
 	var d iwarp.Dialer
 	_, initiated := d.Initiate(t.Context(), nil, nil)
 	_, responded := iwarp.Respond(t.Context(), nil, nil, iwarp.ListenConfig{})
 	_, accepted := iwarp.NewListener(nil, iwarp.ListenConfig{}).Accept(t.Context())
 	a, b := net.Pipe()
 	defer b.Close()
-	ln := listen(t, iwarp.ListenConfig{})
-	_, req := ask(t, ln, frame(request(2)))
+	ln := rig.Listen(t, iwarp.ListenConfig{})
+	_, req := rig.Ask(t, ln, rig.Frame(rig.Request(2)))
 	for what, err := range map[string]error{
-		"DialQP": d.DialQP(t.Context(), nil, "tcp", ln.Addr().String()), "Initiate": initiated, "Respond": responded, "NewListener": accepted,
-		"InitiateQP without a connection": d.InitiateQP(t.Context(), qp, nil, nil), "InitiateQP without a QP": d.InitiateQP(t.Context(), nil, a, nil),
-		"ModifyRTS": qp.ModifyRTS(nil, mpa.Negotiated{}, nil), "ModifyRTSOver": qp.ModifyRTSOver(nil, mpa.Negotiated{}, nil),
-		"AcceptQP": req.AcceptQP(t.Context(), nil, iwarp.AcceptConfig{}),
+		"DialQP": d.DialQP(t.Context(), nil, "tcp", ln.Addr().String()), "Initiate": initiated,
+		"Respond": responded, "NewListener": accepted,
+		"InitiateQP without a connection": d.InitiateQP(t.Context(), qp, nil, nil),
+		"InitiateQP without a QP":         d.InitiateQP(t.Context(), nil, a, nil),
+		"ModifyRTS":                       qp.ModifyRTS(nil, mpa.Negotiated{}, nil),
+		"ModifyRTSOver":                   qp.ModifyRTSOver(nil, mpa.Negotiated{}, nil),
+		"AcceptQP":                        req.AcceptQP(t.Context(), nil, iwarp.AcceptConfig{}),
 	} {
-		wantSaid(t, what, err, iwarp.ErrInvalid, "nil")
+		rig.WantSaid(t, what, err, iwarp.ErrInvalid, "nil")
 	}
-	must(t, req.Close())
+	rig.Must(t, req.Close())
 }
 
 // TestAcceptAfterShutdown accepts a Request whose RNIC was closed: that fails, and the peer does not wait on.
@@ -181,39 +172,164 @@ func TestAcceptAfterShutdown(t *testing.T) {
 			return req.AcceptQP(t.Context(), qp, iwarp.AcceptConfig{})
 		}},
 	} {
-		e := newEnd(t, iwarp.RNICConfig{})
-		p, req := ask(t, listen(t, iwarp.ListenConfig{PD: e.pd}), frame(request(2)))
-		qp := create(t, e.pd, iwarp.QPConfig{})
-		must(t, e.rnic.Shutdown(t.Context()))
-		wantSaid(t, c.what, c.accept(qp, req), iwarp.ErrClosed, c.said)
-		p.wantClosed()
+		e := rig.NewEnd(t, iwarp.RNICConfig{})
+		p, req := rig.Ask(t, rig.Listen(t, iwarp.ListenConfig{PD: e.PD}), rig.Frame(rig.Request(2)))
+		qp := rig.NewQP(t, e.PD, iwarp.QPConfig{})
+		rig.Must(t, e.RNIC.Shutdown(t.Context()))
+		rig.WantSaid(t, c.what, c.accept(qp, req), iwarp.ErrClosed, c.said)
+		p.WantClosed()
 	}
 }
 
-// TestTerminateUnheard ends a connection in error before the Initiator's first FPDU. No Terminate may be sent then, and the
-// connection is reset: a FIN would look like an orderly end.
+// TestTerminateUnheard ends a connection in error before the Initiator's first FPDU. No Terminate may be sent then, and
+// the connection is reset: a FIN would look like an orderly end.
 func TestTerminateUnheard(t *testing.T) {
-	p, req := ask(t, listen(t, iwarp.ListenConfig{}), frame(request(2)))
-	res, err := req.Accept(within(t), iwarp.AcceptConfig{})
-	must(t, err)
-	p.wantFrame(mpa.KeyReply)
-	must(t, res.Modify(iwarp.StateTerminate))
-	if left, err := p.link.Rest(time.Time{}); p.link.End() != script.RST || len(left) > 0 {
-		t.Errorf("the peer got %q, and %v (%v)", left, p.link.End(), err)
+	p, req := rig.Ask(t, rig.Listen(t, iwarp.ListenConfig{}), rig.Frame(rig.Request(2)))
+	res, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{})
+	rig.Must(t, err)
+	p.WantFrame(mpa.KeyReply)
+	rig.Must(t, res.Modify(iwarp.StateTerminate))
+	if left, err := p.Link.Rest(time.Time{}); p.Link.End() != script.RST || len(left) > 0 {
+		t.Errorf("the peer got %q, and %v (%v)", left, p.Link.End(), err)
 	}
-	wantSaid(t, "Close", res.Close(), iwarp.ErrClosed, "the consumer asked for it")
+	rig.WantSaid(t, "Close", res.Close(), iwarp.ErrClosed, "the consumer asked for it")
 }
 
 // TestAgreedIsNotOdd counts neither the RTR indication nor nudges as something odd.
 func TestAgreedIsNotOdd(t *testing.T) {
-	res, p := respondToPeer(t, iwarp.QPConfig{})
+	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
 	for range 6 { // beside the indication
-		p.send(p.write(0, 0, nil))
+		p.Send(p.Write(0, 0, nil))
 	}
-	res.postRecv(1)
-	must(t, p.link.CloseWrite())
-	res.wantReceived(1, iwarp.StatusFlushed)
-	if odd := res.Stats().Odd; odd != (iwarp.Oddities{}) {
+	res.MustPostRecv(1)
+	rig.Must(t, p.Link.CloseWrite())
+	res.WantReceived(1, iwarp.StatusFlushed)
+	if odd := res.Stats().Odd; odd != (iwarp.Stats{}).Odd {
 		t.Errorf("%+v", odd)
+	}
+}
+
+// TestModifySays asks for transitions that do not exist: the error says what to do instead.
+func TestModifySays(t *testing.T) {
+	ini, _ := rig.Connect(t)
+	idle := rig.NewQP(t, ini.PD, iwarp.QPConfig{})
+	for _, c := range []struct {
+		qp    *iwarp.QP
+		to    iwarp.State
+		is    error
+		words string
+	}{
+		{ini.QP, iwarp.StateIdle, iwarp.ErrBadState, "end the connection first"},
+		{ini.QP, iwarp.StateRTS, iwarp.ErrBadState, "ModifyRTS"},
+		{ini.QP, iwarp.StateClosed, iwarp.ErrInvalid, "Modify to Closing"},
+		{ini.QP, iwarp.StateClosed + 1, iwarp.ErrInvalid, "there is no state 6"},
+		{idle, 99, iwarp.ErrInvalid, "there is no state 99"},
+		{idle, iwarp.StateClosing, iwarp.ErrBadState, "no connection to end"},
+		{idle, iwarp.StateTerminate, iwarp.ErrBadState, "no connection to end"},
+	} {
+		rig.WantSaid(t, c.to.String(), c.qp.Modify(c.to), c.is, c.words)
+	}
+	rig.WantSaid(t, "CloseWrite", idle.CloseWrite(), iwarp.ErrBadState, "in Idle", "no connection")
+}
+
+// TestDeregisteredReceiveSays: who takes the memory of a receive away too early is told to keep it.
+func TestDeregisteredReceiveSays(t *testing.T) {
+	ini, res := rig.Connect(t)
+	mr := res.MR(8, iwarp.LocalWrite)
+	res.MustPostRecv(1, mr.Slice(0, 8))
+	rig.Must(t, mr.Deregister())
+	rig.PostSmall(ini, 1)
+	rig.Wait(t, res.Done(), "the end")
+	rig.WantSaid(t, "the Send", res.Err(), iwarp.ErrClosed, "memory of the receive",
+		"keep it registered until the receive is complete")
+}
+
+// TestMistakesSay makes mistakes: the error says which, what to do about it, and that it is this package's.
+func TestMistakesSay(t *testing.T) {
+	a, b := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
+	srq, err := a.PD.CreateSRQ(iwarp.SRQConfig{})
+	rig.Must(t, err)
+	small, err := a.PD.CreateSRQ(iwarp.SRQConfig{Depth: 16, PerQP: 8, Limit: 12})
+	rig.Must(t, err)
+	shared := rig.NewQP(t, a.PD, iwarp.QPConfig{SRQ: srq})
+	gone := a.MR(8, iwarp.LocalWrite)
+	rig.Must(t, gone.Deregister())
+	cq := rig.NewCQ(t, b.RNIC, 1)
+	rig.Must(t, cq.Close())
+	ended := rig.NewQP(t, a.PD, iwarp.QPConfig{})
+	rig.Must(t, ended.Close())
+	last := iwarp.NewRNIC(iwarp.RNICConfig{})
+	rig.Must(t, last.Close())
+	for what, c := range map[string]struct {
+		do    func() error
+		is    error
+		words []string
+	}{
+		"SRQ": {func() error { _, err := b.PD.CreateQP(iwarp.QPConfig{SRQ: srq}); return err }, iwarp.ErrInvalid,
+			[]string{"SRQ of another RNIC", "with one PD"}},
+		"SRQ, PD": {func() error { _, err := rig.NewPD(t, a.RNIC).CreateQP(iwarp.QPConfig{SRQ: srq}); return err },
+			iwarp.ErrInvalid, []string{"SRQ of another Protection Domain", "with one PD"}},
+		"CQ": {func() error {
+			_, err := a.PD.CreateQP(iwarp.QPConfig{SendCQ: rig.NewCQ(t, b.RNIC,
+				1)})
+			return err
+		}, iwarp.ErrInvalid, []string{"CQ of another RNIC", "PD.RNIC"}},
+		"Read": {func() error { return shared.PostSend(&iwarp.SendWR{Op: iwarp.OpRead, Inline: []byte("x")}) },
+			iwarp.ErrInvalid, []string{"a Read has inline data", "registered memory"}},
+		"both": {func() error {
+			return shared.PostSend(&iwarp.SendWR{Inline: []byte("x"),
+				SGL: make([]iwarp.SGE, 1)})
+		}, iwarp.ErrInvalid, []string{"one or the other"}},
+		"SRQ, share": {func() error { return small.Resize(4) }, iwarp.ErrInvalid,
+			[]string{"depth 4", "PerQP, which is 8"}},
+		"SRQ, limit": {func() error { return small.Resize(9) }, iwarp.ErrInvalid,
+			[]string{"depth 9", "armed, 12", "Arm a lower one"}},
+		"base": {func() error {
+			_, err := a.PD.RegisterOptions(make([]byte, 4), iwarp.MROptions{Base: math.MaxUint64 - 1})
+			return err
+		}, iwarp.ErrInvalid, []string{"MROptions.Base 0xfffffffffffffffe with 4 octets", "64 bits"}},
+		"deregistered": {func() error { return srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{gone.Slice(0, 8)}}) },
+			iwarp.ErrInvalid, []string{"register the memory again"}},
+		"unix": {func() error { _, err := iwarp.Dial(rig.Within(t), "unix", "x"); return err },
+			iwarp.ErrInvalid, []string{"Dialer.Initiate", "NewListener"}},
+		"PostRecv": {func() error { return shared.PostRecv(&iwarp.RecvWR{}) }, iwarp.ErrInvalid,
+			[]string{"Shared Receive Queue", "post to that"}},
+		"Recv": {func() error { _, err := shared.Recv(rig.Within(t), iwarp.SGE{}); return err },
+			iwarp.ErrInvalid, []string{"post to that"}},
+		"Next of a CQ": {func() error { _, err := cq.Next(rig.Within(t)); return err }, iwarp.ErrClosed,
+			[]string{"the CQ was closed"}},
+		"Next of a dead QP": {func() error { _, err := ended.SendCQ().Next(rig.Within(t)); return err },
+			iwarp.ErrNoQP, []string{"every QP"}},
+		"NextEvent": {func() error { _, err := last.NextEvent(rig.Within(t)); return err }, iwarp.ErrClosed,
+			[]string{"the RNIC was closed"}},
+	} {
+		err := c.do()
+		rig.WantSaid(t, what, err, c.is, c.words...)
+		if !strings.HasPrefix(fmt.Sprint(err), "iwarp: ") || rig.Contains(err, iwarp.ErrBadState.Error()) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestSaidOnce has errors whose parts could tell the same again, or of another call.
+func TestSaidOnce(t *testing.T) {
+	idle := rig.NewQP(t, rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{})), iwarp.QPConfig{})
+	connected, _ := rig.Setup{}.Connect(t)
+	for _, qp := range []*iwarp.QP{idle, connected.QP} {
+		rig.Must(t, qp.Close())
+		_, read := qp.Read(rig.Within(t), iwarp.SGE{}, iwarp.Remote{})
+		_, write := qp.Write(rig.Within(t), iwarp.SGE{}, iwarp.Remote{})
+		send, posted := qp.Send(rig.Within(t), iwarp.SGE{}), qp.PostSend(&iwarp.SendWR{})
+		_, received := qp.Recv(rig.Within(t), iwarp.SGE{})
+		for call, err := range map[string]error{"read": read, "write": write, "send": send,
+			"post send": posted, "receive": received} {
+			if err == nil || !strings.HasPrefix(err.Error(), "iwarp: "+call+": ") ||
+				strings.Count(err.Error(), "the QP was closed") != 1 {
+				t.Errorf("%s: %v", call, err)
+			}
+		}
+	}
+	if s := (iwarp.WC{}).String(); s != "no completion" {
+		t.Errorf("a zero WC is %q", s)
 	}
 }

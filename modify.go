@@ -1,13 +1,14 @@
 package iwarp
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/engine"
-	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -20,22 +21,23 @@ import (
 // even in StateIdle, so that nobody waits for a connection that is over. A transition that is not the consumer's is
 // ErrBadState, and a state that Modify never leads to is ErrInvalid.
 func (qp *QP) Modify(to State) error {
-	qp.mu.Lock()
-	defer qp.unlock()
+	if err := qp.made(); err != nil {
+		return err
+	}
 	if err := qp.modify(engine.State(to)); err != nil {
 		return &OpError{Op: "modify QP", Err: err}
 	}
-	qp.pushUnlocking()
 	return nil
 }
 
-// notThere is the error of a transition that the engine does not make, and says what to do.
+// notThere adds to the error of a transition that the engine does not make what to do instead.
 func notThere(to State, err error) error {
 	switch {
 	case to > StateClosed:
 		return fmt.Errorf("%w: there is no state %d", ErrInvalid, to)
 	case to == StateClosed:
-		return fmt.Errorf("%w: the state Closed is that of a connection that has ended in order: Modify to Closing, or Close", ErrInvalid)
+		return fmt.Errorf("%w: the state Closed is that of a connection that has ended in order: Modify to Closing, or "+
+			"Close", ErrInvalid)
 	case to == StateIdle:
 		return fmt.Errorf("%w: end the connection first, by Modify to Closing or Error, and wait for Done", err)
 	case to == StateRTS:
@@ -45,56 +47,108 @@ func notThere(to State, err error) error {
 }
 
 func (qp *QP) modify(to engine.State) error {
-	if qp.destroyed {
-		return qp.ended()
-	}
-	if to == engine.Idle && qp.closingLLP {
-		return qp.stillClosing()
-	}
-	if err := qp.eng.Modify(time.Now(), to); err != nil {
-		if ended := qp.ended(); ended != nil {
-			return ended
-		}
-		return notThere(State(to), err)
-	}
 	if to == engine.Idle {
-		qp.closing = false
+		qp.awaitLast()
 	}
-	if to == engine.Idle && qp.closedLLP {
-		qp.conn, qp.link, qp.ends, qp.closedLLP, qp.orphans = nil, nil, ends{}, false, nil
+	qp.mu.Lock()
+	switch c := qp.conn.Load(); {
+	case qp.claim == released:
+	case to == engine.Idle && qp.status().leaving:
+		defer qp.mu.Unlock()
+		return stillClosing(qp.endedError())
+	case c != nil:
+		qp.mu.Unlock()
+		return qp.refusedModify(to, c.Modify(to))
+	case to == engine.Idle:
+		defer qp.mu.Unlock()
+		qp.reset()
+		return nil
+	}
+	qp.mu.Unlock()
+	if to == engine.Error && qp.endIdle(engine.ErrAborted) {
+		return nil
+	}
+	return qp.refusedModify(to, fmt.Errorf("from %v to %v: %w", qp.State(), to, ErrBadState))
+}
+
+// awaitLast waits for the last completions of a connection in StateError whose lower layer is closed already. A
+// consumer that has polled some of them, or has seen the state, need not wait for Done. It waits for no Write of the
+// consumer's own connection, which may not return, or may be what calls Modify.
+func (qp *QP) awaitLast() {
+	qp.mu.Lock()
+	c, done := qp.conn.Load(), qp.done
+	qp.mu.Unlock()
+	if c == nil {
+		return
+	}
+	if s := c.Status(); s.State == engine.Error && s.Phase >= driver.Closed && !s.Held {
+		<-done
+	}
+}
+
+// refusedModify returns the error of a transition, if the engine does not make it.
+func (qp *QP) refusedModify(to engine.State, err error) error {
+	if err == nil {
+		return nil
+	}
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if ended := qp.endedError(); ended != nil {
+		return ended
+	}
+	return notThere(State(to), err)
+}
+
+// reset makes a QP without a connection ready for another. The caller holds qp.mu.
+func (qp *QP) reset() {
+	if qp.ended == nil {
+		return
+	}
+	qp.ended, qp.machine = nil, engine.New(qp.setup)
+	if isClosed(qp.done) {
+		qp.ends, qp.abandoned = nil, abandonedRecvs{}
 		qp.sendCQ.revive(qp)
 		qp.recvCQ.revive(qp)
 	}
-	return nil
 }
 
-// Deny replaces QPConfig.Deny, for all that comes from the peer from then on. It may be called in any state. The error wraps
-// ErrInvalid if a names more than RemoteWrite, RemoteRead and RemoteAtomic.
-func (qp *QP) Deny(a Access) error {
-	if a&^deniable != 0 {
-		return &OpError{Op: "modify QP", Err: errDeny(a)}
-	}
+// endIdle ends a QP without a connection, and gives back what was posted, with a cause. It reports false if the QP
+// has a connection, or has ended in another way than in order.
+func (qp *QP) endIdle(cause error) bool {
 	qp.mu.Lock()
-	defer qp.unlock()
-	qp.cfg.Deny = a
-	qp.eng.Deny(memory.Access(a))
-	return nil
-}
-
-// SetPrefix has each OpSend of the QP's next connections begin with 8 octets of the consumer's that do not go into the memory of the
-// receive: SendWR.Prefix has those to send, and WC.Prefix those that came. On the wire they are the first octets of the message, so that both ends
-// have to set this, by an agreement of their own. No length counts them. The error wraps ErrBadState in other states than StateIdle.
-func (qp *QP) SetPrefix(on bool) error {
-	qp.mu.Lock()
-	defer qp.unlock()
-	if qp.eng.State() != engine.Idle {
-		return &OpError{Op: "modify QP", Err: ErrBadState}
+	m := qp.machine
+	if m == nil && qp.ended != nil && qp.ended.State == engine.Idle {
+		m = engine.New(qp.setup)
 	}
-	qp.eng.SetPrefix(on)
-	return nil
+	if m == nil {
+		qp.mu.Unlock()
+		return false
+	}
+	m.Abort(cause)
+	e := &driver.End{State: m.State(), Cause: m.Cause(), Stats: m.Stats()}
+	qp.past.Stats.Add(&e.Stats)
+	up, done, notices := upcalls{qp}, m.Completions(nil), m.Notices(nil)
+	qp.unpolled.Add(done, qp.cfg.SRQ != nil)
+	for len(done) > 0 { // all is given back before anybody sees the end
+		n, _ := up.deliver(done, e.Cause, unlocked{})
+		done = done[n:]
+	}
+	qp.machine, qp.ended = nil, e
+	qp.mu.Unlock()
+	for i := range notices {
+		up.Noticed(&notices[i], e.Cause)
+	}
+	qp.journal.flush(false)
+	return true
 }
 
-// deniable is what Deny may name.
+// unlocked stands for a lock that the caller holds already.
+type unlocked struct{}
+
+func (unlocked) Lock()   {}
+func (unlocked) Unlock() {}
+
+// deniable is what QPConfig.Deny may name.
 const deniable = RemoteWrite | RemoteRead | RemoteAtomic
 
 func errDeny(a Access) error {
@@ -107,26 +161,16 @@ func errDeny(a Access) error {
 // ErrMarkersRequired for what the RNIC cannot do, ErrInvalid for an unknown value, and
 // ErrBadState if the QP is in another state or a Dialer or Request is connecting it.
 func (qp *QP) ModifyStream(a StreamAttr) error {
+	if err := qp.made(); err != nil {
+		return err
+	}
 	qp.mu.Lock()
-	defer qp.unlock()
-	if err := qp.modifyStream(a); err != nil {
+	defer qp.mu.Unlock()
+	// CARRIER, section 6.2.5: "Only on transition from Idle to Idle, or Idle to RTS". [V04]
+	if err := cmp.Or(qp.connectable(), a.check(qp.rnic.kind)); err != nil {
 		return &OpError{Op: "modify QP", Err: err}
 	}
-	return nil
-}
-
-// modifyStream holds section 6.2.5 of CARRIER: "Only on transition from Idle to Idle, or
-// Idle to RTS". [V04]
-func (qp *QP) modifyStream(a StreamAttr) error {
-	if err := qp.connectable(); err != nil {
-		return err
-	}
-	if err := a.check(qp.rnic.kind); err != nil {
-		return err
-	}
-	if err := qp.modify(engine.Idle); err != nil {
-		return err
-	}
+	qp.reset()
 	qp.attr = a
 	return nil
 }
@@ -146,24 +190,28 @@ func (qp *QP) modifyStream(a StreamAttr) error {
 // With a TerminateCode the connection is up only to tell the peer of it: the QP goes on to
 // StateTerminate at once, and Err has the code.
 func (qp *QP) ModifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error {
+	if err := qp.made(); err != nil {
+		return err
+	}
 	if conn == nil {
 		return &OpError{Op: "modify QP", Err: errNoConnGiven}
 	}
-	if err := qp.modifyRTS(conn, n, attr); err != nil {
+	if err := modifyRTS(qp, conn, n, attr); err != nil {
 		return &OpError{Op: "modify QP", Addr: conn.RemoteAddr(), Err: err}
 	}
 	return nil
 }
 
-// modifyRTS is the second of two ways to create a QP: CARRIER, section 6.2: "Other
-// implementations will create the QP after the MPA Request/Reply Messages. Thus both
+// modifyRTS connects a QP after the consumer has exchanged the startup frames itself.
+//
+// CARRIER, section 6.2: "Other implementations will create the QP after the MPA Request/Reply Messages. Thus both
 // CreateQP and ModifyQP need to be changed to enable both approaches." [V04]
-func (qp *QP) modifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error {
-	if err := qp.claim(); err != nil {
+func modifyRTS(qp *QP, conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error {
+	if err := qp.claimFor(); err != nil {
 		return err
 	}
 	defer qp.unclaim()
-	a, err := qp.checkModify(&n, attr)
+	a, err := checkModify(qp, &n, attr)
 	if err != nil {
 		return err
 	}
@@ -174,12 +222,12 @@ func (qp *QP) modifyRTS(conn net.Conn, n mpa.Negotiated, attr *StreamAttr) error
 		return err
 	}
 	qp.rnic.resolve(&n)
-	return qp.start(qp.newConn(conn), &Negotiated{Negotiated: n}, a, lease{})
+	return newConnecting(qp, &Negotiated{Negotiated: n}, a, ticket{}, conn).overTCP(conn)
 }
 
 // checkModify returns the attributes of a connection that a consumer has negotiated, if the QP and
 // the RNIC can have it.
-func (qp *QP) checkModify(n *mpa.Negotiated, attr *StreamAttr) (StreamAttr, error) {
+func checkModify(qp *QP, n *mpa.Negotiated, attr *StreamAttr) (StreamAttr, error) {
 	a := qp.stream()
 	if attr != nil {
 		a = *attr
@@ -196,14 +244,14 @@ func (qp *QP) checkModify(n *mpa.Negotiated, attr *StreamAttr) (StreamAttr, erro
 // checkStartup checks what a consumer says it has negotiated.
 func (r *RNIC) checkStartup(n *mpa.Negotiated) error {
 	switch {
-	// "Between DDP and RDMAP, no mixing of versions is allowed": CARRIER, section 5.1.
-	// [N02]
+	// CARRIER, section 5.1: "Between DDP and RDMAP, no mixing of versions is allowed." [N02]
 	case n.DDPVersion != n.RDMAPVersion:
 		return fmt.Errorf("%w: DDP version %d with RDMAP version %d", ErrVersion, n.DDPVersion, n.RDMAPVersion)
 	// With an RDMAC RNIC both are "enable[d]", "regardless of the value of the M bit":
 	// section 5.3. Start Keys leave it open. [N05]
 	case n.DDPVersion == 0 && n.Dialect != mpa.DialectStartKey && !(n.MarkersSend && n.MarkersReceive && n.CRC):
-		return fmt.Errorf("%w: version 0 is that of RDMAC RNICs, which always have markers and CRCs in both directions", ErrMarkersRequired)
+		return fmt.Errorf("%w: version 0 is that of RDMAC RNICs, which always have markers and CRCs in both directions",
+			ErrMarkersRequired)
 	case n.Role != mpa.RoleInitiator && n.Role != mpa.RoleResponder:
 		return fmt.Errorf("%w: %v", ErrInvalid, n.Role)
 	case n.Role == mpa.RoleInitiator && !n.SendFirst:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -24,8 +25,8 @@ type offer struct {
 
 // An owner offers parts of its memory to a peer, in random order, beside a model of the memory.
 type owner struct {
-	end    *end
-	peer   *end
+	end    *rig.End
+	peer   *rig.End
 	rand   *rand.Rand
 	memory []byte
 	whole  *iwarp.MR
@@ -37,13 +38,14 @@ type owner struct {
 
 const ownerMemory = 5000
 
-func newOwner(t *testing.T, e, peer *end, seed uint64) *owner {
-	o := &owner{end: e, peer: peer, rand: rand.New(rand.NewPCG(seed, 0)), memory: pattern(ownerMemory, 3), want: pattern(ownerMemory, 3)}
+func newOwner(t *testing.T, e, peer *rig.End, seed uint64) *owner {
+	o := &owner{end: e, peer: peer, rand: rand.New(rand.NewPCG(seed, 0)), memory: rig.Pattern(ownerMemory, 3),
+		want: rig.Pattern(ownerMemory, 3)}
 	var err error
-	o.whole, err = e.pd.Register(o.memory, iwarp.LocalWrite)
-	must(t, err)
+	o.whole, err = e.PD.Register(o.memory, iwarp.LocalWrite)
+	rig.Must(t, err)
 	for range 3 {
-		o.offers = append(o.offers, &offer{window: e.mw(iwarp.MWType2)}, &offer{mr: e.fast(3, ownerMemory)})
+		o.offers = append(o.offers, &offer{window: allocMW(e, iwarp.MWType2)}, &offer{mr: allocFast(e, 3, ownerMemory)})
 	}
 	return o
 }
@@ -64,10 +66,11 @@ func (o *owner) offer(f *offer) {
 		f.stag = f.mr.STagWithKey(o.next)
 		cut := f.at + o.rand.IntN(f.n)
 		wr.Op, wr.Target = iwarp.OpFastRegister, f.mr
-		wr.Register = &iwarp.Registration{Memory: [][]byte{o.memory[f.at:cut], o.memory[cut : f.at+f.n]}, Access: f.rights, Base: f.base, Key: o.next, Private: true}
+		wr.Register = &iwarp.Registration{Memory: [][]byte{o.memory[f.at:cut], o.memory[cut : f.at+f.n]},
+			Access: f.rights, Base: f.base, Key: o.next, Private: true}
 	}
-	o.end.post(&wr)
-	o.end.wantSent(wr.Op, 70, iwarp.StatusSuccess)
+	o.end.MustPost(&wr)
+	o.end.WantSent(wr.Op, 70, iwarp.StatusSuccess)
 }
 
 // withdraw ends an offer: by itself, or by a Send with Invalidate of the peer's.
@@ -80,17 +83,17 @@ func (o *owner) withdraw(f *offer) {
 	}
 	o.sync(0)
 	wr := iwarp.SendWR{ID: 71, Op: iwarp.OpLocalInvalidate, Window: f.window, Target: f.mr, Fence: o.rand.IntN(2) == 0}
-	o.end.post(&wr)
-	o.end.wantSent(wr.Op, 71, iwarp.StatusSuccess)
+	o.end.MustPost(&wr)
+	o.end.WantSent(wr.Op, 71, iwarp.StatusSuccess)
 }
 
 // sync has a Send of the peer's arrive: what it has written before is in place then.
 func (o *owner) sync(invalidate uint32) {
-	o.end.postRecv(72)
+	o.end.MustPostRecv(72)
 	o.under = nil
-	o.peer.post(&iwarp.SendWR{Op: iwarp.OpSend, Invalidate: invalidate, Unsignaled: true})
-	if wc := o.end.wantReceived(72, iwarp.StatusSuccess); wc.Invalidated != invalidate {
-		o.end.t.Errorf("invalidated %#x, want %#x", wc.Invalidated, invalidate)
+	o.peer.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Invalidate: invalidate, Unsignaled: true})
+	if wc := o.end.WantReceived(72, iwarp.StatusSuccess); wc.Invalidated != invalidate {
+		o.end.T.Errorf("invalidated %#x, want %#x", wc.Invalidated, invalidate)
 	}
 }
 
@@ -98,14 +101,15 @@ func (o *owner) sync(invalidate uint32) {
 // Writes that overlap.
 func (o *owner) write(f *offer) {
 	off := o.rand.IntN(f.n)
-	p := pattern(1+o.rand.IntN(min(f.n-off, iwarp.MaxInline)), byte(o.rand.Uint32()))
-	src, err := o.peer.pd.Register(p, 0)
-	must(o.end.t, err)
+	p := rig.Pattern(1+o.rand.IntN(min(f.n-off, iwarp.MaxInline)), byte(o.rand.Uint32()))
+	src, err := o.peer.PD.Register(p, 0)
+	rig.Must(o.end.T, err)
 	if slices.ContainsFunc(o.under, func(r [2]int) bool { return f.at+off < r[1] && r[0] < f.at+off+len(p) }) {
 		o.sync(0)
 	}
 	o.under = append(o.under, [2]int{f.at + off, f.at + off + len(p)})
-	o.peer.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, len(p))}, Remote: iwarp.Remote{STag: f.stag, TO: f.base + uint64(off)}, Unsignaled: true})
+	o.peer.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, len(p))},
+		Remote: iwarp.Remote{STag: f.stag, TO: f.base + uint64(off)}, Unsignaled: true})
 	copy(o.want[f.at+off:], p)
 }
 
@@ -113,24 +117,25 @@ func (o *owner) write(f *offer) {
 func (o *owner) read(f *offer) {
 	o.sync(0)
 	off := o.rand.IntN(f.n)
-	sink := o.peer.mr(1+o.rand.IntN(f.n-off), iwarp.LocalWrite)
-	_, err := o.peer.Read(within(o.end.t), sink.Slice(0, sink.Len()), iwarp.Remote{STag: f.stag, TO: f.base + uint64(off)})
+	sink := o.peer.MR(1+o.rand.IntN(f.n-off), iwarp.LocalWrite)
+	_, err := o.peer.Read(rig.Within(o.end.T), sink.Slice(0, sink.Len()),
+		iwarp.Remote{STag: f.stag, TO: f.base + uint64(off)})
 	if err != nil || !bytes.Equal(sink.Bytes(), o.want[f.at+off:f.at+off+sink.Len()]) {
-		o.end.t.Fatalf("read %d octets at %d of what is offered: %v", sink.Len(), off, err)
+		o.end.T.Fatalf("read %d octets at %d of what is offered: %v", sink.Len(), off, err)
 	}
 }
 
 // compare holds the memory against the model, once the peer's Writes are in place.
 func (o *owner) compare() {
-	o.end.t.Helper()
+	o.end.T.Helper()
 	got := make([]byte, ownerMemory)
-	o.end.look()
+	o.end.Look()
 	if _, err := o.whole.ReadAt(got, 0); err != nil {
-		o.end.t.Fatal(err)
+		o.end.T.Fatal(err)
 	}
 	for i := range got {
 		if got[i] != o.want[i] {
-			o.end.t.Fatalf("octet %d is %d, want %d", i, got[i], o.want[i])
+			o.end.T.Fatalf("octet %d is %d, want %d", i, got[i], o.want[i])
 		}
 	}
 }
@@ -179,9 +184,9 @@ func (o *owner) trespass() (at iwarp.Remote, code rdmap.Code) {
 //
 // Proves Z10, Z11, Z13.
 func TestNothingButTheOffered(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
+	overAll(t, func(t *testing.T, s rig.Setup) {
 		for seed := range uint64(4) {
-			ini, res := s.endsSoon().connect(t)
+			ini, res := endsSoon(s).Connect(t)
 			o := newOwner(t, res, ini, seed)
 			for range 60 {
 				o.step()
@@ -194,4 +199,48 @@ func TestNothingButTheOffered(t *testing.T) {
 			o.compare()
 		}
 	})
+}
+
+// TestTargets posts invalidations of regions that the QP has no say over: each is refused when it is posted, and the
+// connection goes on.
+func TestTargets(t *testing.T) {
+	ini, res := rig.Connect(t)
+	apart, err := rig.NewPD(t, ini.RNIC).Register(make([]byte, 8), iwarp.LocalWrite)
+	rig.Must(t, err)
+	bound, err := ini.PD.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: rig.NewQP(t, ini.PD, iwarp.QPConfig{})})
+	rig.Must(t, err)
+	gone := ini.MR(8, iwarp.LocalWrite)
+	rig.Must(t, gone.Deregister())
+	for words, mr := range map[string]*iwarp.MR{
+		"another RNIC":              res.MR(8, iwarp.LocalWrite),
+		"another Protection Domain": apart,
+		"bound to another QP":       bound,
+		"was deregistered":          gone,
+	} {
+		rig.WantSaid(t, "Local Invalidate", ini.PostSend(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Target: mr}),
+			iwarp.ErrInvalid, words)
+		rig.WantSaid(t, "Read", ini.PostSend(&iwarp.SendWR{Op: iwarp.OpRead, Target: mr}), iwarp.ErrInvalid, words)
+	}
+	own, err := ini.PD.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: ini.QP})
+	rig.Must(t, err)
+	for id := range uint64(2) { // the second time it is invalid already (RDMA verbs 7)
+		ini.MustPost(&iwarp.SendWR{ID: id, Op: iwarp.OpLocalInvalidate, Target: own})
+		ini.WantSent(iwarp.OpLocalInvalidate, id, iwarp.StatusSuccess)
+	}
+	rig.Works(t, ini, res)
+}
+
+// TestReadTarget has a Read invalidate the region that it reads into, and another Read not.
+func TestReadTarget(t *testing.T) {
+	ini, res := rig.Connect(t)
+	sink, src := ini.MR(8, iwarp.LocalWrite), res.MR(8, iwarp.RemoteRead)
+	for id, target := range []*iwarp.MR{nil, sink} {
+		ini.MustPost(&iwarp.SendWR{ID: uint64(id), Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, 8)},
+			Remote: src.Remote(0), Target: target})
+		ini.WantSent(iwarp.OpRead, uint64(id), iwarp.StatusSuccess)
+		if valid := target == nil; sink.Valid() != valid {
+			t.Errorf("after Read %d the sink's STag is valid: %t", id, !valid)
+		}
+	}
+	rig.Works(t, ini, res)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -38,13 +39,13 @@ func newCrowd(t *testing.T, cfg iwarp.ListenConfig) *crowd {
 }
 
 // come is one connection from an address.
-func (c *crowd) come(ip string) *peer {
+func (c *crowd) come(ip string) *rig.Peer {
 	c.t.Helper()
 	a, b := testrig.Pipe(ip, "here")
 	addr := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(ip), 1024))
-	must(c.t, c.tcp.Offer(c.t.Context(), from{b, addr}))
+	rig.Must(c.t, c.tcp.Offer(c.t.Context(), from{b, addr}))
 	synctest.Wait()
-	return newPeer(c.t, a)
+	return rig.NewPeer(c.t, a)
 }
 
 // serve accepts all that comes, until the Listener is closed.
@@ -61,9 +62,9 @@ func (c *crowd) serve(ctx context.Context) {
 }
 
 // isOpen reports whether the Listener has kept a connection.
-func (c *crowd) isOpen(p *peer) bool {
+func (c *crowd) isOpen(p *rig.Peer) bool {
 	c.t.Helper()
-	return isTimeout(p.link.Need(1, time.Now().Add(time.Millisecond)))
+	return rig.IsTimeout(p.Link.Need(1, time.Now().Add(time.Millisecond)))
 }
 
 // TestOwedRTRIsHalfOpen: an accepted peer that owes its RTR indication is half-open, and may be closed to make room;
@@ -73,14 +74,14 @@ func (c *crowd) isOpen(p *peer) bool {
 func TestOwedRTRIsHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, iwarp.ListenConfig{MaxHalfOpen: 1})
-		accept := func(p *peer) *iwarp.QP {
+		accept := func(p *rig.Peer) *iwarp.QP {
 			t.Helper()
-			p.send(frame(request(2)))
+			p.Send(rig.Frame(rig.Request(2)))
 			req, err := c.ln.Accept(t.Context())
-			must(t, err)
+			rig.Must(t, err)
 			qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{})
-			must(t, err)
-			p.wantFrame(mpa.KeyReply)
+			rig.Must(t, err)
+			p.WantFrame(mpa.KeyReply)
 			return qp
 		}
 		first := c.come("192.0.2.1")
@@ -88,7 +89,7 @@ func TestOwedRTRIsHalfOpen(t *testing.T) {
 		if s := c.ln.Stats(); s.HalfOpen != 1 {
 			t.Errorf("before its RTR indication: counted %+v", s)
 		}
-		first.send(first.write(1, 0, nil))
+		first.Send(first.Write(1, 0, nil))
 		synctest.Wait()
 		if s := c.ln.Stats(); s.HalfOpen != 0 {
 			t.Errorf("after its RTR indication: counted %+v", s)
@@ -100,7 +101,7 @@ func TestOwedRTRIsHalfOpen(t *testing.T) {
 		if err := owing.Err(); !errors.Is(err, iwarp.ErrEvicted) || ready.State() != iwarp.StateRTS {
 			t.Errorf("the QP that is owed an RTR indication: %v; the other is in %v", err, ready.State())
 		}
-		second.wantClosed()
+		second.WantClosed()
 		_, _ = ready.Abort(), owing.Abort()
 		_ = c.ln.Close()
 	})
@@ -130,14 +131,14 @@ func TestEvictedAtLast(t *testing.T) {
 				c.come("192.0.2.2")
 			}
 		}))})
-		pd := newPD(t, rnic)
+		pd := rig.NewPD(t, rnic)
 		c = newCrowd(t, iwarp.ListenConfig{PD: pd, MaxHalfOpen: 1})
 		p := c.come("192.0.2.1")
-		p.send(frame(request(2)))
+		p.Send(rig.Frame(rig.Request(2)))
 		req, err := c.ln.Accept(t.Context())
-		must(t, err)
-		p.meanwhile(func() { p.wantFrame(mpa.KeyReply) })
-		qp := create(t, pd, iwarp.QPConfig{})
+		rig.Must(t, err)
+		p.Meanwhile(func() { p.WantFrame(mpa.KeyReply) })
+		qp := rig.NewQP(t, pd, iwarp.QPConfig{})
 		if err := req.AcceptQP(t.Context(), qp, iwarp.AcceptConfig{}); !errors.Is(err, iwarp.ErrEvicted) {
 			t.Errorf("AcceptQP: %v", err)
 		}
@@ -167,10 +168,10 @@ func TestPerSource(t *testing.T) {
 		if c.isOpen(one) || !c.isOpen(two) || !c.isOpen(three) || !c.isOpen(other) {
 			t.Error("MaxHalfOpenPerSource has closed another than the oldest of the source")
 		}
-		establish := func(p *peer) {
-			_ = p.conn.SetReadDeadline(time.Time{})
-			p.send(frame(request(1)))
-			p.wantFrame(mpa.KeyReply)
+		establish := func(p *rig.Peer) {
+			_ = p.Conn.SetReadDeadline(time.Time{})
+			p.Send(rig.Frame(rig.Request(1)))
+			p.WantFrame(mpa.KeyReply)
 		}
 		establish(two)
 		establish(three)
@@ -181,7 +182,7 @@ func TestPerSource(t *testing.T) {
 		if !c.isOpen(other) || !c.isOpen(two) {
 			t.Error("others were closed for it")
 		}
-		_ = two.link.Close()
+		_ = two.Link.Close()
 		synctest.Wait()
 		if six := c.come("2001:db8::6"); !c.isOpen(six) {
 			t.Error("there is no room though a connection has ended")
@@ -195,8 +196,8 @@ func TestPerSource(t *testing.T) {
 //
 // Proves Z04.
 func TestPlacesComeBack(t *testing.T) {
-	gone := func(p *peer, answer func() error) error {
-		_ = p.link.Reset()
+	gone := func(p *rig.Peer, answer func() error) error {
+		_ = p.Link.Reset()
 		synctest.Wait()
 		if err := answer(); err == nil {
 			return errors.New("no error")
@@ -204,23 +205,23 @@ func TestPlacesComeBack(t *testing.T) {
 		return nil
 	}
 	for name, c := range map[string]struct {
-		end            func(ctx context.Context, p *peer, req *iwarp.Request) error
+		end            func(ctx context.Context, p *rig.Peer, req *iwarp.Request) error
 		failed, denied int
 	}{
-		"close": {func(_ context.Context, _ *peer, req *iwarp.Request) error { return req.Close() }, 0, 0},
-		"reject": {func(_ context.Context, p *peer, req *iwarp.Request) error {
-			p.meanwhile(func() { p.wantFrame(mpa.KeyReply) })
+		"close": {func(_ context.Context, _ *rig.Peer, req *iwarp.Request) error { return req.Close() }, 0, 0},
+		"reject": {func(_ context.Context, p *rig.Peer, req *iwarp.Request) error {
+			p.Meanwhile(func() { p.WantFrame(mpa.KeyReply) })
 			_, err := req.Reject(nil)
 			return err
 		}, 0, 1},
-		"reject, and the peer is gone": {func(_ context.Context, p *peer, req *iwarp.Request) error {
+		"reject, and the peer is gone": {func(_ context.Context, p *rig.Peer, req *iwarp.Request) error {
 			return gone(p, func() error { _, err := req.Reject(nil); return err })
 		}, 1, 0},
-		"accept, and the peer is gone": {func(ctx context.Context, p *peer, req *iwarp.Request) error {
+		"accept, and the peer is gone": {func(ctx context.Context, p *rig.Peer, req *iwarp.Request) error {
 			return gone(p, func() error { _, err := req.Accept(ctx, iwarp.AcceptConfig{}); return err })
 		}, 1, 0},
-		"accept and abort": {func(ctx context.Context, p *peer, req *iwarp.Request) error {
-			p.meanwhile(func() { p.wantFrame(mpa.KeyReply) })
+		"accept and abort": {func(ctx context.Context, p *rig.Peer, req *iwarp.Request) error {
+			p.Meanwhile(func() { p.WantFrame(mpa.KeyReply) })
 			qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
 			if err == nil {
 				err = qp.Abort()
@@ -231,9 +232,9 @@ func TestPlacesComeBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			crowd := newCrowd(t, iwarp.ListenConfig{MaxPerSource: 1})
 			p := crowd.come("192.0.2.1")
-			p.send(frame(request(2)))
+			p.Send(rig.Frame(rig.Request(2)))
 			req, err := crowd.ln.Accept(t.Context())
-			must(t, err)
+			rig.Must(t, err)
 			if second := crowd.come("192.0.2.1"); crowd.isOpen(second) {
 				t.Errorf("%s: there are two places", name)
 			}
@@ -299,18 +300,18 @@ func TestNoDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &acceptSteps{steps: make(chan func() (net.Conn, error)), closed: make(chan struct{})}
 		told := 0
-		rnic := newRNIC(t, iwarp.RNICConfig{Logger: slog.New(logged(func(msg string) {
+		rnic := rig.NewRNIC(t, iwarp.RNICConfig{Logger: slog.New(logged(func(msg string) {
 			if msg == "iwarp: cannot accept a TCP connection now" {
 				told++
 			}
 		}))})
 		ln := iwarp.NewListener(l, iwarp.ListenConfig{RNIC: rnic})
-		come := func(ip string) *peer {
+		come := func(ip string) *rig.Peer {
 			a, b := testrig.Pipe(ip, "here")
 			addr := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(ip), 1024))
 			l.steps <- func() (net.Conn, error) { return from{b, addr}, nil }
 			synctest.Wait()
-			return newPeer(t, a)
+			return rig.NewPeer(t, a)
 		}
 		fail := func() {
 			l.steps <- func() (net.Conn, error) { return nil, temporaryError{errors.New("too many open files")} }
@@ -318,7 +319,7 @@ func TestNoDescriptors(t *testing.T) {
 		}
 		c := &crowd{t: t}
 		waiting, silent, later := come("192.0.2.1"), come("192.0.2.2"), come("192.0.2.3")
-		waiting.send(frame(request(2)))
+		waiting.Send(rig.Frame(rig.Request(2)))
 		synctest.Wait()
 		fail()
 		if !c.isOpen(waiting) || c.isOpen(silent) || !c.isOpen(later) {

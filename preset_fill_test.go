@@ -6,15 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // TestPresetFills has an offer of zeros filled in by a preset, and one that has all fields kept as it is. The
 // fields that are set by turns tell each of them from the others.
 func TestPresetFills(t *testing.T) {
 	full := mpa.Offer{
-		Dialect: mpa.DialectRFC5044, Kind: mpa.KindRDMAC, RTR: mpa.RTRRead, Timeout: time.Minute, Messages: true, Markers: true,
+		Dialect: mpa.DialectRFC5044, Kind: mpa.KindRDMAC, RTR: mpa.RTRRead, Timeout: time.Minute,
+		Messages: true, Markers: true,
 		NoCRC: true, ClientServer: true, IRD: 3, ORD: 4, MaxIRD: 5, PrivateData: []byte("data"),
 	}
 	fields := reflect.TypeFor[mpa.Offer]()
@@ -24,7 +25,8 @@ func TestPresetFills(t *testing.T) {
 		}
 		var one mpa.Offer
 		reflect.ValueOf(&one).Elem().Field(i).Set(reflect.ValueOf(full).Field(i))
-		for what, got := range map[string]mpa.Offer{"filled in": fill(mpa.Offer{}, one, false), "kept": fill(one, mpa.Offer{}, false)} {
+		for what, got := range map[string]mpa.Offer{"filled in": fill(mpa.Offer{}, one, false),
+			"kept": fill(one, mpa.Offer{}, false)} {
 			if !reflect.DeepEqual(got, one) {
 				t.Errorf("%s, %s: %+v", fields.Field(i).Name, what, got)
 			}

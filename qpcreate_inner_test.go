@@ -21,6 +21,7 @@ func TestOverflowWhileCreating(t *testing.T) {
 				t.Fatal(err)
 			}
 			qp := &QP{rnic: rnic, pd: pd, cfg: QPConfig{SendCQ: cq}, done: make(chan struct{})}
+			qp.holds.qp = qp
 			if err := qp.cfg.fill(); err != nil {
 				t.Fatal(err)
 			}
@@ -51,9 +52,9 @@ func TestOverflowWhileCreating(t *testing.T) {
 
 // stepwise is acquire, with something done after each step.
 func stepwise(qp *QP, do func(step int)) error {
-	for step, take := range qp.takes() {
+	for step, take := range qp.holds.takes() {
 		if err := take(); err != nil {
-			qp.release()
+			qp.holds.release()
 			return err
 		}
 		do(step)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+	"github.com/goiwarp/iwarp/internal/emulation"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -15,10 +17,10 @@ import (
 //
 // Proves Z02, Z05.
 func TestAnotherRNIC(t *testing.T) {
-	ini, res := connect(t) // each has an RNIC of its own, and is in its first domain
-	strange := res.filled(8, 1, iwarp.RemoteWrite)
-	srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{})
-	must(t, err)
+	ini, res := rig.Connect(t) // each has an RNIC of its own, and is in its first domain
+	strange := res.Filled(8, 1, iwarp.RemoteWrite)
+	srq, err := res.PD.CreateSRQ(iwarp.SRQConfig{})
+	rig.Must(t, err)
 	for what, do := range map[string]func() error{
 		"Send": func() error { return ini.PostSend(&iwarp.SendWR{SGL: []iwarp.SGE{strange.Slice(0, 8)}}) },
 		"Send of nothing": func() error {
@@ -30,55 +32,55 @@ func TestAnotherRNIC(t *testing.T) {
 		"Local Invalidate": func() error { return ini.PostSend(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Target: strange}) },
 		"receive":          func() error { return ini.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{strange.Slice(0, 8)}}) },
 		"receive of an SRQ": func() error {
-			return srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{ini.mr(8, iwarp.LocalWrite).Slice(0, 8)}})
+			return srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{ini.MR(8, iwarp.LocalWrite).Slice(0, 8)}})
 		},
-		"SRQ of a QP": func() error { _, err := ini.pd.CreateQP(iwarp.QPConfig{SRQ: srq}); return err },
-		"CQ of a QP":  func() error { _, err := ini.pd.CreateQP(iwarp.QPConfig{SendCQ: res.SendCQ()}); return err },
+		"SRQ of a QP": func() error { _, err := ini.PD.CreateQP(iwarp.QPConfig{SRQ: srq}); return err },
+		"CQ of a QP":  func() error { _, err := ini.PD.CreateQP(iwarp.QPConfig{SendCQ: res.SendCQ()}); return err },
 		"QP of an MR": func() error {
-			_, err := ini.pd.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: res.QP})
+			_, err := ini.PD.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: res.QP})
 			return err
 		},
 		"PD of a Listener": func() error {
-			_, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: ini.rnic, PD: res.pd})
+			_, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: ini.RNIC, PD: res.PD})
 			return err
 		},
 	} {
-		if err := do(); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, "another") {
+		if err := do(); !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, "another") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	ln := listen(t, iwarp.ListenConfig{PD: res.pd})
-	dialed := dialInBackground(t, func() error {
-		qp, err := (&iwarp.Dialer{PD: ini.pd}).Dial(within(t), "tcp", ln.Addr().String())
+	ln := rig.Listen(t, iwarp.ListenConfig{PD: res.PD})
+	dialed := rig.DialInBackground(t, func() error {
+		qp, err := (&iwarp.Dialer{PD: ini.PD}).Dial(rig.Within(t), "tcp", ln.Addr().String())
 		if err == nil {
 			err = qp.Abort()
 		}
 		return err
 	})
-	req, err := ln.Accept(within(t))
-	must(t, err)
-	if _, err := req.Accept(within(t), iwarp.AcceptConfig{PD: ini.pd}); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, "another RNIC") {
+	req, err := ln.Accept(rig.Within(t))
+	rig.Must(t, err)
+	if _, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{PD: ini.PD}); !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, "another RNIC") {
 		t.Errorf("PD of Accept: %v", err)
 	}
-	if _, err := req.Accept(within(t), iwarp.AcceptConfig{}); err != nil { // it can still be answered
+	if _, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{}); err != nil { // it can still be answered
 		t.Error(err)
 	}
-	should(t, <-dialed)
-	works(t, ini, res)
+	rig.Should(t, <-dialed)
+	rig.Works(t, ini, res)
 }
 
 // A mistake in a request is refused when the request is posted, in words of its own;
 // the connection goes on.
 func TestMistakes(t *testing.T) {
-	ini, res := connect(t)
-	mr, own, other := ini.mr(10, 0), ini.mr(10, iwarp.LocalWrite), newPD(t, ini.rnic)
-	gone := ini.mr(10, 0)
-	must(t, gone.Deregister())
+	ini, res := rig.Connect(t)
+	mr, own, other := ini.MR(10, 0), ini.MR(10, iwarp.LocalWrite), rig.NewPD(t, ini.RNIC)
+	gone := ini.MR(10, 0)
+	rig.Must(t, gone.Deregister())
 	apart, err := other.Register(make([]byte, 10), iwarp.LocalWrite)
-	must(t, err)
-	void := ini.mr(10, iwarp.LocalWrite)
-	ini.post(&iwarp.SendWR{ID: 1, Op: iwarp.OpLocalInvalidate, Target: void})
-	ini.wantSent(iwarp.OpLocalInvalidate, 1, iwarp.StatusSuccess)
+	rig.Must(t, err)
+	void := ini.MR(10, iwarp.LocalWrite)
+	ini.MustPost(&iwarp.SendWR{ID: 1, Op: iwarp.OpLocalInvalidate, Target: void})
+	ini.WantSent(iwarp.OpLocalInvalidate, 1, iwarp.StatusSuccess)
 	one := func(op iwarp.Op, s iwarp.SGE) *iwarp.SendWR { return &iwarp.SendWR{Op: op, SGL: []iwarp.SGE{s}} }
 	for _, c := range []struct {
 		text string
@@ -99,12 +101,12 @@ func TestMistakes(t *testing.T) {
 		{"Remote, which is for OpWrite", &iwarp.SendWR{Remote: iwarp.Remote{STag: 5}}}, // a Send, as there is no Op
 		{"Remote, which is for OpWrite", &iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Remote: iwarp.Remote{TO: 1}}},
 		{"Invalidate, which is for OpSend and OpLocalInvalidate", &iwarp.SendWR{Op: iwarp.OpWrite, Invalidate: 5}},
-		{"Solicited, which only an OpSend, OpWriteImm or OpImmediate can be", &iwarp.SendWR{Op: iwarp.OpRead, Solicited: true}},
-		{"Target, which is for OpLocalInvalidate, OpFastRegister and OpRead", &iwarp.SendWR{Op: iwarp.OpWrite, Target: mr}},
+		{"Solicited, which is for OpSend, OpWriteImm and OpImmediate, on Read", &iwarp.SendWR{Op: iwarp.OpRead, Solicited: true}},
+		{"Target, which is for OpRead, OpLocalInvalidate and OpFastRegister, on Write", &iwarp.SendWR{Op: iwarp.OpWrite, Target: mr}},
 		{"not its sink", &iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{own.Slice(0, 1)}, Target: mr}},
 		{"operation 99", &iwarp.SendWR{Op: 99}},
 	} {
-		if err := ini.PostSend(c.wr); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, c.text) {
+		if err := ini.PostSend(c.wr); !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, c.text) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
@@ -115,19 +117,19 @@ func TestMistakes(t *testing.T) {
 		"of an MR of 10":       {SGL: []iwarp.SGE{own.Slice(0, 11)}},
 		"another Protection D": {SGL: []iwarp.SGE{apart.Slice(0, 1)}},
 	} {
-		if err := ini.PostRecv(wr); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, text) {
+		if err := ini.PostRecv(wr); !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, text) {
 			t.Errorf("receive: %s: %v", text, err)
 		}
 	}
 	for text, o := range map[string]iwarp.MROptions{
 		"rights 0x80 do not exist":  {Access: 0x80 | iwarp.RemoteRead},
-		"another Protection Domain": {QP: create(t, other, iwarp.QPConfig{})},
+		"another Protection Domain": {QP: rig.NewQP(t, other, iwarp.QPConfig{})},
 	} {
-		if _, err := ini.pd.RegisterOptions(make([]byte, 8), o); !errors.Is(err, iwarp.ErrInvalid) || !contains(err, text) {
+		if _, err := ini.PD.RegisterOptions(make([]byte, 8), o); !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, text) {
 			t.Errorf("register: %s: %v", text, err)
 		}
 	}
-	if _, err := ini.pd.CreateQP(iwarp.QPConfig{CloseTimeout: -1}); !errors.Is(err, iwarp.ErrInvalid) {
+	if _, err := ini.PD.CreateQP(iwarp.QPConfig{CloseTimeout: -1}); !errors.Is(err, iwarp.ErrInvalid) {
 		t.Errorf("a negative CloseTimeout: %v", err)
 	}
 	if _, err := (&iwarp.Dialer{Timeout: -time.Second}).Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
@@ -141,7 +143,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("listen %q: %v", network, err)
 		}
 	}
-	works(t, ini, res)
+	rig.Works(t, ini, res)
 }
 
 // A lone client cannot end the use of what the server has registered for all that
@@ -163,36 +165,36 @@ func TestInvalidateByPeer(t *testing.T) {
 		"bound, for itself":     {iwarp.LocalWrite, true, false, rdmap.CodeAccessRights},
 		"offered, not for data": {iwarp.RemoteInvalidate, false, false, 0},
 	} {
-		res, p := respondToPeer(t, iwarp.QPConfig{})
+		res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
 		o := iwarp.MROptions{Access: c.access}
 		if c.bound {
 			o.QP = res.QP
 		}
-		mr, err := res.pd.RegisterOptions(make([]byte, 8), o)
-		must(t, err)
-		if other := create(t, res.pd, iwarp.QPConfig{}); !c.shared { // it shared what is offered, and is gone
-			must(t, other.Close())
+		mr, err := res.PD.RegisterOptions(make([]byte, 8), o)
+		rig.Must(t, err)
+		if other := rig.NewQP(t, res.PD, iwarp.QPConfig{}); !c.shared { // it shared what is offered, and is gone
+			rig.Must(t, other.Close())
 		}
-		res.postRecv(1)
-		res.postRecv(2)
+		res.MustPostRecv(1)
+		res.MustPostRecv(2)
 		invalidate := func(msn uint32) {
 			h := rdmap.OpSendInvalidate.Header(1)
 			h.Last, h.MSN, h.ULP = true, msn, mr.STag()
-			p.send(p.fpdu(h, nil))
+			p.Send(p.FPDU(h, nil))
 		}
 		invalidate(1)
 		if c.code != 0 {
-			p.wantTerminate(c.code)
+			p.WantTerminate(c.code)
 			if !mr.Valid() {
 				t.Errorf("%s: invalidated", name)
 			}
 			continue
 		}
-		if wc := res.wantReceived(1, iwarp.StatusSuccess); wc.Invalidated != mr.STag() || mr.Valid() {
+		if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.Invalidated != mr.STag() || mr.Valid() {
 			t.Errorf("%s: %+v", name, wc)
 		}
 		invalidate(2)
-		p.wantTerminate(rdmap.CodeInvalidSTag)
+		p.WantTerminate(rdmap.CodeInvalidSTag)
 	}
 }
 
@@ -201,40 +203,40 @@ func TestInvalidateByPeer(t *testing.T) {
 //
 // Proves Z06.
 func TestBoundToConnection(t *testing.T) {
-	ln := listenTCP(t)
-	rnic := newRNIC(t, iwarp.RNICConfig{})
-	e := &end{t: t, rnic: rnic, pd: newPD(t, rnic)}
-	e.QP = create(t, e.pd, iwarp.QPConfig{Nudge: -1})
+	ln := rig.ListenTCP(t)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	e := &rig.End{T: t, RNIC: rnic, PD: rig.NewPD(t, rnic)}
+	e.QP = rig.NewQP(t, e.PD, iwarp.QPConfig{})
 	bound := func() *iwarp.MR {
-		mr, err := e.pd.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: e.QP, Access: iwarp.RemoteWrite})
-		must(t, err)
+		mr, err := e.PD.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: e.QP, Access: iwarp.RemoteWrite})
+		rig.Must(t, err)
 		return mr
 	}
-	dial := func() *peer {
-		dialed := dialInBackground(t, func() error {
-			return (&iwarp.Dialer{}).DialQP(within(t), e.QP, "tcp", ln.Addr().String())
+	dial := func() *rig.Peer {
+		dialed := rig.DialInBackground(t, func() error {
+			return (&iwarp.Dialer{}).DialQP(rig.Within(t), e.QP, "tcp", ln.Addr().String())
 		})
-		p := acceptRequest(t, ln)
-		p.send(frame(reply(2)))
-		must(t, <-dialed)
-		p.want(rdmap.OpWrite) // RTR
+		p := rig.AcceptRequest(t, ln)
+		p.Send(rig.Frame(rig.Reply(2)))
+		rig.Must(t, <-dialed)
+		p.Want(rdmap.OpWrite) // RTR
 		return p
 	}
 	before := bound()
 	p := dial()
 	during := bound()
 	for _, mr := range []*iwarp.MR{before, during} {
-		p.send(p.write(mr.STag(), 0, []byte("x")))
+		p.Send(p.Write(mr.STag(), 0, []byte("x")))
 	}
-	until(t, func() bool { return e.Stats().Received[rdmap.OpWrite].Messages == 2 }, "two Writes")
-	_ = p.link.Reset()
-	_ = e.wantEnd()
+	rig.Until(t, func() bool { return e.Stats().Received[rdmap.OpWrite].Messages == 2 }, "two Writes")
+	_ = p.Link.Reset()
+	_ = e.WantEnd()
 	after := bound()
-	must(t, e.Modify(iwarp.StateIdle))
+	rig.Must(t, e.Modify(iwarp.StateIdle))
 	p = dial()
-	p.send(p.write(after.STag(), 0, []byte("x")))
-	p.send(p.write(during.STag(), 0, []byte("y")))
-	p.wantTerminate(rdmap.CodeDDPSTagNotAssociated)
+	p.Send(p.Write(after.STag(), 0, []byte("x")))
+	p.Send(p.Write(during.STag(), 0, []byte("y")))
+	p.WantTerminate(rdmap.CodeDDPSTagNotAssociated)
 	if after.Bytes()[0] != 'x' || during.Bytes()[0] != 'x' {
 		t.Error("not written as it should be")
 	}
@@ -244,91 +246,91 @@ func TestBoundToConnection(t *testing.T) {
 // full, and by whoever is told of it as far as a Terminate can say it.
 func TestMistakesAtBothEnds(t *testing.T) {
 	for name, c := range map[string]struct {
-		do         func(t *testing.T, ini, res *end)
+		do         func(t *testing.T, ini, res *rig.End)
 		here, away []string // what the errors say of it where it is found, and at the other end
 	}{
 		"no RemoteWrite": {
-			func(t *testing.T, ini, res *end) { writeTo(t, ini, res.mr(8, iwarp.RemoteRead).Remote(0)) },
+			func(t *testing.T, ini, res *rig.End) { writeTo(t, ini, res.MR(8, iwarp.RemoteRead).Remote(0)) },
 			[]string{"registered without RemoteWrite"}, []string{"RemoteWrite", "TO 0x0"},
 		},
 		"no RemoteRead": {
-			func(t *testing.T, ini, res *end) { readFrom(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0)) },
+			func(t *testing.T, ini, res *rig.End) { readFrom(t, ini, res.MR(8, iwarp.RemoteWrite).Remote(0)) },
 			[]string{"registered without RemoteRead"}, []string{"RemoteRead"},
 		},
 		"a QP that lets no peer write": {
-			func(t *testing.T, ini, res *end) {
-				must(t, res.Deny(iwarp.RemoteWrite))
-				writeTo(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0))
+			func(t *testing.T, ini, res *rig.End) {
+				rig.Must(t, emulation.Deny(res.QP, uint8(iwarp.RemoteWrite)))
+				writeTo(t, ini, res.MR(8, iwarp.RemoteWrite).Remote(0))
 			},
 			[]string{"QPConfig.Deny", "0x1102"}, []string{"0x1102"},
 		},
 		"a QP that lets no peer read": {
-			func(t *testing.T, ini, res *end) {
-				must(t, res.Deny(iwarp.RemoteWrite|iwarp.RemoteRead))
-				must(t, res.Deny(iwarp.RemoteRead))
-				writeTo(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0))
-				readFrom(t, ini, res.mr(8, iwarp.RemoteRead).Remote(0))
+			func(t *testing.T, ini, res *rig.End) {
+				rig.Must(t, emulation.Deny(res.QP, uint8(iwarp.RemoteWrite|iwarp.RemoteRead)))
+				rig.Must(t, emulation.Deny(res.QP, uint8(iwarp.RemoteRead)))
+				writeTo(t, ini, res.MR(8, iwarp.RemoteWrite).Remote(0))
+				readFrom(t, ini, res.MR(8, iwarp.RemoteRead).Remote(0))
 			},
 			[]string{"QPConfig.Deny", "0x1201"}, []string{"0x1201"},
 		},
 		"another Protection Domain": {
-			func(t *testing.T, ini, res *end) {
-				mr, err := newPD(t, res.rnic).Register(make([]byte, 8), iwarp.RemoteWrite)
-				must(t, err)
+			func(t *testing.T, ini, res *rig.End) {
+				mr, err := rig.NewPD(t, res.RNIC).Register(make([]byte, 8), iwarp.RemoteWrite)
+				rig.Must(t, err)
 				writeTo(t, ini, mr.Remote(0))
 			},
 			[]string{"another Protection Domain", "register it"}, []string{"another Protection Domain"},
 		},
 		"another QP": {
-			func(t *testing.T, ini, res *end) {
-				mr, err := res.pd.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: create(t, res.pd, iwarp.QPConfig{}), Access: iwarp.RemoteRead})
-				must(t, err)
+			func(t *testing.T, ini, res *rig.End) {
+				mr, err := res.PD.RegisterOptions(make([]byte, 8), iwarp.MROptions{QP: rig.NewQP(t, res.PD, iwarp.QPConfig{}), Access: iwarp.RemoteRead})
+				rig.Must(t, err)
 				readFrom(t, ini, mr.Remote(0))
 			},
 			[]string{"bound to another QP"}, []string{"another Protection Domain or QP"},
 		},
 		"too far": {
-			func(t *testing.T, ini, res *end) { writeTo(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(1)) },
+			func(t *testing.T, ini, res *rig.End) { writeTo(t, ini, res.MR(8, iwarp.RemoteWrite).Remote(1)) },
 			[]string{"leaves the registered memory", "8 octets at 0x1"}, []string{"leaves the memory that the peer has registered", "TO 0x1"},
 		},
 		"deregistered": {
-			func(t *testing.T, ini, res *end) {
-				mr := res.mr(8, iwarp.RemoteWrite)
+			func(t *testing.T, ini, res *rig.End) {
+				mr := res.MR(8, iwarp.RemoteWrite)
 				to := mr.Remote(0)
-				must(t, mr.Deregister())
+				rig.Must(t, mr.Deregister())
 				writeTo(t, ini, to)
 			},
 			[]string{"nothing is registered under it"}, []string{"deregistered or invalidated"},
 		},
 		"no receive": {
-			func(t *testing.T, ini, res *end) { ini.post(&iwarp.SendWR{Inline: []byte("x")}) },
+			func(t *testing.T, ini, res *rig.End) { ini.MustPost(&iwarp.SendWR{Inline: []byte("x")}) },
 			[]string{"no receive is posted"}, []string{"no receive posted", "earlier"},
 		},
 		"too long": {
-			func(t *testing.T, ini, res *end) {
-				res.postRecv(1, res.mr(1, iwarp.LocalWrite).Slice(0, 1))
-				ini.post(&iwarp.SendWR{Inline: []byte("xy")})
+			func(t *testing.T, ini, res *rig.End) {
+				res.MustPostRecv(1, res.MR(1, iwarp.LocalWrite).Slice(0, 1))
+				ini.MustPost(&iwarp.SendWR{Inline: []byte("xy")})
 			},
 			[]string{"length 2", "length of 1"}, []string{"longer than the receive"},
 		},
 		"not offered for invalidation": {
-			func(t *testing.T, ini, res *end) {
-				res.postRecv(1)
-				ini.post(&iwarp.SendWR{Invalidate: res.mr(8, iwarp.RemoteRead).STag()})
+			func(t *testing.T, ini, res *rig.End) {
+				res.MustPostRecv(1)
+				ini.MustPost(&iwarp.SendWR{Invalidate: res.MR(8, iwarp.RemoteRead).STag()})
 			},
 			[]string{"RemoteInvalidate"}, []string{"RemoteInvalidate"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ini, res := connect(t)
+			ini, res := rig.Connect(t)
 			c.do(t, ini, res)
 			for _, text := range c.here {
-				if err := res.wantEnd(); !contains(err, text) || !contains(err, "found here") {
+				if err := res.WantEnd(); !rig.Contains(err, text) || !rig.Contains(err, "found here") {
 					t.Errorf("where it is found: no %q in %v", text, err)
 				}
 			}
 			for _, text := range c.away {
-				if err := ini.wantEnd(); !contains(err, text) || !contains(err, "reported by the peer") {
+				if err := ini.WantEnd(); !rig.Contains(err, text) || !rig.Contains(err, "reported by the peer") {
 					t.Errorf("at the other end: no %q in %v", text, err)
 				}
 			}
@@ -336,26 +338,26 @@ func TestMistakesAtBothEnds(t *testing.T) {
 	}
 }
 
-func writeTo(t *testing.T, e *end, to iwarp.Remote) {
+func writeTo(t *testing.T, e *rig.End, to iwarp.Remote) {
 	t.Helper()
-	e.post(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("01234567"), Remote: to})
+	e.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("01234567"), Remote: to})
 }
 
-func readFrom(t *testing.T, e *end, from iwarp.Remote) {
+func readFrom(t *testing.T, e *rig.End, from iwarp.Remote) {
 	t.Helper()
-	e.post(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{e.mr(8, iwarp.LocalWrite).Slice(0, 8)}, Remote: from})
+	e.MustPost(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{e.MR(8, iwarp.LocalWrite).Slice(0, 8)}, Remote: from})
 }
 
 // A Protection Domain that is in use says what by, and goes when that is gone.
 func TestPDInUse(t *testing.T) {
-	pd := newPD(t, newRNIC(t, iwarp.RNICConfig{}))
-	qp := create(t, pd, iwarp.QPConfig{})
+	pd := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{}))
+	qp := rig.NewQP(t, pd, iwarp.QPConfig{})
 	srq, err := pd.CreateSRQ(iwarp.SRQConfig{})
-	must(t, err)
+	rig.Must(t, err)
 	mr, err := pd.Register(make([]byte, 1), 0)
-	must(t, err)
+	rig.Must(t, err)
 	mw, err := pd.AllocMW(iwarp.MWType2)
-	must(t, err)
+	rig.Must(t, err)
 	for _, c := range []struct {
 		text string
 		end  func() error
@@ -365,25 +367,25 @@ func TestPDInUse(t *testing.T) {
 		{"QPs (0) and SRQs (0), deregister its MRs (1) and deallocate its MWs (1)", mr.Deregister},
 		{"deregister its MRs (0) and deallocate its MWs (1)", mw.Dealloc},
 	} {
-		if err := pd.Close(); !errors.Is(err, iwarp.ErrBadState) || !contains(err, "in use") || !contains(err, c.text) {
+		if err := pd.Close(); !errors.Is(err, iwarp.ErrBadState) || !rig.Contains(err, "in use") || !rig.Contains(err, c.text) {
 			t.Error(err)
 		}
-		must(t, c.end())
+		rig.Must(t, c.end())
 	}
-	should(t, pd.Close())
+	rig.Should(t, pd.Close())
 }
 
 // What is no right of a peer's cannot be denied to one, and a QP can be created so that it denies all.
 func TestDeny(t *testing.T) {
-	ini, res := setup{accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Deny: iwarp.RemoteWrite | iwarp.RemoteRead | iwarp.RemoteAtomic}}}.connect(t)
-	_, err := ini.pd.CreateQP(iwarp.QPConfig{SendCQ: ini.SendCQ(), RecvCQ: ini.RecvCQ(), Deny: iwarp.LocalWrite})
-	for _, err := range []error{err, res.Deny(iwarp.RemoteInvalidate)} {
+	ini, res := rig.Setup{Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Deny: iwarp.RemoteWrite | iwarp.RemoteRead | iwarp.RemoteAtomic}}}.Connect(t)
+	_, err := ini.PD.CreateQP(iwarp.QPConfig{SendCQ: ini.SendCQ(), RecvCQ: ini.RecvCQ(), Deny: iwarp.LocalWrite})
+	for _, err := range []error{err, emulation.Deny(res.QP, uint8(iwarp.RemoteInvalidate))} {
 		if !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%v", err)
 		}
 	}
-	writeTo(t, ini, res.mr(8, iwarp.RemoteWrite).Remote(0))
-	if err := res.wantEnd(); !contains(err, "QPConfig.Deny") {
+	writeTo(t, ini, res.MR(8, iwarp.RemoteWrite).Remote(0))
+	if err := res.WantEnd(); !rig.Contains(err, "QPConfig.Deny") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,35 +1,35 @@
 package iwarp
 
 import (
+	"bufio"
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/association"
+	"github.com/goiwarp/iwarp/internal/admission"
 	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A Request is a peer's request for a connection. Accept or reject it, or close it.
 //
-// In the client-server model (PeerToPeer is false), and before revision 2, the Initiator
+// In the client-server model (PeerToPeer of MPA is false), and before revision 2, the Initiator
 // has to send first: what the accepting side posts waits until then. If both
 // applications wait for the other to begin, nothing happens; the errors of the
 // calls that give up wrap ErrAwaitingInitiator. Linux's programs over siw are like that
 // (rdma-core's ucmatose -s, ib_write_lat): for them there is QPConfig.SendEarly.
 type Request struct {
-	ln     *Listener // nil: of Respond
-	place  *place    // at the Listener
+	ln     *Listener       // nil: of Respond
+	slot   *admission.Slot // at the Listener
 	rnic   *RNIC
-	named  *RNIC // is that, if the consumer has named one: all of the connection is of it
+	named  *RNIC // rnic, if the consumer has named it: then PD and QP have to be of it
 	pd     *PD
-	conn   net.Conn             // with m, over MPA; or
-	m      *mpa.Responder       //
-	over   *association.Session // over SCTP
-	counts tally
+	conn   net.Conn       // over MPA
+	m      *mpa.Responder // with conn
+	over   SegmentRequest // over a SegmentNetwork
+	counts startupCounters
 	preset *Preset // the Listener's, or the last Accept's
 
 	tolerateEarly bool
@@ -39,39 +39,13 @@ type Request struct {
 	answered bool
 }
 
-// AcceptConfig says how to accept a Request. The zero value is usable.
-type AcceptConfig struct {
-	// PD is where the QP is created; the Listener's, if nil.
-	PD *PD
-	// QP configures the QP that Accept creates.
-	QP QPConfig
-	// Preset, if it is set, supplies what the peer needs wherever the settings here
-	// are zero. If nil, the Listener's.
-	Preset *Preset
-	// MPA is what we answer. Kind may narrow the QP's kind, which is the default;
-	// Markers adds to what QP and RNIC ask for. If IRD and ORD are both zero, each
-	// becomes DefaultReadDepth. IRD may grow to MaxIRD as in Dialer.MPA.
-	MPA mpa.Answer
-	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA
-	// Reads. To an Initiator that offers a Write as its RTR indication, the answer names no
-	// Read beside it unless MPA.RTR has one. For an Initiator that offers a Read and no
-	// Write the IRD is 1, and it can Read later, too, one at a time: set MPA.RTR to another
-	// kind to have none at all.
-	NoReads bool
-	// Prepare, if it is set, gets the QP before the connection comes up: it is the
-	// place to post receives.
-	Prepare func(*QP) error
-	// AwaitRTR has Accept and AcceptQP wait for the RTR indication, where one is owed over MPA, no longer than ListenConfig.RTRTimeout says. A QP whose peer
-	// goes away before that stays in StateIdle, and keeps what is posted.
-	AwaitRTR bool
-}
-
 // read reads the peer's MPA Request.
 func (r *Request) read(ctx context.Context, cfg *ListenConfig) error {
 	r.counts.count(func(s *StartupStats) { s.Started++ })
 	r.preset, r.tolerateEarly, r.rtrTimeout = cfg.Preset, cfg.TolerateEarly, cmp.Or(cfg.RTRTimeout, defaultRTRTimeout)
 	r.m = mpa.NewResponder(mpa.ResponderConfig{
-		Timeout: cfg.RequestTimeout, Kind: r.rnic.kind, Dialects: cfg.Preset.serves(cfg.Dialects), Messages: cfg.Messages,
+		Timeout: cfg.RequestTimeout, Kind: r.rnic.kind,
+		Dialects: cfg.Preset.serves(cfg.Dialects), Messages: cfg.Messages,
 		Markers: cfg.Markers || r.rnic.markers, NoCRC: r.rnic.crc.noCRC(cfg.NoCRC),
 	})
 	r.m.Start(time.Now())
@@ -83,10 +57,13 @@ func (r *Request) exchange(ctx context.Context, frame []byte) error {
 	return r.rnic.phase(r.conn).Exchange(ctx, r.m, frame)
 }
 
-// MPA returns the peer's MPA Request: private data, IRD and ORD, revision,
+// MPA returns the peer's MPA Request: private data, IRD and ORD as sent, revision,
 // dialect, and the rest. Over SCTP it is what an Initiate says of that: the dialect is
 // mpa.DialectRFC6581 for an Enhanced one.
 func (r *Request) MPA() *mpa.Request {
+	if r.made() != nil {
+		return new(mpa.Request)
+	}
 	if r.over != nil {
 		return r.over.Request()
 	}
@@ -96,24 +73,7 @@ func (r *Request) MPA() *mpa.Request {
 // PrivateData returns the private data of the peer's consumer.
 func (r *Request) PrivateData() []byte { return r.MPA().PrivateData }
 
-// IRD returns how many RDMA Reads of ours the peer takes at a time, as sent: 0x3FFF where
-// it negotiates none.
-func (r *Request) IRD() mpa.Depth { return r.MPA().IRD }
-
-// ORD returns how many RDMA Reads the peer wants to have outstanding, as sent: 0x3FFF
-// where it negotiates none.
-func (r *Request) ORD() mpa.Depth { return r.MPA().ORD }
-
-// Revision returns the revision of the peer's MPA Request. It is 0 over SCTP, where there is none.
-func (r *Request) Revision() uint8 { return r.MPA().Revision }
-
-// Dialect returns the startup dialect.
-func (r *Request) Dialect() mpa.Dialect { return r.MPA().Dialect }
-
-// PeerToPeer reports whether either side may send first (RFC 6581, section 9.2).
-func (r *Request) PeerToPeer() bool { return r.MPA().PeerToPeer }
-
-// link is what the Request came by.
+// link returns the connection, or session, that the Request came by.
 func (r *Request) link() interface {
 	evictable
 	LocalAddr() net.Addr
@@ -125,260 +85,59 @@ func (r *Request) link() interface {
 }
 
 // RemoteAddr returns the peer's address.
-func (r *Request) RemoteAddr() net.Addr { return r.link().RemoteAddr() }
-
-// LocalAddr returns our address.
-func (r *Request) LocalAddr() net.Addr { return r.link().LocalAddr() }
-
-// Accept creates a QP and brings up the connection. In some dialects the peer owes a frame after our
-// answer, and Accept waits for that. If the error wraps ErrLimit, ErrInvalid (as one of mpa.ErrOffer does),
-// ErrVersion or ErrMarkersRequired, or is that of Prepare, the Request can still be answered: the peer
-// waits for that until the Request is accepted, rejected or closed. (After a private data message,
-// the peer's wish for markers comes with its Start Key, when our answer is already out: then another
-// answer is ErrBadState.) When the RNIC was closed, an Accept that fails closes the Request.
-func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
-	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
-	if cfg.PD != nil {
-		if err := r.takes("AcceptConfig.PD", cfg.PD.rnic); err != nil {
-			return nil, op.with(err)
-		}
-	}
-	qp, err := connectNew(cmp.Or(cfg.PD, r.pd), r.rnic, &cfg.QP, cfg.Prepare, op, func(qp *QP) error { return r.connect(ctx, qp, &cfg) })
-	r.giveUp(err)
-	return qp, err
-}
-
-// giveUp closes a Request that cannot be accepted any more, as its RNIC was closed: its peer would wait in vain.
-func (r *Request) giveUp(err error) {
-	if err != nil && r.rnic.checkOpen() != nil {
-		_ = r.Close() // or it has been answered
-	}
-}
-
-// takes refuses what is of another RNIC.
-func (r *Request) takes(what string, rnic *RNIC) error {
-	if r.named == nil || r.named == rnic {
+func (r *Request) RemoteAddr() net.Addr {
+	if r.made() != nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is of another RNIC than that of the ListenConfig", ErrInvalid, what)
+	return r.link().RemoteAddr()
 }
 
-// AcceptQP brings up the connection on a QP in StateIdle; PD, QP and Prepare of the AcceptConfig are not
-// used. If AcceptQP fails it closes the connection, unless the QP or the offer was at fault: then the
-// Request can still be answered.
-func (r *Request) AcceptQP(ctx context.Context, qp *QP, cfg AcceptConfig) error {
-	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
-	if qp == nil {
-		return op.with(errNoQPGiven)
+// LocalAddr returns our address.
+func (r *Request) LocalAddr() net.Addr {
+	if r.made() != nil {
+		return nil
 	}
-	if err := r.takes("the QP", qp.rnic); err != nil {
-		return op.with(err)
-	}
-	err := r.connect(ctx, qp, &cfg)
-	r.giveUp(err)
-	return op.with(err)
+	return r.link().LocalAddr()
 }
 
-// connect brings up the connection as Responder.
-func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.answered {
-		return errAnswered
+// Buffered returns conn with what r has buffered put in front of it, for a connection that was read through r up to
+// now: the first octets of MPA may have come along with the last of the streaming mode. A QP takes those first, and
+// uses the connection itself from then on. r must read from conn directly.
+//
+// r may be used again after a rejection, too: octets are taken from it only by reading, and none are read
+// ahead into it.
+func Buffered(conn net.Conn, r *bufio.Reader) net.Conn { return tcp.NewBuffered(conn, r) }
+
+// Respond waits for the MPA Request on a TCP connection on which the two sides have agreed to start MPA,
+// this side as Responder (RFC 5044, section 7.1.3) or Active (CULLEY). lastMessage, if it is not empty,
+// is the last message of the streaming mode, and is sent first. All data of the streaming mode must have
+// been read; if a bufio.Reader has read ahead, pass Buffered. After an error the connection is closed.
+func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenConfig) (*Request, error) {
+	if conn == nil {
+		return nil, &OpError{Op: "respond", Err: errNoConnGiven}
 	}
-	if err := qp.claim(); err != nil {
-		return err
+	rnic := cfg.rnic()
+	r := &Request{rnic: rnic, named: cfg.named(), pd: cfg.PD, conn: conn, counts: startupCounters{&rnic.startup}}
+	if err := r.respond(ctx, lastMessage, &cfg); err != nil {
+		_ = conn.Close()
+		return nil, &OpError{Op: "respond", Addr: conn.RemoteAddr(), Err: err}
 	}
-	defer qp.unclaim()
-	answer, err := r.answerFor(qp, cfg)
-	if err != nil {
-		return badOffer("AcceptConfig.MPA", err)
-	}
-	if r.over != nil {
-		err = r.acceptSession(qp, answer)
-	} else {
-		err = r.acceptMPA(ctx, qp, answer, cfg.AwaitRTR)
-	}
-	if !r.answered {
-		return badOffer("AcceptConfig.MPA", err)
-	}
-	return r.conclude(qp, err)
+	return r, nil
 }
 
-// conclude settles with the Listener what came of an answer.
-func (r *Request) conclude(qp *QP, err error) error {
-	if err == nil && !r.place.up(qp) {
-		qp.abortAndWait(ErrEvicted)
-		err = ErrEvicted
-	}
-	switch {
-	case err != nil:
-		r.place.leave()
-	case r.ln != nil:
-		r.ln.adopt(qp)
-	}
-	return r.counts.record(r.link(), err)
-}
-
-// acceptMPA answers over MPA, and puts the QP into RTS. An answer that cannot be given leaves the Request as it is.
-func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer, await bool) error {
-	reply, err := r.m.Accept(time.Now(), answer)
-	if err != nil {
+// respond ends the streaming mode and reads the Request.
+func (r *Request) respond(ctx context.Context, lastMessage []byte, cfg *ListenConfig) error {
+	if err := cfg.consistent(); err != nil {
 		return err
 	}
-	r.answered = true
-	if err := r.unheard(); err != nil {
-		return err
-	}
-	if err := r.sendAnswer(ctx, reply); err != nil {
-		return err
-	}
-	n, conn := r.negotiated(), r.conn
-	if await && n.TerminateCode == 0 && r.owesRTR() {
-		if conn, err = r.awaitRTR(ctx); err != nil {
+	if len(lastMessage) > 0 {
+		if err := r.rnic.phase(r.conn).Send(ctx, lastMessage); err != nil {
 			return err
 		}
 	}
-	return qp.enterRTS(&mpaConn{conn, ctx, qp.rnic}, n, r.lease())
-}
-
-func (r *Request) negotiated() *Negotiated {
-	return &Negotiated{Negotiated: r.preset.takeDepths(r.m.Negotiated())}
-}
-
-// lease is what the QP has to keep and to tell of the connection.
-func (r *Request) lease() lease {
-	l := lease{place: r.place}
-	if r.preset != nil {
-		l.sendEarly = r.preset.SendEarly
-	}
-	if r.owesRTR() {
-		l.rtr = max(r.rtrTimeout, 0)
-	}
-	return l
-}
-
-// owesRTR reports whether the peer has to send an RTR indication that its consumer does not see.
-func (r *Request) owesRTR() bool { return r.over == nil && r.m.Done() && r.m.Negotiated().PeerToPeer }
-
-// unheard returns an error if the peer has sent anything after its Request, unless the Listener
-// tolerates that. RFC 5044, section 7.1.2: "Since the receiver's ability to deal with Markers is
-// unknown until the Request and Reply Frames have been received, sending FPDUs before this
-// occurs is not possible."
-func (r *Request) unheard() error {
-	if !r.tolerateEarly && tcp.Waiting(r.conn) {
-		return ErrEarly
-	}
-	return nil
-}
-
-// answerFor returns what to answer, if the QP can have the connection at all.
-func (r *Request) answerFor(qp *QP, cfg *AcceptConfig) (answer mpa.Answer, err error) {
-	r.preset = cmp.Or(cfg.Preset, r.preset)
-	offer, err := r.preset.offer(qp.rnic, r.MPA(), cfg.MPA.Offer(), cfg.NoReads)
-	if err == nil {
-		offer.Dialect = r.Dialect()
-		offer, err = qp.narrow(offer)
-	}
+	err := r.read(ctx, cfg)
 	if err != nil {
-		return answer, err
-	}
-	if err := qp.stream().answerable(r.MPA(), offer.Kind); err != nil {
-		return answer, err
-	}
-	answer = offer.Answer()
-	answer.AllRTR = cfg.MPA.AllRTR || r.preset != nil && r.preset.Accept.AllRTR
-	if cfg.NoReads {
-		answer.RTR = cmp.Or(answer.RTR, r.rtrWithoutReads())
-	}
-	return answer, nil
-}
-
-// rtrWithoutReads returns the kinds of RTR indication to take on a connection without RDMA Reads, or 0 for all of them:
-// taking a Read raises the IRD to 1 (RFC 6581, section 9.1), and is only for those that have nothing better.
-func (r *Request) rtrWithoutReads() mpa.RTR {
-	if r.MPA().RTR&mpa.RTRWrite == 0 {
-		return 0
-	}
-	return mpa.RTRWrite | mpa.RTRSend
-}
-
-// sendAnswer sends the accepting answer, and waits for the Rtr frame or Start Key that the peer may owe after
-// it. Until that is here, or the RTR indication of a peer-to-peer connection, the connection is half-open
-// again. [Z04]
-func (r *Request) sendAnswer(ctx context.Context, reply []byte) error {
-	if !r.m.Done() || r.owesRTR() {
-		r.place.hold()
-	}
-	err := r.exchange(ctx, reply)
-	if !r.owesRTR() && !r.place.heard() {
-		return ErrEvicted
+		r.counts.failed(err)
 	}
 	return err
-}
-
-var errAnswered = fmt.Errorf("%w: the Request has been answered already", ErrBadState)
-
-// Reject refuses the connection, with private data for the peer's consumer. TCP stays open and belongs to the caller:
-// use it as a byte stream, or close it. With mpa.DialectStartKey closing TCP is the rejection, so the Conn is closed
-// already; it has no room for private data: if there are any, Reject only returns an error, and the Request waits for
-// another answer. Over SCTP there is no connection to hand over, and the Conn is closed too; its Read returns when the
-// peer has the rejection, or is gone, so that a program may end then.
-func (r *Request) Reject(privateData []byte) (net.Conn, error) {
-	return r.RejectDepths(privateData, 0, 0)
-}
-
-// RejectDepths is Reject with the IRD and ORD that would have been acceptable:
-// the peer's IRD must be at least ord (RFC 6581, section 9.1).
-func (r *Request) RejectDepths(privateData []byte, ird, ord mpa.Depth) (net.Conn, error) {
-	if err := r.reject(privateData, ird, ord); err != nil {
-		return nil, &OpError{Op: "reject", Addr: r.RemoteAddr(), Err: badOffer("the rejection", err)}
-	}
-	if r.over != nil {
-		return noConn{to: r.RemoteAddr().String(), told: r.over.Told()}, nil
-	}
-	return r.conn, nil
-}
-
-func (r *Request) reject(privateData []byte, ird, ord mpa.Depth) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.answered {
-		return errAnswered
-	}
-	if err := r.preset.checkPrivateData(r.Dialect(), len(privateData)); err != nil {
-		return err
-	}
-	if r.over != nil {
-		return r.rejectSession(privateData, ird, ord)
-	}
-	reply, err := r.m.Reject(privateData, ird, ord)
-	if err != nil {
-		return err
-	}
-	r.answered = true
-	r.place.leave()
-	if err := r.exchange(context.Background(), reply); err != nil {
-		_ = r.conn.Close()
-		r.counts.failed(err)
-		return err
-	}
-	r.counts.count(func(s *StartupStats) { s.Rejected++ })
-	if !r.m.KeepsTCP() {
-		return r.conn.Close()
-	}
-	return nil
-}
-
-// Close closes the connection without an answer. An Initiator may take that for a peer that
-// does not know revision 2, and try again.
-func (r *Request) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.answered {
-		return &OpError{Op: "close request", Addr: r.RemoteAddr(), Err: errAnswered}
-	}
-	r.answered = true
-	r.place.leave()
-	return r.link().Close()
 }

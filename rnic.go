@@ -8,15 +8,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/admission"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
+	"github.com/goiwarp/iwarp/internal/reclaim"
 	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // RNICConfig configures an RNIC. The zero value is what most programs want.
 type RNICConfig struct {
-	// Logger gets records at LevelStartup, LevelConnection, LevelPacket and LevelFrame. If nil, nothing is logged. Its
+	// Logger gets records at four levels: slog.LevelWarn for connections that a Listener has lost before they came to
+	// Accept, slog.LevelInfo for connections and how they end, slog.LevelDebug for startup frames and messages about a
+	// connection as a whole, and LevelFrame for every FPDU. If nil, nothing is logged. Its
 	// handler runs without a lock and may call everything, Close of the QP that a record is about included. The records
 	// of a QP are in order. At most 8256 of them wait for a handler that is busy; beyond that records are dropped,
 	// those about FPDUs first, and a record tells how many.
@@ -45,13 +49,13 @@ type RNICConfig struct {
 	Limits Limits
 }
 
-// Levels of log records: LevelStartup for connections that a Listener has lost before they came to Accept, LevelConnection for connections and how
-// they end, LevelPacket for startup frames and messages about a connection as a whole, LevelFrame for every FPDU.
+// LevelFrame is the level of the records about single FPDUs: see RNICConfig.Logger.
+const LevelFrame = slog.LevelDebug - 4
+
 const (
-	LevelStartup    = slog.LevelWarn
-	LevelConnection = slog.LevelInfo
-	LevelPacket     = slog.LevelDebug
-	LevelFrame      = slog.LevelDebug - 4
+	levelStartup    = slog.LevelWarn
+	levelConnection = slog.LevelInfo
+	levelPacket     = slog.LevelDebug
 )
 
 // An RNIC is an iWARP endpoint: the registered memory, the QPs and the CQs of one
@@ -62,14 +66,15 @@ const (
 // create nor reserve anything in it (RFC 5042, section 3).
 type RNIC struct {
 	log     *slog.Logger
+	logging bool // somewhere: otherwise no record is made
 	kind    mpa.Kind
 	markers bool // the marker receive preference
 	crc     CRCPolicy
 	limits  Limits
 	table   *memory.Table
 	ledger  ledger
-	held    heldLedger
-	shown   shownLedger
+	ahead   *admission.Quota
+	early   *admission.EarlyQuota
 
 	mu     sync.Mutex
 	closed bool // nothing more is given out
@@ -80,13 +85,12 @@ type RNIC struct {
 	lns    map[*Listener]struct{}
 	past   counters // of QPs that no longer exist
 
-	startup startupCounts
-	sctp    sctpCounts
-	sharing sharing
-	events  eventQueue
-	trimmer trimmer
-	calls   sync.Pool // of *call
-	born    time.Time
+	startup   startupCounts
+	events    eventQueue
+	reclaimer reclaim.Reclaimer
+	calls     sync.Pool // of *call
+	postings  sync.Pool // of *posting
+	born      time.Time
 }
 
 // NewRNIC returns an RNIC.
@@ -99,8 +103,10 @@ func NewRNIC(cfg RNICConfig) *RNIC {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
+	r.logging = r.log.Handler() != slog.DiscardHandler
 	r.ledger.init(cfg.Limits)
-	r.held.limit, r.shown.limit = cfg.Limits.HeldOctets, cfg.Limits.HeldOctets
+	r.ahead = admission.NewQuota(cfg.Limits.HeldOctets, overLimit("octets held ahead of their turn"))
+	r.early = admission.NewEarlyQuota(cfg.Limits.HeldOctets, overLimit("octets shown ahead of order"))
 	r.events.init(cfg.EventDepth)
 	return r
 }
@@ -128,22 +134,26 @@ type RNICAttr struct {
 	MaxMessage int64
 	// MaxIRD and MaxORD bound the RDMA Reads and Atomic Operations outstanding on one connection.
 	MaxIRD, MaxORD int
-	// MaxHeld is how many octets of buffers a peer can make one connection hold: FPDUs that were built for it and that it does
-	// not read, and the beginning of an FPDU that it does not finish. Limits.QPs times MaxHeld bounds the buffers of all
-	// connections. MaxHeld does not count what a Stack that is aware of MPA shows ahead of order: while octets are missing, that
-	// is up to 4 MiB of FPDUs that are not whole, and notes on 4096 that are; nor what comes ahead over SCTP, or another
-	// SegmentStream, which SegmentBounds bounds: over SCTP in user space up to 1 MiB, and over the kernel's up to 4096 messages,
-	// which are 6 MB at an MTU of 1500 and never more than 36 MiB; nor what waits because of QPConfig.Unready, which has its own
-	// bound. Limits.HeldOctets bounds each of these for all connections together.
+	// MaxHeld is how many octets of buffers a peer can make one connection hold: FPDUs that were built for it and
+	// that it does not read, and the beginning of an FPDU that it does not finish. Limits.QPs times MaxHeld bounds
+	// the buffers of all connections. MaxHeld does not count what a Stack that is aware of MPA shows ahead of order:
+	// while octets are missing, that is up to 4 MiB of FPDUs that are not whole, and notes on 4096 that are; nor what
+	// comes ahead over SCTP, or another SegmentStream, which SegmentBounds bounds: over SCTP in user space up to 1
+	// MiB, and over the kernel's up to 4096 messages, which are 6 MB at an MTU of 1500 and never more than 36 MiB;
+	// nor what waits because of QPConfig.RNR, which has its own bound. Limits.HeldOctets bounds each of these for
+	// all connections together.
 	MaxHeld int
 }
 
 // Query returns the RNIC's attributes, which do not change.
 func (r *RNIC) Query() RNICAttr {
+	if r.made() != nil {
+		return RNICAttr{}
+	}
 	a := RNICAttr{
 		Kind: r.kind, MarkersReceive: r.markers, CRC: r.crc, Versions: r.versions(), Limits: r.limits,
-		MaxQueueDepth: MaxQueueDepth, MaxCQDepth: MaxCQDepth, MaxSGE: MaxSGE, MaxInline: MaxInline, MaxMessage: engine.MaxMessage,
-		MaxIRD: int(mpa.MaxDepth), MaxORD: int(mpa.MaxDepth),
+		MaxQueueDepth: MaxQueueDepth, MaxCQDepth: maxCQDepth, MaxSGE: MaxSGE, MaxInline: MaxInline,
+		MaxIRD: int(mpa.MaxDepth), MaxORD: int(mpa.MaxDepth), MaxMessage: engine.MaxMessage,
 		MaxHeld: engine.GatherArena + tcp.BufferSize,
 	}
 	a.VersionSelectable = len(a.Versions) > 1
@@ -170,7 +180,10 @@ func (r *RNIC) versions() (v []Version) {
 // That is the rule for RNIC, PD, CQ, SRQ, MR and Listener. QP.Close and QP.Abort can be called
 // again: Close tells how the connection has ended, each time.
 func (r *RNIC) Close() error {
-	if !r.end() {
+	if err := r.made(); err != nil {
+		return err
+	}
+	if !r.markClosed() {
 		return &OpError{Op: "close RNIC", Err: errRNICClosed}
 	}
 	for _, l := range r.shut() {
@@ -178,15 +191,16 @@ func (r *RNIC) Close() error {
 		_ = l.hangUp()
 	}
 	for _, qp := range r.QPs() {
-		qp.abortAndWait(errRNICClosed)
-		qp.destroy()
+		for over := false; !over; over = qp.destroy() {
+			qp.abortAndWait(errRNICClosed)
+		}
 	}
 	r.events.close()
 	return nil
 }
 
-// end reports whether the RNIC is being closed for the first time.
-func (r *RNIC) end() bool {
+// markClosed notes that it is, and reports whether the RNIC is being closed for the first time.
+func (r *RNIC) markClosed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first := !r.ended
@@ -196,6 +210,9 @@ func (r *RNIC) end() bool {
 
 // QPs returns the QPs that exist, in the order of their numbers.
 func (r *RNIC) QPs() []*QP {
+	if r.made() != nil {
+		return nil
+	}
 	r.mu.Lock()
 	qps := make([]*QP, 0, len(r.qps))
 	for qp := range r.qps {
@@ -221,7 +238,7 @@ func (r *RNIC) enroll(qp *QP) error {
 	if r.closed {
 		return errRNICClosed
 	}
-	qp.holds |= holdsRNIC // before Close of the RNIC can see it
+	qp.holds.of |= holdsRNIC // before Close of the RNIC can see it
 	r.qps[qp] = struct{}{}
 	return nil
 }
@@ -233,12 +250,20 @@ func (r *RNIC) remove(qp *QP) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.qps, qp)
-	r.past.addOf(qp)
+	qp.addTo(&r.past)
 }
 
 // NextEvent waits for an asynchronous event: something that happened to a QP, CQ or SRQ
 // as a whole and is not the outcome of one work request. Its error is an *OpError that wraps the context's, or
 // ErrClosed when the RNIC is closed and no event is left.
-func (r *RNIC) NextEvent(ctx context.Context) (Event, error) { return r.events.next(ctx) }
+func (r *RNIC) NextEvent(ctx context.Context) (Event, error) {
+	if err := r.made(); err != nil {
+		return Event{}, err
+	}
+	return r.events.next(ctx)
+}
+
+// now reads the clock. It takes half the time of time.Now, as it leaves the wall clock alone.
+func (r *RNIC) now() time.Time { return r.born.Add(time.Since(r.born)) }
 
 func (r *RNIC) event(e Event) { r.events.push(e) }

@@ -2,14 +2,20 @@ package iwarp_test
 
 import (
 	"errors"
+	"io"
 	"math/rand/v2"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // TestSegmentStream leads dialogues while segments come in any order, again, and late. Both ends
@@ -23,17 +29,17 @@ func TestSegmentStream(t *testing.T) {
 	}
 	for range rounds {
 		synctest.Test(t, func(t *testing.T) {
-			s := setup{Dialer: iwarp.Dialer{QP: deep()}, accept: iwarp.AcceptConfig{QP: deep()}}
-			ini, res := newEnd(t, iwarp.RNICConfig{}), newEnd(t, iwarp.RNICConfig{})
-			iniErr, resErr := s.meetShuffled(t, ini, res, func() { time.Sleep(rand.N(100 * time.Microsecond)) })
-			must(t, errors.Join(iniErr, resErr))
+			s := rig.Setup{Dialer: iwarp.Dialer{QP: rig.DeepQueues()}, Accept: iwarp.AcceptConfig{QP: rig.DeepQueues()}}
+			ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
+			iniErr, resErr := s.MeetShuffled(t, ini, res, func() { time.Sleep(rand.N(100 * time.Microsecond)) })
+			rig.Must(t, errors.Join(iniErr, resErr))
 			for range 5 {
-				works(t, ini, res)
-				works(t, res, ini)
+				rig.Works(t, ini, res)
+				rig.Works(t, res, ini)
 			}
-			postAll(ini, res)
-			finish(t, ini, res)
-			wantAll(t, ini, res)
+			rig.PostAll(ini, res)
+			rig.Finish(t, ini, res)
+			rig.WantAll(t, ini, res)
 			if n := ini.Stats().Ahead; n.Placed == 0 || n.PlacedOctets == 0 || n.Repeated == 0 {
 				t.Errorf("%+v", n)
 			}
@@ -45,12 +51,12 @@ func TestSegmentStream(t *testing.T) {
 //
 // Proves D34, D35.
 func TestSegmentStreamLost(t *testing.T) {
-	ini, res := setup{over: &transport{shuffled: true}}.connect(t)
-	res.postRecv(1)
-	ini.postRecv(2)
-	must(t, ini.Abort())
-	res.wantReceived(1, iwarp.StatusFlushed)
-	if err := res.wantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) || !errors.Is(err, errShuffledReset) {
+	ini, res := rig.Setup{Over: &rig.Transport{Shuffled: true}}.Connect(t)
+	res.MustPostRecv(1)
+	ini.MustPostRecv(2)
+	rig.Must(t, ini.Abort())
+	res.WantReceived(1, iwarp.StatusFlushed)
+	if err := res.WantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) || !errors.Is(err, rig.ErrShuffledReset) {
 		t.Errorf("ended: %v", err)
 	}
 }
@@ -63,10 +69,10 @@ func TestSegmentStreamRefused(t *testing.T) {
 		iwarp.ErrVersion: {Role: mpa.RoleInitiator},
 		iwarp.ErrInvalid: {DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator, PeerToPeer: true},
 	} {
-		e := newEnd(t, iwarp.RNICConfig{CRC: iwarp.CRCAlways})
-		qp, err := e.pd.CreateQP(iwarp.QPConfig{})
-		must(t, err)
-		a, _ := newShuffled(1, nil)
+		e := rig.NewEnd(t, iwarp.RNICConfig{CRC: iwarp.CRCAlways})
+		qp, err := e.PD.CreateQP(iwarp.QPConfig{})
+		rig.Must(t, err)
+		a, _ := rig.NewShuffled(1, nil)
 		if err := qp.ModifyRTSOver(a, n, nil); !errors.Is(err, want) || qp.State() != iwarp.StateIdle {
 			t.Errorf("%v in state %v, want %v", err, qp.State(), want)
 		}
@@ -74,37 +80,38 @@ func TestSegmentStreamRefused(t *testing.T) {
 			t.Error("the stream is closed")
 		}
 		n = mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}
-		must(t, qp.ModifyRTSOver(a, n, nil)) // the policy about CRCs is MPA's
-		must(t, qp.Abort())
+		rig.Must(t, qp.ModifyRTSOver(a, n, nil)) // the policy about CRCs is MPA's
+		rig.Must(t, qp.Abort())
 	}
 }
 
 // TestSegmentStreamOpens has nobody post anything: the Ready-to-Receive indication leaves all the
 // same, by itself.
 func TestSegmentStreamOpens(t *testing.T) {
-	e := newEnd(t, iwarp.RNICConfig{})
-	a, b := newShuffled(1, nil)
-	e.QP = create(t, e.pd, iwarp.QPConfig{})
-	n := mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator, Enhanced: true, PeerToPeer: true, RTR: mpa.RTRWrite}
-	must(t, e.ModifyRTSOver(a, n, nil))
-	arrived := dialInBackground(t, func() error { _, err := b.Recv(); return err })
-	must(t, over(t, arrived))
+	e := rig.NewEnd(t, iwarp.RNICConfig{})
+	a, b := rig.NewShuffled(1, nil)
+	e.QP = rig.NewQP(t, e.PD, iwarp.QPConfig{})
+	n := mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator, Enhanced: true,
+		PeerToPeer: true, RTR: mpa.RTRWrite}
+	rig.Must(t, e.ModifyRTSOver(a, n, nil))
+	arrived := rig.DialInBackground(t, func() error { _, err := b.Recv(); return err })
+	rig.Must(t, rig.Outcome(t, arrived))
 	_ = e.Abort()
 }
 
 // TestSegmentStreamDepths leaves the depths to the consumer, who says nothing: they are the default,
 // within the RNIC's limit, and not what the number for that would be.
 func TestSegmentStreamDepths(t *testing.T) {
-	for limit, want := range map[int]mpa.Depth{0: iwarp.DefaultReadDepth, 3: 3} {
-		e := newEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{IRD: limit}})
-		a, _ := newShuffled(1, nil)
-		e.QP = create(t, e.pd, iwarp.QPConfig{})
+	for limit, want := range map[int]mpa.Depth{0: rig.ReadDepth, 3: 3} {
+		e := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{IRD: limit}})
+		a, _ := rig.NewShuffled(1, nil)
+		e.QP = rig.NewQP(t, e.PD, iwarp.QPConfig{})
 		n := mpa.Negotiated{
 			DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator,
 			IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation,
 		}
-		must(t, e.ModifyRTSOver(a, n, nil))
-		if got := e.Negotiated(); got.IRD != want || got.ORD != iwarp.DefaultReadDepth {
+		rig.Must(t, e.ModifyRTSOver(a, n, nil))
+		if got := e.Negotiated(); got.IRD != want || got.ORD != rig.ReadDepth {
 			t.Errorf("limit %d: IRD %v, ORD %v", limit, got.IRD, got.ORD)
 		}
 		_ = e.Abort()
@@ -114,15 +121,18 @@ func TestSegmentStreamDepths(t *testing.T) {
 // TestSegmentStreamIsNotIdle has one end only listen: what arrives keeps the connection, and is counted.
 func TestSegmentStreamIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := setup{over: &transport{shuffled: true}, accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{IdleTimeout: time.Second}}}
-		ini, res := s.connect(t)
+		s := rig.Setup{Over: &rig.Transport{Shuffled: true},
+			Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{IdleTimeout: time.Second}}}
+		ini, res := s.Connect(t)
 		for range 4 {
 			time.Sleep(600 * time.Millisecond)
-			ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true})
+			ini.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true})
 			synctest.Wait()
 		}
-		if st := res.Stats(); res.State() != iwarp.StateRTS || st.ReceiveCalls < st.ReceivedFPDUs || st.ReceiveCalls > 1000 {
-			t.Errorf("%v in state %v, %d segments in %d calls", res.Err(), res.State(), st.ReceivedFPDUs, st.ReceiveCalls)
+		if st := res.Stats(); res.State() != iwarp.StateRTS ||
+			st.ReceiveCalls < st.ReceivedFPDUs || st.ReceiveCalls > 1000 {
+			t.Errorf("%v in state %v, %d segments in %d calls",
+				res.Err(), res.State(), st.ReceivedFPDUs, st.ReceiveCalls)
 		}
 		_, _ = ini.Abort(), res.Abort()
 	})
@@ -130,7 +140,7 @@ func TestSegmentStreamIsNotIdle(t *testing.T) {
 
 // A heldStream is told what is held of what it has brought, and looks at the QP then.
 type heldStream struct {
-	*shuffled
+	*rig.Shuffled
 	qp   *iwarp.QP
 	told chan int
 }
@@ -145,7 +155,7 @@ func (s heldStream) hears(t *testing.T) (octets int) {
 	t.Helper()
 	select {
 	case octets = <-s.told:
-	case <-within(t).Done():
+	case <-rig.Within(t).Done():
 		t.Fatal("the stream is told nothing")
 	}
 	return octets
@@ -153,31 +163,31 @@ func (s heldStream) hears(t *testing.T) (octets int) {
 
 // brings has a segment arrive: a Send of a thousand octets with its header.
 func (s heldStream) brings(number uint64, msn uint32) {
-	l := s.in
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pending = append(l.pending, iwarp.SegmentArrival{Number: number, Segment: []byte(sendAhead(0, msn)[2:])})
-	l.moved.Broadcast()
+	l := s.In
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.Pending = append(l.Pending, iwarp.SegmentArrival{Number: number, Segment: []byte(rig.SendAhead(0, msn)[2:])})
+	l.Moved.Broadcast()
 }
 
-// TestSegmentHolder: a stream hears how much is held whenever that has changed.
-func TestSegmentHolder(t *testing.T) {
-	e := newEnd(t, iwarp.RNICConfig{})
-	qp, err := e.pd.CreateQP(iwarp.QPConfig{})
-	must(t, err)
+// TestHeldIsTold: a stream hears how much is held whenever that has changed.
+func TestHeldIsTold(t *testing.T) {
+	e := rig.NewEnd(t, iwarp.RNICConfig{})
+	qp, err := e.PD.CreateQP(iwarp.QPConfig{})
+	rig.Must(t, err)
 	e.QP = qp
-	a, _ := newShuffled(1, nil)
+	a, _ := rig.NewShuffled(1, nil)
 	s := heldStream{a, qp, make(chan int, 10)}
-	must(t, qp.ModifyRTSOver(s, mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}, nil))
+	rig.Must(t, qp.ModifyRTSOver(s, mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}, nil))
 	for i, msn := range []uint32{2, 3} { // the first is missing
 		s.brings(5+uint64(msn)-1, msn)
 		if got := s.hears(t); got < 1000*(i+1) || got > 1200*(i+1) {
 			t.Errorf("%d octets are held with segment %d", got, msn)
 		}
 	}
-	inbox := e.mr(3000, iwarp.LocalWrite)
+	inbox := e.MR(3000, iwarp.LocalWrite)
 	for i := range 4 {
-		e.postRecv(uint64(i), inbox.Slice(0, 1000))
+		e.MustPostRecv(uint64(i), inbox.Slice(0, 1000))
 	}
 	s.brings(5, 1)
 	if got := s.hears(t); got != 0 {
@@ -185,10 +195,137 @@ func TestSegmentHolder(t *testing.T) {
 	}
 	s.brings(8, 4)
 	for i := range 4 {
-		e.wantReceived(uint64(i), iwarp.StatusSuccess)
+		e.WantReceived(uint64(i), iwarp.StatusSuccess)
 	}
 	if len(s.told) > 0 {
 		t.Errorf("told of %d once more", <-s.told)
 	}
-	must(t, qp.Abort())
+	rig.Must(t, qp.Abort())
+}
+
+// A belated is a SegmentStream whose last Recv brings something in when the test says so, after the
+// end of the connection.
+type belated struct {
+	iwarp.SegmentStream
+	last chan segmentResult
+}
+
+type segmentResult struct {
+	iwarp.SegmentArrival
+	error
+}
+
+func (b *belated) Recv() (iwarp.SegmentArrival, error) {
+	a, err := b.SegmentStream.Recv()
+	if err != nil {
+		last := <-b.last
+		return last.SegmentArrival, last.error
+	}
+	return a, nil
+}
+
+// TestSegmentStreamOldReceiver connects a QP again while the goroutine that receives from its first
+// stream is still at it. Whatever that brings in then does not touch the second.
+func TestSegmentStreamOldReceiver(t *testing.T) {
+	h := rdmap.OpSend.Header(1)
+	h.Last, h.MSN = true, ddp.FirstMSN
+	n := mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}
+	for _, last := range []segmentResult{
+		{SegmentArrival: iwarp.SegmentArrival{Number: 5, Segment: h.Append(nil)}},
+		{SegmentArrival: iwarp.SegmentArrival{Number: 5, End: true}},
+		{SegmentArrival: iwarp.SegmentArrival{Number: 5, Err: errors.New("a broken rule")}},
+		{error: io.ErrUnexpectedEOF},
+	} {
+		e := rig.NewEnd(t, iwarp.RNICConfig{})
+		e.QP = rig.NewQP(t, e.PD, iwarp.QPConfig{})
+		first, _ := rig.NewShuffled(1, nil)
+		old := &belated{first, make(chan segmentResult)}
+		rig.Must(t, e.ModifyRTSOver(old, n, nil))
+		rig.Must(t, e.Modify(iwarp.StateError))
+		rig.Wait(t, e.Done(), "the end of the connection")
+		rig.Must(t, e.Modify(iwarp.StateIdle))
+		second, _ := rig.NewShuffled(1, nil)
+		rig.Must(t, e.ModifyRTSOver(second, n, nil))
+		e.MustPostRecv(1)
+		calls := e.Stats().ReceiveCalls
+		old.last <- last
+		rig.Until(t, func() bool { return strings.Count(rig.Stacks(), ".wholeReceiver.run(") == 1 }, "the old receiver")
+		var wc [1]iwarp.WC
+		if e.State() != iwarp.StateRTS || e.RecvCQ().Poll(wc[:]) > 0 || e.Stats().ReceiveCalls != calls {
+			t.Errorf("%+v: state %v, %v, %d calls", last, e.State(), wc[0], e.Stats().ReceiveCalls-calls)
+		}
+		rig.Must(t, e.Abort())
+	}
+}
+
+// A narrowing is a SegmentStream on whose path segments become shorter.
+type narrowing struct {
+	iwarp.SegmentStream
+	octets atomic.Int64
+}
+
+func (n *narrowing) MULPDU() int { return int(n.octets.Load()) }
+
+// TestSegmentStreamMULPDU: segments are as long as the path takes them, which changes.
+//
+// Proves D01.
+func TestSegmentStreamMULPDU(t *testing.T) {
+	e := rig.NewEnd(t, iwarp.RNICConfig{})
+	e.QP = rig.NewQP(t, e.PD, iwarp.QPConfig{})
+	a, b := rig.NewShuffled(1, nil)
+	s := &narrowing{SegmentStream: a}
+	s.octets.Store(1000)
+	rig.Must(t, e.ModifyRTSOver(s, mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}, nil))
+	for _, octets := range []int{1000, 500} {
+		s.octets.Store(int64(octets))
+		for range 2 { // the first may have been built before
+			e.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true})
+			got, err := b.Recv()
+			if err != nil || len(got.Segment) == 0 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+		rig.Until(t, func() bool { return e.Query().MULPDU == octets }, "the MULPDU to follow")
+	}
+	rig.Must(t, e.Abort())
+}
+
+// A movedStream shares its path with others, and tells how much that has carried.
+type movedStream struct {
+	iwarp.SegmentStream
+	octets atomic.Uint64
+}
+
+func (s *movedStream) Moved() uint64 { return s.octets.Load() }
+
+// TestMovedSince: what a shared path carries while a Close waits gives that more time. What it had carried before the
+// Close began does not.
+func TestMovedSince(t *testing.T) {
+	for _, c := range []struct {
+		before, since uint64 // octets
+		want          time.Duration
+	}{
+		{0, 0, 3 * time.Second},
+		{1 << 20, 0, 3 * time.Second},
+		{1 << 20, 16<<10 - 1, 3 * time.Second},
+		{1 << 20, 16 << 10, 6 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
+			ini.QP = rig.NewQP(t, ini.PD, iwarp.QPConfig{CloseTimeout: 3 * time.Second})
+			res.QP = rig.NewQP(t, res.PD, iwarp.QPConfig{HalfClose: true}) // which does not close
+			a, b := rig.NewShuffled(1, nil)
+			path := &movedStream{SegmentStream: a}
+			rig.Must(t, ini.ModifyRTSOver(path, rig.Negotiated(mpa.RoleInitiator), nil))
+			rig.Must(t, res.ModifyRTSOver(b, rig.Negotiated(mpa.RoleResponder), nil))
+			path.octets.Add(c.before)
+			began := time.Now()
+			time.AfterFunc(time.Second, func() { path.octets.Add(c.since) })
+			err := ini.Close()
+			if took := time.Since(began); took != c.want || !errors.Is(err, iwarp.ErrConnectionLost) {
+				t.Errorf("%d octets before, %d since: Close took %v, want %v: %v", c.before, c.since, took, c.want, err)
+			}
+			_ = res.Abort()
+		})
+	}
 }

@@ -16,39 +16,44 @@ type SGE struct {
 	Length int // octets
 }
 
-// judge judges elements of requests for a queue of a Protection Domain.
-type judge struct {
+// An sgeValidator validates elements of requests for a queue of a Protection Domain.
+type sgeValidator struct {
 	pd   *PD
 	late bool // QPConfig.CheckLate
 }
 
-func (qp *QP) judge() judge { return judge{qp.pd, qp.cfg.CheckLate} }
+// validatorFor validates elements of a QP's own requests.
+func validatorFor(qp *QP) sgeValidator { return sgeValidator{qp.pd, qp.cfg.CheckLate} }
 
-func (j judge) checkSGL(sgl []SGE, write bool) error {
+func (v sgeValidator) checkSGL(sgl []SGE, write bool) error {
 	for i := range sgl {
-		if err := j.check(&sgl[i], write); err != nil {
+		if err := v.check(&sgl[i], write); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// check judges an element: of a request to read its octets, or to write them. No octets are no mistake, whatever they are of, unless
-// the region is another RNIC's (RDMA verbs 8).
-func (j judge) check(s *SGE, write bool) error {
+// check judges an element: of a request to read its octets, or to write them. No octets are no mistake, whatever they
+// are of, unless the region is another RNIC's (RDMA verbs 8).
+func (v sgeValidator) check(s *SGE, write bool) error {
 	switch {
 	case s.Length < 0 || s.Offset < 0:
-		return fmt.Errorf("%w: a scatter/gather element of %s at offset %d", ErrInvalid, wording.Octets(s.Length), s.Offset)
-	case s.MR != nil && s.MR.pd.rnic != j.pd.rnic:
-		return fmt.Errorf("%w: an MR of another RNIC: register the memory with the Protection Domain of the queue", ErrInvalid)
-	case j.late:
+		return fmt.Errorf("%w: a scatter/gather element of %s at offset %d",
+			ErrInvalid, wording.Octets(s.Length), s.Offset)
+	case s.MR != nil && s.MR.made() != nil:
+		return s.MR.made()
+	case s.MR != nil && s.MR.pd.rnic != v.pd.rnic:
+		return fmt.Errorf("%w: an MR of another RNIC: register the memory with the Protection Domain of the queue",
+			ErrInvalid)
+	case v.late:
 		return nil
 	case s.MR == nil && s.Length > 0:
 		return fmt.Errorf("%w: a scatter/gather element of %s without an MR", ErrInvalid, wording.Octets(s.Length))
 	case s.MR == nil:
 		return nil
 	}
-	d := memory.Domain{Table: j.pd.rnic.table, PD: j.pd.num}
+	d := memory.Domain{Table: v.pd.rnic.table, PD: v.pd.num}
 	f := d.LocalMay(s.MR.region, s.Offset, s.Length, write)
 	if f == memory.None {
 		return nil
@@ -64,7 +69,8 @@ func (s *SGE) mistake(f memory.Fault) string {
 	case memory.Invalidated:
 		return "an MR whose STag has been invalidated: register the memory again"
 	case memory.Bounds:
-		return fmt.Sprintf("%s at offset %d of an MR of %s", wording.Octets(s.Length), s.Offset, wording.Octets(s.MR.Len()))
+		return fmt.Sprintf("%s at offset %d of an MR of %s",
+			wording.Octets(s.Length), s.Offset, wording.Octets(s.MR.Len()))
 	case memory.NoLocalWrite:
 		return "an MR without LocalWrite, which receives and Reads write to: register it with LocalWrite"
 	case memory.OtherDomain:

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/deadline"
 )
 
 // Shutdown ends the Listener, as Close does, and then closes the connections that came by it, each
@@ -15,9 +17,9 @@ import (
 // and messages that are on their way arrive. When the context ends, the connections that are left
 // are aborted, and the error says how many, and wraps the context's error.
 //
-// The error is nil only if each connection has ended in order. Else it says how many have not, and wraps the error of the
-// first of them, and of the first that is an [ErrConnectionLost]: what was under way there, or had completed, may not have
-// arrived. Connections that had ended before Shutdown do not count: QP.Err tells of them.
+// The error is nil only if each connection has ended in order. Else it says how many have not, and wraps the error of
+// the first of them, and of the first that is an [ErrConnectionLost]: what was under way there, or had completed, may
+// not have arrived. Connections that had ended before Shutdown do not count: QP.Err tells of them.
 //
 // No more work is taken meanwhile: a message that is delivered during Shutdown is good, and
 // a reply to it can no longer be posted. A server that has to answer first closes the
@@ -26,24 +28,30 @@ import (
 // A Request that Accept has returned belongs to the caller: it can still be answered, until the RNIC is closed. An
 // Accept after that fails, and closes it.
 func (l *Listener) Shutdown(ctx context.Context) error {
-	return errors.Join(l.end(), closeAll(ctx, l.adopted()))
+	if err := l.made(); err != nil {
+		return err
+	}
+	return errors.Join(l.closeIfOpen(), closeAll(ctx, l.acceptedQPs()))
 }
 
-// end is Close, and no error where the Listener has ended already.
-func (l *Listener) end() error {
+// closeIfOpen is Close, and no error where the Listener has ended already.
+func (l *Listener) closeIfOpen() error {
 	if err := l.Close(); !errors.Is(err, ErrClosed) {
 		return err
 	}
 	return nil
 }
 
-// Shutdown ends the RNIC's Listeners, closes all connections in order, and then closes the RNIC. When the context ends, the
-// connections that are left are aborted, and the error says how many, and wraps the context's error. Its errors are those of
-// [Listener.Shutdown]. An RNIC that was closed already is no error.
+// Shutdown ends the RNIC's Listeners, closes all connections in order, and then closes the RNIC. When the context
+// ends, the connections that are left are aborted, and the error says how many, and wraps the context's error. Its
+// errors are those of [Listener.Shutdown]. An RNIC that was closed already is no error.
 func (r *RNIC) Shutdown(ctx context.Context) error {
+	if err := r.made(); err != nil {
+		return err
+	}
 	var errs []error
 	for _, l := range r.shut() {
-		errs = append(errs, l.end())
+		errs = append(errs, l.closeIfOpen())
 	}
 	errs = append(errs, closeAll(ctx, r.QPs()))
 	if err := r.Close(); !errors.Is(err, ErrClosed) { // it was closed meanwhile
@@ -102,7 +110,7 @@ func closeAll(ctx context.Context, qps []*QP) error {
 	return errors.Join(t.lost(len(qps)), t.outOfTime(ctx, len(qps)))
 }
 
-// A toll is of the connections that Shutdown has not closed in order.
+// A toll counts the connections that Shutdown has not closed in order.
 type toll struct {
 	mu          sync.Mutex
 	aborted     int
@@ -127,8 +135,8 @@ func (t *toll) note(err error) {
 	}
 }
 
-// lost is the error of connections that have ended while they were to be closed, and not in order. It is no longer for a thousand
-// of them than for two.
+// lost is the error of connections that have ended while they were to be closed, and not in order. It is no longer
+// for a thousand of them than for two.
 func (t *toll) lost(of int) error {
 	if t.others == 0 {
 		return nil
@@ -136,12 +144,13 @@ func (t *toll) lost(of int) error {
 	return &OpError{Op: "shutdown", Err: &tollError{t, of}}
 }
 
-// outOfTime is the error of a context that has ended before all connections had.
+// outOfTime returns the error of a Shutdown whose context has ended before all connections had.
 func (t *toll) outOfTime(ctx context.Context, of int) error {
 	if t.aborted == 0 {
 		return nil
 	}
-	return &OpError{Op: "shutdown", Err: fmt.Errorf("%w; connections that were aborted: %d of %d", ctx.Err(), t.aborted, of)}
+	err := fmt.Errorf("%w; connections that were aborted: %d of %d", deadline.ContextError(ctx), t.aborted, of)
+	return &OpError{Op: "shutdown", Err: err}
 }
 
 type tollError struct {
@@ -151,7 +160,8 @@ type tollError struct {
 
 // Error tells how many they were, and quotes one.
 func (e *tollError) Error() string {
-	return fmt.Sprintf("connections that did not end in order: %d of %d; one of them: %s", e.others, e.of, text(cmp.Or(e.gone, e.first)))
+	return fmt.Sprintf("connections that did not end in order: %d of %d; one of them: %s", e.others, e.of,
+		text(cmp.Or(e.gone, e.first)))
 }
 
 // Unwrap returns what the error is.
@@ -171,40 +181,40 @@ func (e *outOfTime) Error() string { return "aborted, as Shutdown ran out of tim
 // Unwrap returns the context's error.
 func (e *outOfTime) Unwrap() error { return e.error }
 
-// adopt notes a QP as one whose connection came by the Listener.
-func (l *Listener) adopt(qp *QP) {
+// addQP notes a QP as one whose connection came by the Listener.
+func (l *Listener) addQP(qp *QP) {
 	l.mu.Lock()
 	l.qps[qp] = struct{}{}
 	l.mu.Unlock()
-	if !qp.adoptedBy(l) {
-		l.forget(qp)
+	if !qp.setListener(l) {
+		l.removeQP(qp)
 	}
 }
 
-func (l *Listener) forget(qp *QP) {
+func (l *Listener) removeQP(qp *QP) {
 	l.mu.Lock()
 	delete(l.qps, qp)
 	l.mu.Unlock()
 }
 
-func (l *Listener) adopted() []*QP {
+func (l *Listener) acceptedQPs() []*QP {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.qps))
 }
 
-// adoptedBy notes which Listener a connection came by, and has the one before forget the
+// setListener notes which Listener a connection came by, and has the one before forget the
 // QP. It reports false if the QP has been released meanwhile.
-func (qp *QP) adoptedBy(l *Listener) bool {
+func (qp *QP) setListener(l *Listener) bool {
 	qp.mu.Lock()
 	before := qp.listener
-	ok := !qp.destroyed || l == nil
+	ok := qp.claim != released || l == nil
 	if ok {
 		qp.listener = l
 	}
 	qp.mu.Unlock()
 	if before != nil && before != l {
-		before.forget(qp)
+		before.removeQP(qp)
 	}
 	return ok
 }

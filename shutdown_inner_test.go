@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestToll: of connections that have not ended in order the error wraps the first, and the first that was lost, which it quotes. Those that
-// were aborted, as time was up, are told of by themselves.
+// TestToll: of connections that have not ended in order the error wraps the first, and the first that was lost, which
+// it quotes. Those that were aborted, as time was up, are told of by themselves.
 func TestToll(t *testing.T) {
 	odd, later := errors.New("odd"), errors.New("odd, too")
 	lost, again := fmt.Errorf("first: %w", ErrConnectionLost), fmt.Errorf("second: %w", ErrConnectionLost)

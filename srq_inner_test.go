@@ -2,15 +2,16 @@ package iwarp
 
 import (
 	"errors"
-	"log/slog"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/engine"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // TestSRQRefusal: a QP is told that it holds its share, where there is one, and otherwise that the queue is empty.
@@ -21,16 +22,17 @@ func TestSRQRefusal(t *testing.T) {
 	}{{0, 0, false}, {0, 3, false}, {2, 1, false}, {2, 2, true}} {
 		s := srqSource{&SRQ{perQP: c.perQP}, &QP{}}
 		for range c.held {
-			s.qp.srqHeld.take()
+			s.qp.srqHeld.countTaken()
 		}
-		if got := s.Refusal(); strings.Contains(got, "its share") != c.share || strings.Contains(got, "is empty") == c.share {
+		if got := s.Refusal(); strings.Contains(got, "its share") != c.share ||
+			strings.Contains(got, "is empty") == c.share {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }
 
-// TestSRQForgetsQP: a queue keeps nothing of a QP that is gone, and a Protection Domain nothing of a queue that could not
-// be created.
+// TestSRQForgetsQP: a queue keeps nothing of a QP that is gone, and a Protection Domain nothing of a queue that could
+// not be created.
 func TestSRQForgetsQP(t *testing.T) {
 	rnic := NewRNIC(RNICConfig{Limits: Limits{SRQs: 1}})
 	pd, err := rnic.AllocPD()
@@ -59,8 +61,8 @@ func TestSRQForgetsQP(t *testing.T) {
 	}
 }
 
-// TestSRQRoomAtTheEnd: who polls a completion posts another receive, and there is room for it also while the connection ends, which
-// gives all places back at once.
+// TestSRQRoomAtTheEnd: who polls a completion posts another receive, and there is room for it also while the connection
+// ends, which gives all places back at once.
 func TestSRQRoomAtTheEnd(t *testing.T) {
 	pd, err := NewRNIC(RNICConfig{}).AllocPD()
 	if err != nil {
@@ -80,10 +82,10 @@ func TestSRQRoomAtTheEnd(t *testing.T) {
 	for range 20_000 {
 		qp.srqHeld.next()
 		for range depth {
-			srq.take(qp, &engine.RecvWork{})
+			srq.takeRecv(qp, &engine.RecvWork{})
 		}
 		var ended sync.WaitGroup
-		ended.Go(qp.returnSlots)
+		ended.Go(func() { srq.returnSlots(qp) })
 		for qp.srqHeld.count() > 0 {
 			runtime.Gosched()
 		}
@@ -100,64 +102,76 @@ func TestSRQRoomAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestSRQGivesMemoryBack: a queue that was full and is empty gives its memory back after a while; a queue that is
-// closed meanwhile is not kept for that.
-func TestSRQGivesMemoryBack(t *testing.T) {
-	for _, closed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			rnic := NewRNIC(RNICConfig{})
-			pd, err := rnic.AllocPD()
-			if err != nil {
-				t.Fatal(err)
-			}
-			srq, err := pd.CreateSRQ(SRQConfig{Depth: 64})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 64 {
-				if err := srq.PostRecv(&RecvWR{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var w engine.RecvWork
-			srq.take(new(QP), &w)
-			if n, timer := rnic.trimmer.waiting(); n > 0 || timer {
-				t.Errorf("%d queues to be trimmed, while the one there is is in use", n)
-			}
-			for srq.take(new(QP), &w) {
-			}
-			if n, _ := rnic.trimmer.waiting(); n != 1 {
-				t.Errorf("%d queues to be trimmed", n)
-			}
-			if closed {
-				err := srq.Close()
-				if n, _ := rnic.trimmer.waiting(); err != nil || n > 0 {
-					t.Errorf("%v; %d queues to be trimmed after Close", err, n)
-				}
-			}
-			time.Sleep(3 * trimEvery) // of virtual time
-			synctest.Wait()
-			due, timer := rnic.trimmer.waiting()
-			if n := srq.work.Cap(); n > 1 || timer {
-				t.Errorf("memory for %d receives is left, %d queues to be trimmed", n, due)
-			}
-		})
+// TestServeWhileConnecting: a message may wait for a receive of the queue before the QP has its connection, and the
+// receive finds it all the same.
+func TestServeWhileConnecting(t *testing.T) {
+	pd, err := NewRNIC(RNICConfig{}).AllocPD()
+	must(t, err)
+	srq, err := pd.CreateSRQ(SRQConfig{})
+	must(t, err)
+	rnr := RNRPolicy{Octets: 1 << 20, Messages: 8}
+	qp, peer := connectedByPipe(t, pd, QPConfig{SRQ: srq, RNR: rnr}, QPConfig{})
+	must(t, peer.PostSend(&SendWR{}))
+	waiting := func() bool {
+		srq.mu.Lock()
+		defer srq.mu.Unlock()
+		return len(srq.waiting) > 0
+	}
+	for !waiting() {
+		runtime.Gosched()
+	}
+	posted := make(chan error)
+	qp.mu.Lock()
+	c := qp.conn.Swap(nil)
+	go func() { posted <- srq.PostRecv(&RecvWR{}) }()
+	for waiting() {
+		runtime.Gosched()
+	}
+	time.Sleep(time.Millisecond) // for who does not wait for the connection
+	qp.conn.Store(c)
+	qp.mu.Unlock()
+	must(t, <-posted)
+	if wc, err := qp.RecvCQ().Next(testrig.Within(t)); err != nil || wc.Status != StatusSuccess {
+		t.Errorf("%v, %v", wc.Status, err)
 	}
 }
 
-// TestJournalRoom: a journal has room for so many records, and for a few more that are no FPDUs; it counts the others.
-func TestJournalRoom(t *testing.T) {
-	var j journal
-	for range maxJournal + 5 {
-		j.add(slog.Record{Level: LevelFrame})
+// TestCloseWriteWhileConnecting: what a connection has brought may be known before the QP has it, and our half of it
+// can be closed then.
+func TestCloseWriteWhileConnecting(t *testing.T) {
+	pd, err := NewRNIC(RNICConfig{}).AllocPD()
+	must(t, err)
+	qp, _ := connectedByPipe(t, pd, QPConfig{}, QPConfig{})
+	closed := make(chan error)
+	qp.mu.Lock()
+	c := qp.conn.Swap(nil)
+	go func() { closed <- qp.CloseWrite() }()
+	time.Sleep(time.Millisecond) // for who does not wait for the connection
+	qp.conn.Store(c)
+	qp.mu.Unlock()
+	if err := <-closed; !errors.Is(err, errors.ErrUnsupported) { // as a pipe has no halves
+		t.Error(err)
 	}
-	if len(j.records) != maxJournal || j.dropped != 5 {
-		t.Errorf("%d records, %d dropped", len(j.records), j.dropped)
+}
+
+// connectedByPipe returns two QPs with a connection.
+func connectedByPipe(t *testing.T, pd *PD, a, b QPConfig) (x, y *QP) {
+	t.Helper()
+	near, far := net.Pipe()
+	for i, c := range []net.Conn{near, far} {
+		qp, err := pd.CreateQP([]QPConfig{a, b}[i])
+		must(t, err)
+		t.Cleanup(func() { _ = qp.Abort() })
+		n := mpa.Negotiated{Role: mpa.RoleInitiator, DDPVersion: 1, RDMAPVersion: 1, SendFirst: true, CRC: true}
+		must(t, qp.ModifyRTS(c, n, nil))
+		x, y = y, qp
 	}
-	for range journalRest + 1 {
-		j.add(slog.Record{Level: LevelConnection})
-	}
-	if len(j.records) != maxJournal+journalRest || j.dropped != 6 {
-		t.Errorf("%d records with others, %d dropped", len(j.records), j.dropped)
+	return x, y
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -2,16 +2,16 @@ package iwarp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
-	"github.com/goiwarp/iwarp/sctp"
 )
 
 // Traffic counts messages and their octets of payload.
@@ -46,11 +46,30 @@ type Stats struct {
 	// Held counts requests that were posted to a Responder's Send Queue before the
 	// Initiator's first FPDU, and had to wait for it: see ErrAwaitingInitiator.
 	Held uint64
-	// Ahead counts what came ahead of order, where the lower layer brings it: a SegmentStream, SCTP, or a Stack
-	// that is aware of MPA.
-	Ahead Ahead
-	// Odd counts unusual things that peers did.
-	Odd Oddities
+	// Ahead counts segments that came ahead of order, where the lower layer brings it: a SegmentStream, as of SCTP, or
+	// a Stack that is aware of MPA; over TCP those are FPDUs that were found ahead of order.
+	Ahead struct {
+		Placed       uint64 // segments whose payload was placed before those in front of them arrived
+		PlacedOctets uint64 // octets of payload in these
+		Held         uint64 // segments that had to wait as a whole
+		HeldOctets   uint64 // octets of these
+		// MostOctets is the most that were held at one time; for an RNIC the sum of each QP's. Over TCP it is
+		// MPA's reassembly memory: octets of FPDUs that were not there as a whole, or not found.
+		MostOctets uint64
+		Repeated   uint64 // segments that had arrived before; over TCP they are not counted
+		Dropped    uint64 // segments beyond the bounds; over TCP they come again in order
+	}
+	// Odd counts unusual things that a peer did and that leave the connection up. A peer that makes a habit of them
+	// costs more than it should, perhaps on purpose (RFC 5042, section 6.4.4).
+	Odd struct {
+		NotRTR uint64 // first messages that were not the RTR indication agreed on
+		Early  uint64 // first messages that a Responder sent before it had received one
+		// Empty counts segments without payload, of Writes or in the middle of Sends. The first seven Writes of an
+		// Initiator are not counted: they may be its RTR indication, and its nudges (QPConfig.Nudge).
+		Empty    uint64
+		Disorder uint64 // segments of Sends and Read Responses that did not begin where the previous one ended
+		Late     uint64 // Read Requests that came too late in a close of ours to be answered
+	}
 
 	// These are set for an RNIC only: how many objects of each kind exist, the entries
 	// of all CQs and of all other queues, and the octets of registered memory. See
@@ -60,48 +79,6 @@ type Stats struct {
 	RegisteredOctets              int
 	EventsDropped                 uint64 // events that were dropped before NextEvent fetched them
 	Startup                       StartupStats
-	SCTP                          SCTPStats
-}
-
-// SCTPStats count messages in SCTP associations that a peer should not have sent in that way, and that do no harm. They are not
-// counted for a QP, as an association may have several sessions, or none yet.
-type SCTPStats struct {
-	Ordered uint64 // messages without the U flag: RFC 5043, section 10
-	Dropped uint64 // messages on streams without a session
-}
-
-// sctpCounts are the SCTPStats of an RNIC.
-type sctpCounts struct{ ordered, dropped atomic.Uint64 }
-
-func (c *sctpCounts) count(s sctp.Stats) {
-	c.ordered.Add(s.Ordered)
-	c.dropped.Add(s.Dropped)
-}
-
-// Oddities count unusual things that a peer did and that leave the connection up. A
-// peer that makes a habit of them costs more than it should, perhaps on purpose (RFC
-// 5042, section 6.4.4).
-type Oddities struct {
-	NotRTR uint64 // first messages that were not the RTR indication agreed on
-	Early  uint64 // first messages that a Responder sent before it had received one
-	// Empty counts segments without payload, of Writes or in the middle of Sends. The first seven Writes of an Initiator
-	// are not counted: they may be its RTR indication, and its nudges (QPConfig.Nudge).
-	Empty    uint64
-	Disorder uint64 // segments of Sends that did not begin where the previous one ended
-	Late     uint64 // Read Requests that came too late in a close of ours to be answered
-}
-
-// Ahead counts segments that did not come in order; over TCP those are FPDUs that were found ahead of order.
-type Ahead struct {
-	Placed       uint64 // segments whose payload was placed before those in front of them arrived
-	PlacedOctets uint64 // octets of payload in these
-	Held         uint64 // segments that had to wait as a whole
-	HeldOctets   uint64 // octets of these
-	// MostOctets is the most that were held at one time; for an RNIC the sum of each QP's. Over TCP it is
-	// MPA's reassembly memory: octets of FPDUs that were not there as a whole, or not found.
-	MostOctets uint64
-	Repeated   uint64 // segments that had arrived before; over TCP they are not counted
-	Dropped    uint64 // segments beyond the bounds; over TCP they come again in order
 }
 
 // StartupStats counts attempts to bring up connections.
@@ -135,17 +112,17 @@ func (c *startupCounts) stats() StartupStats {
 	return s
 }
 
-// A tally counts in several places at once: an RNIC's and a Listener's.
-type tally []*startupCounts
+// startupCounters count in several places at once: an RNIC's and a Listener's.
+type startupCounters []*startupCounts
 
-func (t tally) count(f func(*StartupStats)) {
+func (t startupCounters) count(f func(*StartupStats)) {
 	for _, c := range t {
 		c.count(f)
 	}
 }
 
 // failed counts a startup that did not end in a connection.
-func (t tally) failed(err error) {
+func (t startupCounters) failed(err error) {
 	kind := failureKind(err)
 	t.count(func(s *StartupStats) {
 		if kind == "" {
@@ -176,38 +153,37 @@ func failureKind(err error) string {
 	return "other"
 }
 
-// counters are what a QP counts, or several.
+// counters has the counters of a QP, or the sums of several.
 type counters struct {
 	engine.Stats
-	sendCalls, receiveCalls uint64
+	driver.Counts
 }
 
 func (c *counters) add(o *counters) {
 	c.Stats.Add(&o.Stats)
-	c.sendCalls += o.sendCalls
-	c.receiveCalls += o.receiveCalls
+	c.Counts.Add(o.Counts)
 }
 
-// addOf adds those of a QP. The caller holds qp.mu.
-func (c *counters) addOf(qp *QP) {
-	qp.eng.AddStats(&c.Stats)
-	c.sendCalls += qp.sendCalls
-	c.receiveCalls += qp.receiveCalls
+// addTo adds what the QP has counted. The caller holds qp.mu.
+func (qp *QP) addTo(sum *counters) {
+	sum.add(&qp.past)
+	if c := qp.conn.Load(); c != nil {
+		c.AddStats(&sum.Stats, &sum.Counts)
+	}
+	if qp.machine != nil {
+		qp.machine.AddStats(&sum.Stats)
+	}
 }
 
-// counters are the QP's. The caller holds qp.mu.
-func (qp *QP) counters() counters {
-	return counters{qp.eng.Stats(), qp.sendCalls, qp.receiveCalls}
-}
-
-// stats is the public form.
+// stats returns the counters in the public form.
 func (c *counters) stats() Stats {
 	e := &c.Stats
 	return Stats{
 		Sent: traffic(e.SentMessages[:], e.SentOctets[:]), Received: traffic(e.RecvMessages[:], e.RecvOctets[:]),
 		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
-		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held, Ahead: Ahead(e.Ahead), Odd: Oddities(e.Odd),
-		SocketWrites: e.Writes, AlignedWrites: e.AlignedWrites, SendCalls: c.sendCalls, ReceiveCalls: c.receiveCalls,
+		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held,
+		Ahead: e.Ahead, Odd: e.Odd,
+		SocketWrites: e.Writes, AlignedWrites: e.AlignedWrites, SendCalls: c.SendCalls, ReceiveCalls: c.ReceiveCalls,
 	}
 }
 
@@ -223,16 +199,23 @@ func traffic(messages, octets []uint64) map[rdmap.Opcode]Traffic {
 
 // Stats returns the QP's counters.
 func (qp *QP) Stats() Stats {
+	if qp.made() != nil {
+		return Stats{}
+	}
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	c := qp.counters()
-	s := c.stats()
-	s.EMSS, s.MULPDU = qp.segments.emss, qp.eng.Negotiated().MULPDU
+	var c counters
+	qp.addTo(&c)
+	s, f := c.stats(), qp.figures()
+	s.EMSS, s.MULPDU = f.EMSS, f.Params.MULPDU
 	return s
 }
 
 // Stats returns the sum over all QPs, including those that no longer exist.
 func (r *RNIC) Stats() Stats {
+	if r.made() != nil {
+		return Stats{}
+	}
 	r.mu.Lock()
 	var sum counters
 	sum.add(&r.past)
@@ -240,16 +223,15 @@ func (r *RNIC) Stats() Stats {
 	r.mu.Unlock()
 	for _, qp := range qps {
 		qp.mu.Lock()
-		sum.addOf(qp)
+		qp.addTo(&sum)
 		qp.mu.Unlock()
 	}
 	total := sum.stats()
 	total.PDs, total.QPs, total.CQs = r.ledger.inUse(resPD), len(qps), r.ledger.inUse(resCQ)
 	total.SRQs, total.MRs, total.MWs = r.ledger.inUse(resSRQ), r.ledger.inUse(resMR), r.ledger.inUse(resMW)
 	total.CQEntries, total.WorkRequests = r.ledger.inUse(resCQEntry), r.ledger.inUse(resWR)
-	total.RegisteredOctets = r.ledger.inUse(resOctet)
+	total.RegisteredOctets = r.ledger.octets()
 	total.EventsDropped, total.Startup = r.events.lost(), r.startup.stats()
-	total.SCTP = SCTPStats{r.sctp.ordered.Load(), r.sctp.dropped.Load()}
 	return total
 }
 
@@ -269,7 +251,99 @@ type ListenerStats struct {
 // Stats returns the Listener's own counters. Its RNIC counts the same, together with
 // those of its other Listeners and Dialers.
 func (l *Listener) Stats() ListenerStats {
+	if l.made() != nil {
+		return ListenerStats{}
+	}
 	s := ListenerStats{StartupStats: l.counts.stats()}
-	s.HalfOpen, s.Waiting = l.places.count()
+	s.HalfOpen, s.Waiting = l.halfOpen.Count()
 	return s
+}
+
+// MarshalJSON has the RDMAP messages and the codes of Terminates by their names, such as
+// "RDMA Write", instead of numbers. All else goes by the names of the fields.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	type plain Stats // without this method
+	if s.Startup.Failed == nil {
+		s.Startup.Failed = map[string]uint64{}
+	}
+	return json.Marshal(struct {
+		plain
+		Sent, Received                     map[string]Traffic
+		TerminatesSent, TerminatesReceived map[string]uint64
+	}{
+		plain(s), named(s.Sent), named(s.Received), named(s.TerminatesSent), named(s.TerminatesReceived),
+	})
+}
+
+// named has names for keys.
+func named[K interface {
+	rdmap.Opcode | rdmap.Code
+	String() string
+}, V any](m map[K]V) map[string]V {
+	names := make(map[string]V, len(m))
+	for k, v := range m {
+		names[k.String()] = v
+	}
+	return names
+}
+
+// MarshalJSON goes by the names of the fields: the role and kinds of RTR indications are words, and private data and
+// the reason for a fallback are there if there are any. Without MPA it leaves out the fields that are of MPA and TCP.
+func (n Negotiated) MarshalJSON() ([]byte, error) {
+	type plain Negotiated // without this method
+	type named struct {
+		plain
+		Role, RTR, OfferedRTR, AnsweredRTR, Opener string
+		PrivateData                                []byte `json:",omitempty"`
+		FallbackReason                             string `json:",omitempty"`
+	}
+	names := named{
+		plain: plain(n), Role: n.Role.String(), PrivateData: n.PrivateData,
+		RTR: n.RTR.String(), OfferedRTR: n.OfferedRTR.String(), AnsweredRTR: n.AnsweredRTR.String(),
+		Opener: n.Opener.String(),
+	}
+	if n.FallbackReason != nil {
+		names.FallbackReason = n.FallbackReason.Error()
+	}
+	if !n.noMPA {
+		return json.Marshal(names)
+	}
+	type absent *struct{}
+	return json.Marshal(struct {
+		named
+		Revision, PeerRevision, MarkersReceive, MarkersSend, CRC, EMSS absent `json:",omitempty"`
+	}{named: names})
+}
+
+// MarshalText returns what String does.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText returns what String does.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText returns what String does.
+func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// MarshalText returns what String does.
+func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// MarshalText returns what String does.
+func (p CRCPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// MarshalJSON has the kind, the address and the error as text, and of the QP its number.
+func (e Event) MarshalJSON() ([]byte, error) {
+	t := struct {
+		Kind       string
+		QPNum      uint32 `json:",omitempty"`
+		RemoteAddr string `json:",omitempty"`
+		Err        string `json:",omitempty"`
+		Count      int
+	}{Kind: e.Kind.String(), QPNum: e.QPNum, Count: e.Count}
+	if e.RemoteAddr != nil {
+		t.RemoteAddr = e.RemoteAddr.String()
+	}
+	if e.Err != nil {
+		t.Err = e.Err.Error()
+	}
+	return json.Marshal(t)
 }

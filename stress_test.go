@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -23,57 +24,61 @@ func TestBothWays(t *testing.T) {
 	t.Parallel()
 	const size, rounds = 1 << 20, 12
 	for _, offer := range []mpa.Offer{{}, {Markers: true}} {
-		ini, res := setup{Dialer: iwarp.Dialer{MPA: offer}, accept: iwarp.AcceptConfig{MPA: offer.Answer()}}.connect(t)
+		ini, res := rig.Setup{Dialer: iwarp.Dialer{MPA: offer},
+			Accept: iwarp.AcceptConfig{MPA: offer.Answer()}}.Connect(t)
 		var both sync.WaitGroup
-		load := func(e, other *end, seed byte) {
-			src, sink := e.filled(size, seed, 0), e.mr(size, iwarp.LocalWrite)
-			away := other.filled(size, seed+1, iwarp.RemoteRead)
-			target := other.mr(size, iwarp.RemoteWrite)
+		load := func(e, other *rig.End, seed byte) {
+			src, sink := e.Filled(size, seed, 0), e.MR(size, iwarp.LocalWrite)
+			away := other.Filled(size, seed+1, iwarp.RemoteRead)
+			target := other.MR(size, iwarp.RemoteWrite)
 			both.Go(func() {
 				for range rounds {
-					e.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, size)}, Remote: target.Remote(0), Unsignaled: true})
-					e.post(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, size)}, Remote: away.Remote(0), Unsignaled: true})
+					e.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, size)},
+						Remote: target.Remote(0), Unsignaled: true})
+					e.MustPost(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, size)},
+						Remote: away.Remote(0), Unsignaled: true})
 				}
-				should(t, e.Send(within(t), src.Slice(0, size)))
+				rig.Should(t, e.Send(rig.Within(t), src.Slice(0, size)))
 				for range rounds - 1 {
-					e.post(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(0, size)}, Unsignaled: true})
+					e.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(0, size)}, Unsignaled: true})
 				}
 				for range rounds {
-					e.wantReceived(1, iwarp.StatusSuccess)
+					e.WantReceived(1, iwarp.StatusSuccess)
 				}
-				other.look()
+				other.Look()
 				if !bytes.Equal(sink.Bytes(), away.Bytes()) || !bytes.Equal(target.Bytes(), src.Bytes()) {
 					t.Error("the octets differ")
 				}
 			})
 		}
-		for _, e := range []*end{ini, res} { // before either sends
-			inbox := e.mr(size, iwarp.LocalWrite)
+		for _, e := range []*rig.End{ini, res} { // before either sends
+			inbox := e.MR(size, iwarp.LocalWrite)
 			for range rounds {
-				e.postRecv(1, inbox.Slice(0, size))
+				e.MustPostRecv(1, inbox.Slice(0, size))
 			}
 		}
 		load(ini, res, 1)
 		load(res, ini, 50)
 		both.Wait()
-		finish(t, ini, res)
+		rig.Finish(t, ini, res)
 	}
 }
 
 // TestSlowReader has a peer that reads nothing for a while. What is posted waits,
 // and what the peer sends is taken in all the same.
 func TestSlowReader(t *testing.T) {
-	res, p := respondToPeer(t, iwarp.QPConfig{})
+	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
 	const size, n = 1 << 20, 40 // more than sockets hold
-	src := res.filled(size, 1, 0)
+	src := res.Filled(size, 1, 0)
 	for range n {
-		res.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, size)}, Remote: iwarp.Remote{STag: 5}})
+		res.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, size)},
+			Remote: iwarp.Remote{STag: 5}})
 	}
-	dst := res.mr(8, iwarp.LocalWrite)
-	res.postRecv(7, dst.Slice(0, 8))
-	p.send(p.message(rdmap.OpSend, 1, []byte("in time")))
+	dst := res.MR(8, iwarp.LocalWrite)
+	res.MustPostRecv(7, dst.Slice(0, 8))
+	p.Send(p.Message(rdmap.OpSend, 1, []byte("in time")))
 	for {
-		wc := next(t, res.SendCQ())
+		wc := rig.Next(t, res.SendCQ())
 		if wc.Op == iwarp.OpRecv {
 			break
 		}
@@ -83,13 +88,13 @@ func TestSlowReader(t *testing.T) {
 	}
 	var got uint64
 	for got < n*size {
-		s := p.want(rdmap.OpWrite)
+		s := p.Want(rdmap.OpWrite)
 		if !bytes.Equal(s.Payload, src.Bytes()[s.TO:int(s.TO)+len(s.Payload)]) {
 			t.Fatal("the octets differ")
 		}
 		got += uint64(len(s.Payload))
 	}
-	until(t, func() bool { return res.Query().Sends == 0 }, "the Writes")
+	rig.Until(t, func() bool { return res.Query().Sends == 0 }, "the Writes")
 }
 
 // TestManyPosters has many goroutines use one connection by all means that there
@@ -97,13 +102,13 @@ func TestSlowReader(t *testing.T) {
 func TestManyPosters(t *testing.T) {
 	const posters = 8
 	for round := range 4 {
-		ini, res := setup{
+		ini, res := rig.Setup{
 			Dialer: iwarp.Dialer{QP: iwarp.QPConfig{SendDepth: 32}},
 			// The posters do not stop while the other end closes, which waits for progress.
-			accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{RecvDepth: 64, CloseLimit: 50 * time.Millisecond}},
-		}.connect(t)
-		local, remote := ini.mr(10000, iwarp.LocalWrite), res.mr(10000, iwarp.RemoteWrite|iwarp.RemoteRead)
-		ctx, cancel := context.WithCancel(within(t))
+			Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{RecvDepth: 64, CloseLimit: 50 * time.Millisecond}},
+		}.Connect(t)
+		local, remote := ini.MR(10000, iwarp.LocalWrite), res.MR(10000, iwarp.RemoteWrite|iwarp.RemoteRead)
+		ctx, cancel := context.WithCancel(rig.Within(t))
 		busy := make(chan struct{}, posters) // a poster has gone through its steps many times
 		var all sync.WaitGroup
 		all.Go(func() { consume(ctx, res, remote) })
@@ -116,7 +121,7 @@ func TestManyPosters(t *testing.T) {
 				for range 100 {
 					ini.SendCQ().Poll(wc[:])
 				}
-				_, _, _ = ini.Stats(), ini.rnic.Stats(), ini.Query()
+				_, _, _ = ini.Stats(), ini.RNIC.Stats(), ini.Query()
 			}
 		})
 		select {
@@ -136,8 +141,8 @@ func TestManyPosters(t *testing.T) {
 		}
 		cancel()
 		all.Wait()
-		for _, e := range []*end{ini, res} {
-			if err := e.wantEnd(); err != nil && !errors.Is(err, net.ErrClosed) {
+		for _, e := range []*rig.End{ini, res} {
+			if err := e.WantEnd(); err != nil && !errors.Is(err, net.ErrClosed) {
 				t.Error(err)
 			}
 			_ = e.Abort()
@@ -146,7 +151,7 @@ func TestManyPosters(t *testing.T) {
 }
 
 // consume receives until the connection or the context ends.
-func consume(ctx context.Context, e *end, mr *iwarp.MR) {
+func consume(ctx context.Context, e *rig.End, mr *iwarp.MR) {
 	var wc [16]iwarp.WC
 	for e.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(9000, 1000)}}) == nil {
 	}
@@ -158,7 +163,7 @@ func consume(ctx context.Context, e *end, mr *iwarp.MR) {
 }
 
 // produce uses the connection until it ends.
-func produce(ctx context.Context, t *testing.T, e *end, s iwarp.SGE, r iwarp.Remote, busy chan<- struct{}) {
+func produce(ctx context.Context, t *testing.T, e *rig.End, s iwarp.SGE, r iwarp.Remote, busy chan<- struct{}) {
 	for i := 0; ctx.Err() == nil; i++ {
 		if i == 200 {
 			busy <- struct{}{}
@@ -189,11 +194,11 @@ func produce(ctx context.Context, t *testing.T, e *end, s iwarp.SGE, r iwarp.Rem
 // TestCloseRaces ends connections from several sides at once, at any moment.
 func TestCloseRaces(t *testing.T) {
 	for i := range 30 {
-		ini, res := connect(t)
-		mr, src := res.mr(1<<16, iwarp.RemoteWrite|iwarp.RemoteRead), ini.mr(1<<16, iwarp.LocalWrite)
+		ini, res := rig.Connect(t)
+		mr, src := res.MR(1<<16, iwarp.RemoteWrite|iwarp.RemoteRead), ini.MR(1<<16, iwarp.LocalWrite)
 		for range 10 {
-			ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, 1<<16)}, Remote: mr.Remote(0)})
-			ini.post(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{src.Slice(0, 1<<16)}, Remote: mr.Remote(0)})
+			ini.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, 1<<16)}, Remote: mr.Remote(0)})
+			ini.MustPost(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{src.Slice(0, 1<<16)}, Remote: mr.Remote(0)})
 		}
 		var all sync.WaitGroup
 		all.Go(func() { _ = ini.Close() })
@@ -207,7 +212,7 @@ func TestCloseRaces(t *testing.T) {
 			all.Go(func() { _ = ini.Modify(iwarp.StateTerminate) })
 		}
 		all.Wait()
-		_ = res.wantEnd()
+		_ = res.WantEnd()
 		_ = res.Close()
 		var wc [32]iwarp.WC
 		if n := ini.SendCQ().Poll(wc[:]); n != 20 {

@@ -6,7 +6,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // descriptors has no limit to ask for here.

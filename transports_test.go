@@ -1,56 +1,36 @@
 package iwarp_test
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/rdmap"
-	"github.com/goiwarp/iwarp/usertcp"
 )
-
-// A transport is what a connection runs over.
-type transport struct {
-	name          string
-	network, host string // of TCP; or
-	unix          bool
-	tls           bool
-	sctp          bool
-	shuffled      bool  // a SegmentStream in memory
-	aware         *link // an MPA-aware TCP in memory
-	user          bool  // TCP in user space, over
-	path          usertcp.Path
-	unmarked      bool // without markers
-	wrap          func(end int, l usertcp.Link) usertcp.Link
-	stack         usertcp.Config // of those whose links are wrapped
-}
 
 // transports are those that dialogues are led over. A zone belongs to link-local
 // addresses; that of the loopback interface is ignored by the system, and must not be in
 // anybody's way.
-func transports() []*transport {
-	all := []*transport{
-		{name: "IPv4", network: "tcp4", host: "127.0.0.1"},
-		{name: "IPv6", network: "tcp6", host: "::1"},
-		{name: "TLS", network: "tcp", host: "127.0.0.1", tls: true},
-		{name: "Unix socket", unix: true},
-		{name: "SCTP", network: "sctp4", host: "127.0.0.1", sctp: true},
-		{name: "SCTP of the kernel", network: "sctp4:kernel", host: "127.0.0.1", sctp: true},
-		{name: "segments in any order", shuffled: true},
-		{name: "TCP in user space", user: true},
-		{name: "MPA-aware TCP", aware: &link{emss: 1420}},
-		{name: "MPA-aware TCP in any order", aware: &link{emss: 1420, disorder: 8, recut: true}},
+func transports() []*rig.Transport {
+	all := []*rig.Transport{
+		{Name: "IPv4", Network: "tcp4", Host: "127.0.0.1"},
+		{Name: "IPv6", Network: "tcp6", Host: "::1"},
+		{Name: "TLS", Network: "tcp", Host: "127.0.0.1", Tls: true},
+		{Name: "Unix socket", Unix: true},
+		{Name: "SCTP", Network: "sctp4", Host: "127.0.0.1", Sctp: true},
+		{Name: "SCTP of the kernel", Network: "sctp4:kernel", Host: "127.0.0.1", Sctp: true},
+		{Name: "segments in any order", Shuffled: true},
+		{Name: "TCP in user space", User: true},
+		{Name: "MPA-aware TCP", Aware: &rig.AwareLink{EMSS: 1420}},
+		{Name: "MPA-aware TCP in any order", Aware: &rig.AwareLink{EMSS: 1420, Disorder: 8, Recut: true}},
 	}
 	if name := loopback(); name != "" {
-		all = append(all, &transport{name: "IPv6 with a zone", network: "tcp", host: "::1%" + name})
+		all = append(all, &rig.Transport{Name: "IPv6 with a zone", Network: "tcp", Host: "::1%" + name})
 	}
 	return all
 }
@@ -68,124 +48,39 @@ func loopback() string {
 
 // overAll leads a dialogue over each transport that the system has, and overStreams over those
 // that MPA is on: in others either side may send first.
-func overAll(t *testing.T, dialogue func(t *testing.T, s setup)) {
+func overAll(t *testing.T, dialogue func(t *testing.T, s rig.Setup)) {
 	t.Helper()
 	overEach(t, transports(), dialogue)
 }
 
 // overStreams is described with overAll.
-func overStreams(t *testing.T, dialogue func(t *testing.T, s setup)) {
+func overStreams(t *testing.T, dialogue func(t *testing.T, s rig.Setup)) {
 	t.Helper()
-	overEach(t, slices.DeleteFunc(transports(), func(o *transport) bool { return o.shuffled || o.sctp }), dialogue)
+	overEach(t, slices.DeleteFunc(transports(), func(o *rig.Transport) bool { return o.Shuffled || o.Sctp }), dialogue)
 }
 
-func overEach(t *testing.T, all []*transport, dialogue func(t *testing.T, s setup)) {
+func overEach(t *testing.T, all []*rig.Transport, dialogue func(t *testing.T, s rig.Setup)) {
 	t.Helper()
 	for _, over := range all {
-		t.Run(over.name, func(t *testing.T) {
-			if over.shuffled {
-				synctest.Test(t, func(t *testing.T) { dialogue(t, setup{over: over}) })
+		t.Run(over.Name, func(t *testing.T) {
+			if over.Shuffled {
+				synctest.Test(t, func(t *testing.T) { dialogue(t, rig.Setup{Over: over}) })
 				return
 			}
 			t.Parallel()
-			over.needed(t)
-			dialogue(t, setup{over: over})
+			over.Needed(t)
+			dialogue(t, rig.Setup{Over: over})
 		})
 	}
-}
-
-// needed skips a test over what is not there.
-func (o *transport) needed(t testing.TB) {
-	t.Helper()
-	switch {
-	case o.shuffled, o.aware != nil, o.user:
-	case o.sctp:
-		ln, err := iwarp.Listen(t.Context(), o.network, net.JoinHostPort(o.host, "0"), iwarp.ListenConfig{})
-		if errors.Is(err, errors.ErrUnsupported) {
-			t.Skipf("not on this system: %v", err)
-		}
-		must(t, err)
-		must(t, ln.Close())
-	default:
-		must(t, o.listen(t).Close())
-	}
-}
-
-// listen listens without knowing anything of MPA.
-func (o *transport) listen(t testing.TB) net.Listener {
-	t.Helper()
-	network, addr := o.network, net.JoinHostPort(o.host, "0")
-	if o.unix {
-		network, addr = "unix", filepath.Join(t.TempDir(), "iwarp")
-	}
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), network, addr)
-	if err != nil {
-		t.Skipf("not on this system: %v", err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	return ln
-}
-
-// ways returns how the two sides start.
-func (o *transport) ways(t testing.TB, s *setup) (func() (*iwarp.QP, error), func() (*iwarp.Request, error)) {
-	t.Helper()
-	ctx := within(t)
-	network, addr := o.network, net.JoinHostPort(o.host, "0")
-	switch {
-	case o.aware != nil:
-		network, addr = "tcp", "stack"
-		s.awarely(*o.aware)
-	case o.user:
-		network, addr = "tcp", s.inUserSpace(t, o)
-	}
-	if o.sctp || o.aware != nil || o.user {
-		ln, err := iwarp.Listen(ctx, network, addr, s.listen)
-		must(t, err)
-		t.Cleanup(func() { ln.Close() })
-		return func() (*iwarp.QP, error) { return s.Dial(ctx, network, ln.Addr().String()) },
-			func() (*iwarp.Request, error) { return ln.Accept(ctx) }
-	}
-	tcp := o.listen(t)
-	var server *tls.Config
-	if o.tls {
-		server = o.encrypt(t, s)
-		tcp = tls.NewListener(tcp, server)
-	}
-	ln := iwarp.NewListener(tcp, s.listen)
-	t.Cleanup(func() { ln.Close() })
-	return func() (*iwarp.QP, error) { return o.dial(ctx, s, ln.Addr()) },
-		func() (*iwarp.Request, error) { return ln.Accept(ctx) }
-}
-
-func (o *transport) dial(ctx context.Context, s *setup, addr net.Addr) (*iwarp.QP, error) {
-	if !o.unix {
-		return s.Dial(ctx, o.network, addr.String())
-	}
-	c, err := (&net.Dialer{}).DialContext(ctx, "unix", addr.String())
-	if err != nil {
-		return nil, err
-	}
-	return s.Initiate(ctx, c, nil)
-}
-
-// encrypt has the Dialer do the client's part of TLS, and returns the server's.
-func (o *transport) encrypt(t testing.TB, s *setup) *tls.Config {
-	t.Helper()
-	web := httptest.NewTLSServer(nil) // it has a certificate that its client knows
-	t.Cleanup(web.Close)
-	client := web.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	client.ServerName = "example.com"
-	s.Wrap = func(c net.Conn) (net.Conn, error) { return tls.Client(c, client), nil }
-	return &tls.Config{Certificates: web.TLS.Certificates}
 }
 
 // TestTransports leads the dialogues about the end of a connection over each transport;
 // those of verbs_test.go are led over each, too.
 func TestTransports(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		works(t, ini, res)
-		finish(t, ini, res)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		rig.Works(t, ini, res)
+		rig.Finish(t, ini, res)
 		if res.State() != iwarp.StateClosed || ini.State() != iwarp.StateClosed {
 			t.Errorf("states %v and %v", ini.State(), res.State())
 		}
@@ -196,12 +91,12 @@ func TestTransports(t *testing.T) {
 //
 // Proves D30, D33.
 func TestTransportsLoseNothing(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		s.Dialer, s.accept = iwarp.Dialer{QP: deep()}, iwarp.AcceptConfig{QP: deep()}
-		ini, res := s.connect(t)
-		postAll(ini, res)
-		finish(t, ini, res)
-		wantAll(t, ini, res)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		s.Dialer, s.Accept = iwarp.Dialer{QP: rig.DeepQueues()}, iwarp.AcceptConfig{QP: rig.DeepQueues()}
+		ini, res := s.Connect(t)
+		rig.PostAll(ini, res)
+		rig.Finish(t, ini, res)
+		rig.WantAll(t, ini, res)
 	})
 }
 
@@ -209,9 +104,9 @@ func TestTransportsLoseNothing(t *testing.T) {
 //
 // Proves P38.
 func TestTransportsTerminate(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		writeNowhere(ini)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		rig.WriteNowhere(ini)
 		var told *iwarp.TerminateError
 		if err := ini.Close(); !errors.As(err, &told) || !told.Remote || told.Code != rdmap.CodeDDPInvalidSTag {
 			t.Errorf("Close: %v", err)
@@ -222,17 +117,92 @@ func TestTransportsTerminate(t *testing.T) {
 
 // TestTransportsAbort ends connections at once over each transport. Only a Unix socket has no reset.
 func TestTransportsAbort(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		res.postRecv(1)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		res.MustPostRecv(1)
 		if err := ini.Abort(); err != nil {
 			t.Error(err)
 		}
-		if wc := res.wantReceived(1, iwarp.StatusFlushed); !errors.Is(wc.Err(), iwarp.ErrClosed) {
+		if wc := res.WantReceived(1, iwarp.StatusFlushed); !errors.Is(wc.Err(), iwarp.ErrClosed) {
 			t.Errorf("flushed: %v", wc.Err())
 		}
-		if err := res.wantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) && (err != nil || !s.over.unix) {
+		if err := res.WantEnd(); !errors.Is(err, iwarp.ErrConnectionLost) && (err != nil || !s.Over.Unix) {
 			t.Errorf("ended: %v", err)
 		}
+	})
+}
+
+// TestLargeSegments looks at the segments of a long transfer: they are as large as
+// TCP's EMSS allows in the end.
+//
+// Proves S03.
+func TestLargeSegments(t *testing.T) {
+	ln := rig.Listen(t, iwarp.ListenConfig{})
+	ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
+	accepted := res.Takes(ln, iwarp.AcceptConfig{PD: res.PD})
+	c := rig.DialTCP(t, ln.Addr().String())
+	d := iwarp.Dialer{PD: ini.PD}
+	var err error
+	ini.QP, err = d.Initiate(rig.Within(t), c, nil)
+	rig.Must(t, err)
+	rig.Must(t, <-accepted)
+	n := ini.Negotiated()
+	if n.EMSS < 536 || n.MULPDU != layout.MULPDU(n.EMSS, false) {
+		t.Errorf("EMSS %d and MULPDU %d, TCP now says %d", n.EMSS, n.MULPDU, maxSegment(t, c))
+	}
+	src, dst := ini.MR(1<<20, 0), res.MR(1<<20, iwarp.RemoteWrite)
+	for round := 0; round < 4 || ini.Query().MULPDU != layout.MULPDU(maxSegment(t, c), false); round++ {
+		if round == 100 {
+			t.Fatalf("MULPDU %d, TCP's EMSS is %d", ini.Query().MULPDU, maxSegment(t, c))
+		}
+		if _, err := ini.Write(rig.Within(t), src.Slice(0, 1<<20), dst.Remote(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := ini.Stats(); s.SentStream/s.SentFPDUs < uint64(n.EMSS)/2 {
+		t.Errorf("%d FPDUs for %d octets, with an EMSS of %d at first", s.SentFPDUs, s.SentStream, n.EMSS)
+	}
+}
+
+// TestPipe runs over a connection that is no socket.
+//
+// Proves S03.
+func TestPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ini, res := rig.Setup{Pipe: true}.Connect(t)
+		if n := ini.Negotiated(); n.EMSS != 1460 || n.MULPDU != layout.MULPDU(1460, false) {
+			t.Errorf("EMSS %d, MULPDU %d", n.EMSS, n.MULPDU)
+		}
+		rig.Works(t, ini, res)
+		rig.Finish(t, ini, res)
+	})
+}
+
+// TestNoHalves runs over a connection that cannot be closed by halves: it is
+// closed as a whole.
+func TestNoHalves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		ini := rig.NewEnd(t, iwarp.RNICConfig{})
+		res := rig.NewEnd(t, iwarp.RNICConfig{})
+		accepted := rig.DialInBackground(t, func() error {
+			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{PD: res.PD})
+			if err == nil {
+				res.QP, err = req.Accept(t.Context(), iwarp.AcceptConfig{})
+			}
+			return err
+		})
+		d := iwarp.Dialer{PD: ini.PD}
+		var err error
+		if ini.QP, err = d.Initiate(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		rig.Must(t, <-accepted)
+		rig.Works(t, ini, res)
+		if err := ini.CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("CloseWrite: %v", err)
+		}
+		rig.Works(t, ini, res)
+		rig.Finish(t, ini, res)
 	})
 }

@@ -3,61 +3,22 @@ package iwarp_test
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/usertcp"
 )
-
-// stacks returns two TCPs in user space, and a link between them.
-func userStacks(t testing.TB, path usertcp.Path) (a, b *usertcp.Stack) {
-	t.Helper()
-	back := path
-	back.Seed++
-	a, b, err := usertcp.Pair(usertcp.Config{MaxRTO: time.Second}, path, back) // the machine may be busy
-	must(t, err)
-	t.Cleanup(func() { should(t, errors.Join(a.Close(), b.Close())) })
-	return a, b
-}
-
-// userStacks returns those that a transport is about.
-func (o *transport) userStacks(t testing.TB) (a, b *usertcp.Stack) {
-	t.Helper()
-	if o.wrap == nil {
-		return userStacks(t, o.path)
-	}
-	one, other := usertcp.Pipe(1500, o.path, o.path)
-	var stacks []*usertcp.Stack
-	for i, l := range []usertcp.Link{one, other} {
-		cfg := o.stack
-		cfg.Link, cfg.Addresses = o.wrap(i, l), []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)})}
-		s, err := usertcp.New(cfg)
-		must(t, err)
-		t.Cleanup(func() { should(t, s.Close()) })
-		stacks = append(stacks, s)
-	}
-	return stacks[0], stacks[1]
-}
-
-// inUserSpace connects by such stacks.
-func (s *setup) inUserSpace(t testing.TB, o *transport) (addr string) {
-	t.Helper()
-	a, b := o.userStacks(t)
-	s.Stack, s.listen.Stack = a, b
-	s.MPA.Markers, s.accept.MPA.Markers = !o.unmarked, !o.unmarked
-	return "192.0.2.2:0"
-}
 
 // bad is a path that loses and reorders packets.
 func bad(seed uint64) usertcp.Path {
 	return usertcp.Path{Seed: seed, Loss: 0.01, Reorder: 0.02, Duplicate: 0.005, Delay: 500 * time.Microsecond}
 }
 
-// TestUserTCP leads dialogues over two TCPs in user space, on a path that loses, repeats and reorders packets, with markers
-// and without. At the end both close while both work.
+// TestUserTCP leads dialogues over two TCPs in user space, on a path that loses, repeats and reorders packets, with
+// markers and without. At the end both close while both work.
 //
 // Proves D26, D27, D30, P31, P32, R03, R04, S03, S04.
 func TestUserTCP(t *testing.T) {
@@ -66,88 +27,94 @@ func TestUserTCP(t *testing.T) {
 			t.Parallel()
 			// The rate is a few packets a round trip, as every hundredth is lost; on a busy machine both closes take a
 			// minute and more.
-			qp := deep()
+			qp := rig.DeepQueues()
 			qp.CloseTimeout, qp.CloseLimit = testrig.Soon, -1
-			s := setup{Dialer: iwarp.Dialer{QP: qp}, accept: iwarp.AcceptConfig{QP: qp}, over: &transport{user: true, path: bad(uint64(10 * seed)), unmarked: !markers}}
-			ini, res := s.connect(t)
+			s := rig.Setup{Dialer: iwarp.Dialer{QP: qp}, Accept: iwarp.AcceptConfig{QP: qp},
+				Over: &rig.Transport{User: true, Path: bad(uint64(10 * seed)), Unmarked: !markers}}
+			ini, res := s.Connect(t)
 			rounds := 4
 			if testrig.Everything() {
 				rounds = 20
 			}
 			converse(t, ini, res, rounds)
-			for _, e := range []*end{ini, res} {
+			for _, e := range []*rig.End{ini, res} {
 				n := e.Stats()
-				if (n.Ahead.Placed > 0) != markers || n.Ahead.Dropped > 0 || n.Ahead.MostOctets > 64<<10 || n.AlignedWrites != n.SocketWrites {
-					t.Errorf("markers %t: %+v, %d of %d writes aligned", markers, n.Ahead, n.AlignedWrites, n.SocketWrites)
+				if (n.Ahead.Placed > 0) != markers || n.Ahead.Dropped > 0 || n.Ahead.MostOctets > 64<<10 ||
+					n.AlignedWrites != n.SocketWrites {
+					t.Errorf("markers %t: %+v, %d of %d writes aligned",
+						markers, n.Ahead, n.AlignedWrites, n.SocketWrites)
 				}
 			}
 		})
 	}
 }
 
-// converse has the ends send, write and read in so many rounds, and then close with work under way, of which nothing is lost.
-func converse(t *testing.T, ini, res *end, rounds int) {
+// converse has the ends send, write and read in so many rounds, and then close with work under way, of which nothing is
+// lost.
+func converse(t *testing.T, ini, res *rig.End, rounds int) {
 	t.Helper()
 	for range rounds {
-		works(t, ini, res)
+		rig.Works(t, ini, res)
 		transfer(t, ini, res)
 		transfer(t, res, ini)
 		readBack(t, ini, res)
 	}
-	postAll(ini, res)
-	finish(t, ini, res)
-	wantAll(t, ini, res)
+	rig.PostAll(ini, res)
+	rig.Finish(t, ini, res)
+	rig.WantAll(t, ini, res)
 }
 
 // readBack reads many segments.
-func readBack(t testing.TB, from, to *end) {
+func readBack(t testing.TB, from, to *rig.End) {
 	t.Helper()
 	const n = 50_000
-	src, sink := to.filled(n, 9, iwarp.RemoteRead), from.mr(n, iwarp.LocalWrite)
-	_, err := from.Read(within(t), sink.Slice(0, n), src.Remote(0))
-	must(t, err)
-	same(t, "Read", sink, src)
+	src, sink := to.Filled(n, 9, iwarp.RemoteRead), from.MR(n, iwarp.LocalWrite)
+	_, err := from.Read(rig.Within(t), sink.Slice(0, n), src.Remote(0))
+	rig.Must(t, err)
+	rig.Same(t, "Read", sink, src)
 }
 
-// TestUserTCPSharedReceives has connections on a bad path share a receive queue: what is ahead waits there, and every Send
-// gets a receive of its own, in the order of its connection.
+// TestUserTCPSharedReceives has connections on a bad path share a receive queue: what is ahead waits there, and every
+// Send gets a receive of its own, in the order of its connection.
 //
 // Proves P31, D27.
 func TestUserTCPSharedReceives(t *testing.T) {
 	t.Parallel()
 	const peers, sends, size = 3, 40, 2000
-	a, b := userStacks(t, bad(7))
-	res := newEnd(t, iwarp.RNICConfig{Markers: true})
-	srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{Depth: peers * sends, SendTimeout: soon})
-	must(t, err)
-	cq, err := res.rnic.CreateCQ(2 * peers * sends)
-	must(t, err)
-	sink := res.mr(peers*sends*size, iwarp.LocalWrite)
+	a, b := rig.UserStacks(t, bad(7))
+	res := rig.NewEnd(t, iwarp.RNICConfig{Markers: true})
+	srq, err := res.PD.CreateSRQ(iwarp.SRQConfig{Depth: peers * sends, SendTimeout: rig.Soon})
+	rig.Must(t, err)
+	cq, err := res.RNIC.CreateCQ(2 * peers * sends)
+	rig.Must(t, err)
+	sink := res.MR(peers*sends*size, iwarp.LocalWrite)
 	for i := range peers * sends {
-		must(t, srq.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{sink.Slice(i*size, size)}}))
+		rig.Must(t, srq.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{sink.Slice(i*size, size)}}))
 	}
-	ln, err := iwarp.Listen(t.Context(), "tcp", "192.0.2.2:0", iwarp.ListenConfig{PD: res.pd, Stack: b})
-	must(t, err)
+	ln, err := iwarp.Listen(t.Context(), "tcp", "192.0.2.2:0", iwarp.ListenConfig{PD: res.PD, Stack: b})
+	rig.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
-	var ends []*end
+	var ends []*rig.End
 	for range peers {
-		ini := newEnd(t, iwarp.RNICConfig{Markers: true})
+		ini := rig.NewEnd(t, iwarp.RNICConfig{Markers: true})
 		taken := make(chan error, 1)
 		go func() {
-			req, err := ln.Accept(within(t))
+			req, err := ln.Accept(rig.Within(t))
 			if err == nil {
-				_, err = req.Accept(within(t), iwarp.AcceptConfig{QP: unhurried(iwarp.QPConfig{SRQ: srq, SendCQ: cq, RecvCQ: cq})})
+				_, err = req.Accept(rig.Within(t),
+					iwarp.AcceptConfig{QP: rig.Unhurried(iwarp.QPConfig{SRQ: srq, SendCQ: cq, RecvCQ: cq})})
 			}
 			taken <- err
 		}()
-		ini.QP, err = (&iwarp.Dialer{PD: ini.pd, Stack: a, QP: unhurried(deep())}).Dial(within(t), "tcp", ln.Addr().String())
-		must(t, errors.Join(err, <-taken))
+		ini.QP, err = (&iwarp.Dialer{PD: ini.PD, Stack: a, QP: rig.Unhurried(rig.DeepQueues())}).Dial(rig.Within(t),
+			"tcp", ln.Addr().String())
+		rig.Must(t, errors.Join(err, <-taken))
 		ends = append(ends, ini)
 	}
 	for n, ini := range ends {
 		for i := range sends {
-			src := ini.filled(size, byte(10*n+i), 0)
-			ini.post(&iwarp.SendWR{ID: uint64(i), Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(0, size)}})
+			src := ini.Filled(size, byte(10*n+i), 0)
+			ini.MustPost(&iwarp.SendWR{ID: uint64(i), Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(0, size)}})
 		}
 	}
 	next := make(map[*iwarp.QP]byte)
@@ -158,20 +125,62 @@ func TestUserTCPSharedReceives(t *testing.T) {
 		if last, ok := next[wc.QP]; ok && seed != last {
 			t.Fatalf("QP %d: the Send with seed %d, want %d", wc.QP.Num(), seed, last)
 		}
-		if wc.Length != size || string(got) != string(pattern(size, seed)) {
+		if wc.Length != size || string(got) != string(rig.Pattern(size, seed)) {
 			t.Fatalf("QP %d: the octets of a Send differ", wc.QP.Num())
 		}
 		next[wc.QP] = seed + 1
 	}
 	for _, ini := range ends {
-		must(t, ini.Close())
+		rig.Must(t, ini.Close())
 	}
 }
 
 // nextOf waits for a receive that succeeds.
 func nextOf(t testing.TB, cq *iwarp.CQ) iwarp.WC {
 	t.Helper()
-	wc := next(t, cq)
-	must(t, wc.Err())
+	wc := rig.Next(t, cq)
+	rig.Must(t, wc.Err())
 	return wc
+}
+
+// TestUserTCPClose: a program that ends when Close has returned has lost nothing, although its peer had closed its half
+// before, and its TCP ends with it.
+func TestUserTCPClose(t *testing.T) {
+	t.Parallel()
+	const sends, size = 10, 3000
+	path := usertcp.Path{Seed: 11, Delay: 10 * time.Millisecond, Loss: 0.05}
+	a, b := rig.UserStacks(t, path)
+	ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "192.0.2.2:0", iwarp.ListenConfig{PD: res.PD, Stack: b})
+	rig.Must(t, err)
+	defer ln.Close()
+	accepted := rig.DialInBackground(t, func() error {
+		req, err := ln.Accept(rig.Within(t))
+		if err == nil {
+			res.QP, err = req.Accept(rig.Within(t), iwarp.AcceptConfig{QP: rig.DeepQueues()})
+		}
+		return err
+	})
+	stays := rig.DeepQueues()
+	stays.HalfClose = true
+	ini.QP, err = (&iwarp.Dialer{PD: ini.PD, Stack: a, QP: stays}).Dial(rig.Within(t), "tcp", ln.Addr().String())
+	rig.Must(t, errors.Join(err, <-accepted))
+	sink := res.MR(sends*size, iwarp.LocalWrite)
+	for i := range sends {
+		rig.Must(t, res.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{sink.Slice(i*size, size)}}))
+	}
+	rig.Must(t, res.CloseWrite())
+	src := ini.Filled(sends*size, 1, 0)
+	for i := range sends {
+		ini.MustPost(&iwarp.SendWR{ID: uint64(i), Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(i*size, size)}})
+	}
+	rig.Must(t, ini.Close())
+	rig.Must(t, a.Close())
+	for i := range sends {
+		if wc := nextOf(t, res.RecvCQ()); wc.ID != uint64(i) {
+			t.Fatalf("receive %d completes, want %d", wc.ID, i)
+		}
+	}
+	rig.Same(t, "Sends", sink, src)
+	rig.Must(t, res.Close())
 }

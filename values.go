@@ -3,18 +3,21 @@ package iwarp
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 
+	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // String returns number, state and addresses, such as
 // "QP 3 (RTS, 10.0.0.1:4711 with 10.0.0.2:7174)". It shows nothing of memory and work.
 func (qp *QP) String() string {
+	if qp.made() != nil {
+		return "no QP"
+	}
 	qp.mu.Lock()
-	state, connected, e := qp.state(), qp.link != nil, qp.ends
+	state, e := qp.status().state, qp.ends
 	qp.mu.Unlock()
-	if !connected {
+	if e == nil {
 		return fmt.Sprintf("QP %d (%v)", qp.num, state)
 	}
 	return fmt.Sprintf("QP %d (%v, %v with %v)", qp.num, state, addrText(e.local), addrText(e.remote))
@@ -22,6 +25,9 @@ func (qp *QP) String() string {
 
 // String returns depth and use, such as "CQ (3 of 256 completions, 2 QPs)".
 func (cq *CQ) String() string {
+	if cq.made() != nil {
+		return "no CQ"
+	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	s := fmt.Sprintf("CQ (%d of %d completions, %s", cq.ring.Len(), cq.ring.Limit(), wording.Count(cq.used, "QP"))
@@ -36,9 +42,13 @@ func (cq *CQ) String() string {
 
 // String returns number and use, such as "PD 3 (2 QPs, 1 SRQ, 16 MRs)".
 func (pd *PD) String() string {
+	if pd.made() != nil {
+		return "no PD"
+	}
 	pd.rnic.mu.Lock()
 	defer pd.rnic.mu.Unlock()
-	return fmt.Sprintf("PD %d (%s, %s, %s)", pd.num, wording.Count(pd.users[userQP], "QP"), wording.Count(pd.users[userSRQ], "SRQ"), wording.Count(pd.users[userMR], "MR"))
+	return fmt.Sprintf("PD %d (%s, %s, %s)", pd.num, wording.Count(pd.users[userQP], "QP"),
+		wording.Count(pd.users[userSRQ], "SRQ"), wording.Count(pd.users[userMR], "MR"))
 }
 
 // String returns what was completed, and how, such as
@@ -53,7 +63,8 @@ func (w WC) String() string {
 	}
 	switch {
 	case w.Status == StatusSuccess && w.HasImmediate:
-		return fmt.Sprintf("%s: %v, Immediate Data %#x after a Write of %s", s, w.Status, w.Immediate, wording.Octets(w.Written))
+		return fmt.Sprintf("%s: %v, Immediate Data %#x after a Write of %s", s, w.Status, w.Immediate,
+			wording.Octets(w.Written))
 	case w.Status == StatusSuccess:
 		return fmt.Sprintf("%s: %v, %s", s, w.Status, wording.Octets(w.Length))
 	case w.cause != nil:
@@ -64,6 +75,9 @@ func (w WC) String() string {
 
 // String returns depth and use, such as "SRQ (12 of 512 receives, 2 QPs)".
 func (s *SRQ) String() string {
+	if s.made() != nil {
+		return "no SRQ"
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("SRQ (%d of %d receives, %s)", s.work.Len(), s.work.Limit(), wording.Count(s.users, "QP"))
@@ -72,24 +86,33 @@ func (s *SRQ) String() string {
 // String returns what a log may have: STag, length and rights, such as
 // "MR (STag 0x5f31c200, 4096 octets, RemoteRead|RemoteWrite)", and never the memory.
 func (m MR) String() string {
+	if m.made() != nil {
+		return "no MR"
+	}
 	valid := ""
 	if !m.Valid() {
 		valid = ", invalid"
 	}
-	return fmt.Sprintf("MR (STag %#08x, %s, %v%s)", m.STag(), wording.Octets(m.Len()), m.Access(), valid)
+	return fmt.Sprintf("MR (STag %#08x, %s, %v%s)", m.STag(), wording.Octets(m.Len()), Access(m.region.Access()), valid)
 }
 
 // String returns type and STag, and whether the window is bound, such as "MW (type 2, STag 0x5f31c200, not bound)".
 func (w *MW) String() string {
+	if w.made() != nil {
+		return "no MW"
+	}
 	bound := "bound"
 	if !w.Valid() {
 		bound = "not bound"
 	}
-	return fmt.Sprintf("MW (%v, STag %#08x, %s)", w.kind, w.STag(), bound)
+	return fmt.Sprintf("MW (type %d, STag %#08x, %s)", w.kind, w.STag(), bound)
 }
 
 // String returns kind and use, such as "RNIC (permissive, 2 QPs, 1 Listener)".
 func (r *RNIC) String() string {
+	if r.made() != nil {
+		return "no RNIC"
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := fmt.Sprintf("RNIC (%v, %s, %s", r.kind, wording.Count(len(r.qps), "QP"), wording.Count(len(r.lns), "Listener"))
@@ -101,6 +124,9 @@ func (r *RNIC) String() string {
 
 // String returns address and use, such as "Listener (10.0.0.1:7174, 2 QPs)".
 func (l *Listener) String() string {
+	if l.made() != nil {
+		return "no Listener"
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := fmt.Sprintf("Listener (%s, %s", addrText(l.Addr()), wording.Count(len(l.qps), "QP"))
@@ -110,35 +136,18 @@ func (l *Listener) String() string {
 	return s + ")"
 }
 
-// String returns what the peer asks for, such as "Request (10.0.0.2:4711, RFC 6581, IRD 32, ORD 32)". It shows nothing of the
-// private data.
+// String returns what the peer asks for, such as "Request (10.0.0.2:4711, RFC 6581, IRD 32, ORD 32)". It shows
+// nothing of the private data.
 func (r *Request) String() string {
-	return fmt.Sprintf("Request (%s, %v, IRD %v, ORD %v)", addrText(r.RemoteAddr()), r.Dialect(), r.IRD(), r.ORD())
-}
-
-var accessNames = []struct {
-	right Access
-	name  string
-}{
-	{LocalWrite, "LocalWrite"}, {RemoteWrite, "RemoteWrite"}, {RemoteRead, "RemoteRead"}, {RemoteInvalidate, "RemoteInvalidate"}, {RemoteAtomic, "RemoteAtomic"},
+	if r.made() != nil {
+		return "no Request"
+	}
+	m := r.MPA()
+	return fmt.Sprintf("Request (%s, %v, IRD %v, ORD %v)", addrText(r.RemoteAddr()), m.Dialect, m.IRD, m.ORD)
 }
 
 // String names the rights, joined by "|", or is "none".
-func (a Access) String() string {
-	var names []string
-	for _, n := range accessNames {
-		if a&n.right != 0 {
-			names, a = append(names, n.name), a&^n.right
-		}
-	}
-	if a != 0 {
-		names = append(names, fmt.Sprintf("%#x", uint8(a)))
-	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, "|")
-}
+func (a Access) String() string { return memory.Access(a).String() }
 
 // RemoteLen is the length of a Remote's wire form, in octets.
 const RemoteLen = 16
@@ -166,10 +175,12 @@ func (r Remote) AppendBinary(b []byte) ([]byte, error) {
 // Reserved field that is not zero, is ErrInvalid.
 func (r *Remote) UnmarshalBinary(b []byte) error {
 	if len(b) != RemoteLen {
-		return &OpError{Op: "read a Remote", Err: fmt.Errorf("%w: %d octets: there must be %d", ErrInvalid, len(b), RemoteLen)}
+		err := fmt.Errorf("%w: %d octets: there must be %d", ErrInvalid, len(b), RemoteLen)
+		return &OpError{Op: "read a Remote", Err: err}
 	}
 	if reserved := binary.BigEndian.Uint32(b[12:]); reserved != 0 {
-		return &OpError{Op: "read a Remote", Err: fmt.Errorf("%w: the reserved field, at offset 12, is %#08x instead of zero", ErrInvalid, reserved)}
+		err := fmt.Errorf("%w: the reserved field, at offset 12, is %#08x instead of zero", ErrInvalid, reserved)
+		return &OpError{Op: "read a Remote", Err: err}
 	}
 	r.TO, r.STag = binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])
 	return nil
@@ -178,10 +189,36 @@ func (r *Remote) UnmarshalBinary(b []byte) error {
 // Context returns the value that the QP was created with, see QPConfig.
 func (qp *QP) Context() any { return qp.cfg.Context }
 
-// Context returns the Context of the QP that the completion belongs to.
-func (w *WC) Context() any {
-	if w.QP == nil {
-		return nil
+// String returns what the startup came to, such as "Initiator, RFC 6581, revision 2, markers off received and off
+// sent, CRC on, IRD 32, ORD 32, EMSS 1448, MULPDU 1440". It shows nothing of the private data.
+func (n Negotiated) String() string {
+	s := fmt.Sprintf("%v, %v", n.Role, n.Dialect)
+	if !n.noMPA {
+		s += fmt.Sprintf(", revision %d, markers %v received and %v sent, CRC %v",
+			n.Revision, markersOf(n.MarkersReceive), markersOf(n.MarkersSend), markersOf(n.CRC))
 	}
-	return w.QP.Context()
+	s += fmt.Sprintf(", IRD %v, ORD %v", n.IRD, n.ORD)
+	if n.PeerToPeer {
+		s += fmt.Sprintf(", peer-to-peer with RTR %v", n.RTR)
+	}
+	if n.EMSS > 0 { // else there is no TCP
+		s += fmt.Sprintf(", EMSS %d", n.EMSS)
+	}
+	s += fmt.Sprintf(", MULPDU %d", n.MULPDU)
+	if n.FellBack {
+		s += fmt.Sprintf(", after a fallback: %v", n.FallbackReason)
+	}
+	return s
+}
+
+// String returns the attributes, such as "RTS, IRD 32, ORD 32, version 1, markers off received and off sent,
+// permissive, MULPDU 1440, outstanding: 1 send request, 5 receives".
+func (a QPAttr) String() string {
+	s := fmt.Sprintf("%v, IRD %d, ORD %d, version %v, markers %v received and %v sent, %v, MULPDU %d, outstanding: %s, %s",
+		a.State, a.IRD, a.ORD, a.Stream.Version, a.Stream.MarkersReceive, a.Stream.MarkersSend, a.Kind, a.MULPDU,
+		wording.Count(a.Sends, "send request"), wording.Count(a.Receives, "receive"))
+	if a.Terminate != nil {
+		s += ", " + a.Terminate.text()
+	}
+	return s
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -16,15 +17,15 @@ import (
 // never an octet of memory.
 func TestStrings(t *testing.T) {
 	t.Parallel()
-	ini, res := setup{}.connect(t)
-	must(t, res.PostRecv(&iwarp.RecvWR{}))
+	ini, res := rig.Setup{}.Connect(t)
+	rig.Must(t, res.PostRecv(&iwarp.RecvWR{}))
 	secret := []byte("the secret of the house")
-	mr, err := res.pd.Register(secret, iwarp.RemoteRead|iwarp.LocalWrite)
-	must(t, err)
-	srq, err := res.pd.CreateSRQ(iwarp.SRQConfig{Depth: 7})
-	must(t, err)
-	window, err := res.pd.AllocMW(iwarp.MWType1)
-	must(t, err)
+	mr, err := res.PD.Register(secret, iwarp.RemoteRead|iwarp.LocalWrite)
+	rig.Must(t, err)
+	srq, err := res.PD.CreateSRQ(iwarp.SRQConfig{Depth: 7})
+	rig.Must(t, err)
+	window, err := res.PD.AllocMW(iwarp.MWType1)
+	rig.Must(t, err)
 	for _, c := range []struct {
 		value any
 		want  string
@@ -33,12 +34,12 @@ func TestStrings(t *testing.T) {
 		{res.RecvCQ(), "CQ (0 of 256 completions, 1 QP)"},
 		{srq, "SRQ (0 of 7 receives, 0 QPs)"},
 		{mr, fmt.Sprintf("MR (STag %#08x, 23 octets, LocalWrite|RemoteRead)", mr.STag())},
-		{res.Negotiated(), fmt.Sprintf("Responder, RFC 6581, revision 2, markers off received and off sent, CRC on, IRD %d, ORD %d, peer-to-peer with RTR write|read, EMSS %d, MULPDU %d",
+		{res.Negotiated(), fmt.Sprintf("Responder, RFC 6581, revision 2, markers off received and off sent, CRC on, IRD %d, ORD %d, peer-to-peer with RTR send|write|read, EMSS %d, MULPDU %d",
 			res.Query().IRD, res.Query().ORD, res.Negotiated().EMSS, res.Negotiated().MULPDU)},
 		{res.Query(), fmt.Sprintf("RTS, IRD %d, ORD %d, version 1, markers off received and off sent, permissive, MULPDU %d, outstanding: 0 send requests, 1 receive",
 			res.Query().IRD, res.Query().ORD, res.Query().MULPDU)},
 		{window, fmt.Sprintf("MW (type 1, STag %#08x, not bound)", window.STag())},
-		{res.rnic, "RNIC (permissive, 1 QP, 1 Listener)"},
+		{res.RNIC, "RNIC (permissive, 1 QP, 1 Listener)"},
 		{iwarp.Access(0), "none"},
 		{iwarp.RemoteWrite | iwarp.RemoteInvalidate | 0x80, "RemoteWrite|RemoteInvalidate|0x80"},
 	} {
@@ -60,28 +61,33 @@ func TestStrings(t *testing.T) {
 
 // TestListenerStrings prints a Listener and a Request, of which private data is no part.
 func TestListenerStrings(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{})
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
 	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
-	must(t, err)
-	dialed := dialInBackground(t, func() error {
-		_, err := (&iwarp.Dialer{MPA: mpa.Offer{IRD: 3, ORD: 4, PrivateData: []byte("secret")}}).Dial(within(t), "tcp", ln.Addr().String())
+	rig.Must(t, err)
+	dialed := rig.DialInBackground(t, func() error {
+		_, err := (&iwarp.Dialer{MPA: mpa.Offer{IRD: 3, ORD: 4, PrivateData: []byte("secret")}}).Dial(rig.Within(t),
+			"tcp", ln.Addr().String())
 		return err
 	})
-	req, err := ln.Accept(within(t))
-	must(t, err)
-	if got, want := fmt.Sprintf("%v", req), fmt.Sprintf("Request (%v, RFC 6581, IRD 3, ORD 4)", req.RemoteAddr()); got != want {
+	req, err := ln.Accept(rig.Within(t))
+	rig.Must(t, err)
+	if got, want := fmt.Sprintf("%v", req), fmt.Sprintf("Request (%v, RFC 6581, IRD 3, ORD 4)",
+		req.RemoteAddr()); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	up, err := req.Accept(within(t), iwarp.AcceptConfig{})
-	must(t, err)
-	must(t, <-dialed)
-	if got, want := fmt.Sprintf("%v, %v", ln, rnic), fmt.Sprintf("Listener (%v, 1 QP), RNIC (permissive, 1 QP, 1 Listener)", ln.Addr()); got != want {
+	up, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{})
+	rig.Must(t, err)
+	rig.Must(t, <-dialed)
+	if got, want := fmt.Sprintf("%v, %v", ln, rnic),
+		fmt.Sprintf("Listener (%v, 1 QP), RNIC (permissive, 1 QP, 1 Listener)", ln.Addr()); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	_ = up.Abort()
-	must(t, ln.Close())
-	must(t, rnic.Close())
-	if got, want := fmt.Sprintf("%v, %v", ln, rnic), fmt.Sprintf("Listener (%v, 0 QPs, closed), RNIC (permissive, 0 QPs, 0 Listeners, closed)", ln.Addr()); got != want {
+	rig.Must(t, ln.Close())
+	rig.Must(t, rnic.Close())
+	if got, want := fmt.Sprintf("%v, %v", ln, rnic),
+		fmt.Sprintf("Listener (%v, 0 QPs, closed), RNIC (permissive, 0 QPs, 0 Listeners, closed)",
+			ln.Addr()); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -125,39 +131,37 @@ func FuzzRemote(f *testing.F) {
 func TestContext(t *testing.T) {
 	type session struct{ name string }
 	mine := &session{"mine"}
-	ini, res := setup{accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Context: mine}}}.connect(t)
-	mr, err := res.PD().Register(make([]byte, 8), iwarp.LocalWrite)
-	must(t, err)
-	n, err := res.PostRecvs([]iwarp.RecvWR{{ID: 1, SGL: []iwarp.SGE{mr.Slice(0, 8)}}, {ID: 2}, {ID: 3, SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}, {ID: 4}})
+	ini, res := rig.Setup{Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Context: mine}}}.Connect(t)
+	mr, err := res.QP.PD().Register(make([]byte, 8), iwarp.LocalWrite)
+	rig.Must(t, err)
+	n, err := res.PostRecvs([]iwarp.RecvWR{{ID: 1, SGL: []iwarp.SGE{mr.Slice(0, 8)}}, {ID: 2},
+		{ID: 3, SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}, {ID: 4}})
 	if n != 2 || !errors.Is(err, iwarp.ErrInvalid) {
 		t.Errorf("posted %d (%v)", n, err)
 	}
-	sends(ini, 1)
-	if wc := res.wantReceived(1, iwarp.StatusSuccess); wc.Context() != mine || res.Context() != mine {
-		t.Errorf("context %v", wc.Context())
-	}
-	if got := new(iwarp.WC).Context(); got != nil {
-		t.Errorf("context %v of no QP", got)
+	rig.PostSmall(ini, 1)
+	if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.QP.Context() != mine || res.Context() != mine {
+		t.Errorf("context %v", wc.QP.Context())
 	}
 }
 
 func TestStatsAsJSON(t *testing.T) {
-	ini, res := setup{}.connect(t)
-	mr, err := res.PD().Register(make([]byte, 8), iwarp.LocalWrite)
-	must(t, err)
-	must(t, res.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, 8)}}))
-	sends(ini, 1)
-	res.wantReceived(0, iwarp.StatusSuccess)
-	sends(ini, 1) // finds no receive
-	_ = res.wantEnd()
+	ini, res := rig.Setup{}.Connect(t)
+	mr, err := res.QP.PD().Register(make([]byte, 8), iwarp.LocalWrite)
+	rig.Must(t, err)
+	rig.Must(t, res.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, 8)}}))
+	rig.PostSmall(ini, 1)
+	res.WantReceived(0, iwarp.StatusSuccess)
+	rig.PostSmall(ini, 1) // finds no receive
+	_ = res.WantEnd()
 	b, err := json.Marshal(res.Stats())
-	must(t, err)
+	rig.Must(t, err)
 	var got struct {
 		Received       map[string]iwarp.Traffic
 		TerminatesSent map[string]uint64
 		SentFPDUs      *uint64
 	}
-	must(t, json.Unmarshal(b, &got))
+	rig.Must(t, json.Unmarshal(b, &got))
 	if got.Received["Send"].Messages < 1 || len(got.TerminatesSent) != 1 || got.SentFPDUs == nil {
 		t.Errorf("%s", b)
 	}
@@ -171,13 +175,14 @@ func TestStatsAsJSON(t *testing.T) {
 // TestResizeCQ makes a CQ smaller and larger while completions wait in it, on every place
 // in its ring.
 func TestResizeCQ(t *testing.T) {
-	rnic := newRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{CQEntries: 300}})
-	cq := newCQ(t, rnic, 4)
-	ini, _ := setup{Dialer: iwarp.Dialer{PD: newPD(t, rnic), QP: iwarp.QPConfig{SendCQ: cq, RecvCQ: newCQ(t, rnic, 128)}}}.connect(t)
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{CQEntries: 300}})
+	cq := rig.NewCQ(t, rnic, 4)
+	ini, _ := rig.Setup{Dialer: iwarp.Dialer{PD: rig.NewPD(t, rnic),
+		QP: iwarp.QPConfig{SendCQ: cq, RecvCQ: rig.NewCQ(t, rnic, 128)}}}.Connect(t)
 	next := uint64(0)
 	post := func(n int) {
 		for range n {
-			ini.post(&iwarp.SendWR{ID: next, Op: iwarp.OpWrite})
+			ini.MustPost(&iwarp.SendWR{ID: next, Op: iwarp.OpWrite})
 			next++
 		}
 	}
@@ -185,7 +190,7 @@ func TestResizeCQ(t *testing.T) {
 	poll := func(n int) {
 		t.Helper()
 		for range n {
-			ini.wantSent(iwarp.OpWrite, polled, iwarp.StatusSuccess)
+			ini.WantSent(iwarp.OpWrite, polled, iwarp.StatusSuccess)
 			polled++
 		}
 	}
@@ -215,31 +220,31 @@ func TestResizeCQ(t *testing.T) {
 
 // TestResizeSRQ does the same to a Shared Receive Queue.
 func TestResizeSRQ(t *testing.T) {
-	s := newShared(t, iwarp.SRQConfig{Depth: 4})
-	ini, _ := s.connect(t)
+	s := rig.NewSRQRig(t, iwarp.SRQConfig{Depth: 4})
+	ini, _ := s.Connect(t)
 	id := uint64(0)
 	for _, depth := range []int{5, 3, 3, 8, 2} {
 		for range 2 {
-			if _, err := s.srq.PostRecvs([]iwarp.RecvWR{{ID: id, SGL: []iwarp.SGE{s.mr.Slice(0, 8)}}}); err != nil {
+			if _, err := s.SRQ.PostRecvs([]iwarp.RecvWR{{ID: id, SGL: []iwarp.SGE{s.MR.Slice(0, 8)}}}); err != nil {
 				t.Fatal(err)
 			}
 			id++
 		}
-		if err := s.srq.Resize(depth); err != nil || s.srq.Depth() != depth || s.srq.Len() != 2 {
-			t.Fatalf("depth %d: %v, %d receives", depth, err, s.srq.Len())
+		if err := s.SRQ.Resize(depth); err != nil || s.SRQ.Query().Depth != depth || s.SRQ.Query().Receives != 2 {
+			t.Fatalf("depth %d: %v, %d receives", depth, err, s.SRQ.Query().Receives)
 		}
-		sends(ini, 2)
+		rig.PostSmall(ini, 2)
 		for i := range uint64(2) {
-			if wc := next(t, s.cq); wc.ID != id-2+i || wc.Status != iwarp.StatusSuccess {
+			if wc := rig.Next(t, s.CQ); wc.ID != id-2+i || wc.Status != iwarp.StatusSuccess {
 				t.Errorf("depth %d: %+v", depth, wc)
 			}
 		}
 	}
-	s.post(t, 2)
-	if err := s.srq.Resize(1); !errors.Is(err, iwarp.ErrInvalid) {
+	postShared(s, t, 2)
+	if err := s.SRQ.Resize(1); !errors.Is(err, iwarp.ErrInvalid) {
 		t.Errorf("below what is in it: %v", err)
 	}
-	if n := s.rnic.Stats().WorkRequests; n != 2+128 {
+	if n := s.RNIC.Stats().WorkRequests; n != 2+128 {
 		t.Errorf("%d entries are counted", n)
 	}
 }

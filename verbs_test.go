@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -16,12 +17,12 @@ import (
 //
 // Proves P03, P33.
 func TestOperations(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		src, dst := ini.filled(100, 1, iwarp.LocalWrite), res.mr(100, iwarp.RemoteWrite|iwarp.RemoteRead)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		src, dst := ini.Filled(100, 1, iwarp.LocalWrite), res.MR(100, iwarp.RemoteWrite|iwarp.RemoteRead)
 		bound := func() *iwarp.MR {
-			mr, err := res.pd.RegisterOptions(make([]byte, 10), iwarp.MROptions{Access: iwarp.RemoteRead, QP: res.QP})
-			must(t, err)
+			mr, err := res.PD.RegisterOptions(make([]byte, 10), iwarp.MROptions{Access: iwarp.RemoteRead, QP: res.QP})
+			rig.Must(t, err)
 			return mr
 		}
 		mr5, mr6 := bound(), bound()
@@ -33,42 +34,45 @@ func TestOperations(t *testing.T) {
 		}{
 			{"Send", iwarp.SendWR{}, rdmap.OpSend, iwarp.WC{Length: 100}},
 			{"Send with SE", iwarp.SendWR{Solicited: true}, rdmap.OpSendSE, iwarp.WC{Length: 100, Solicited: true}},
-			{"Send with Invalidate", iwarp.SendWR{Invalidate: mr5.STag()}, rdmap.OpSendInvalidate, iwarp.WC{Length: 100, Invalidated: mr5.STag()}},
-			{"Send with both", iwarp.SendWR{Invalidate: mr6.STag(), Solicited: true}, rdmap.OpSendSEInvalidate, iwarp.WC{Length: 100, Invalidated: mr6.STag(), Solicited: true}},
+			{"Send with Invalidate", iwarp.SendWR{Invalidate: mr5.STag()}, rdmap.OpSendInvalidate,
+				iwarp.WC{Length: 100, Invalidated: mr5.STag()}},
+			{"Send with both", iwarp.SendWR{Invalidate: mr6.STag(), Solicited: true}, rdmap.OpSendSEInvalidate,
+				iwarp.WC{Length: 100, Invalidated: mr6.STag(), Solicited: true}},
 		} {
-			res.postRecv(2, dst.Slice(0, 100))
+			res.MustPostRecv(2, dst.Slice(0, 100))
 			c.wr.ID, c.wr.Op, c.wr.SGL = 1, iwarp.OpSend, []iwarp.SGE{src.Slice(0, 100)}
-			ini.post(&c.wr)
-			ini.wantSent(iwarp.OpSend, 1, iwarp.StatusSuccess)
-			got := res.wantReceived(2, iwarp.StatusSuccess)
-			if got.Length != c.want.Length || got.Solicited != c.want.Solicited || got.Invalidated != c.want.Invalidated || got.QP != res.QP {
+			ini.MustPost(&c.wr)
+			ini.WantSent(iwarp.OpSend, 1, iwarp.StatusSuccess)
+			got := res.WantReceived(2, iwarp.StatusSuccess)
+			if got.Length != c.want.Length || got.Solicited != c.want.Solicited ||
+				got.Invalidated != c.want.Invalidated || got.QP != res.QP {
 				t.Errorf("%s: completed with %+v", c.name, got)
 			}
 			if n := ini.Stats().Sent[c.op]; n.Messages != 1 || n.Octets != 100 {
 				t.Errorf("%s: counted %+v", c.name, n)
 			}
-			same(t, c.name, dst, src)
+			rig.Same(t, c.name, dst, src)
 		}
 		if mr5.Valid() || mr6.Valid() {
 			t.Error("a region is still valid after its invalidation")
 		}
 		writeThenRead(t, ini, res, src)
-		finish(t, ini, res)
+		rig.Finish(t, ini, res)
 	})
 }
 
 // writeThenRead posts a Write and a Read of the same octets.
-func writeThenRead(t *testing.T, ini, res *end, src *iwarp.MR) {
+func writeThenRead(t *testing.T, ini, res *rig.End, src *iwarp.MR) {
 	t.Helper()
 	n := src.Len()
-	away, back := res.mr(n, iwarp.RemoteWrite|iwarp.RemoteRead), ini.mr(n, iwarp.LocalWrite)
-	ini.post(&iwarp.SendWR{ID: 3, Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, n)}, Remote: away.Remote(0)})
-	ini.post(&iwarp.SendWR{ID: 4, Op: iwarp.OpRead, SGL: []iwarp.SGE{back.Slice(0, n)}, Remote: away.Remote(0)})
-	ini.wantSent(iwarp.OpWrite, 3, iwarp.StatusSuccess)
-	if wc := ini.wantSent(iwarp.OpRead, 4, iwarp.StatusSuccess); wc.Length != n {
+	away, back := res.MR(n, iwarp.RemoteWrite|iwarp.RemoteRead), ini.MR(n, iwarp.LocalWrite)
+	ini.MustPost(&iwarp.SendWR{ID: 3, Op: iwarp.OpWrite, SGL: []iwarp.SGE{src.Slice(0, n)}, Remote: away.Remote(0)})
+	ini.MustPost(&iwarp.SendWR{ID: 4, Op: iwarp.OpRead, SGL: []iwarp.SGE{back.Slice(0, n)}, Remote: away.Remote(0)})
+	ini.WantSent(iwarp.OpWrite, 3, iwarp.StatusSuccess)
+	if wc := ini.WantSent(iwarp.OpRead, 4, iwarp.StatusSuccess); wc.Length != n {
 		t.Errorf("read %d octets", wc.Length)
 	}
-	same(t, "Write and Read", back, src)
+	rig.Same(t, "Write and Read", back, src)
 	var wc [1]iwarp.WC
 	if res.SendCQ().Poll(wc[:]) != 0 {
 		t.Errorf("the Responder was told of a Write or a Read: %+v", wc[0])
@@ -77,12 +81,13 @@ func writeThenRead(t *testing.T, ini, res *end, src *iwarp.MR) {
 
 // TestScatterGather sends from several places to several places.
 func TestScatterGather(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		src, dst := ini.filled(1000, 1, 0), res.mr(1000, iwarp.LocalWrite)
-		res.postRecv(1, dst.Slice(500, 10), dst.Slice(0, 0), dst.Slice(0, 300), dst.Slice(600, 400))
-		ini.post(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{src.Slice(0, 5), src.Slice(5, 400), src.Slice(405, 0), src.Slice(405, 195)}})
-		if wc := res.wantReceived(1, iwarp.StatusSuccess); wc.Length != 600 {
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		src, dst := ini.Filled(1000, 1, 0), res.MR(1000, iwarp.LocalWrite)
+		res.MustPostRecv(1, dst.Slice(500, 10), dst.Slice(0, 0), dst.Slice(0, 300), dst.Slice(600, 400))
+		ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend,
+			SGL: []iwarp.SGE{src.Slice(0, 5), src.Slice(5, 400), src.Slice(405, 0), src.Slice(405, 195)}})
+		if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.Length != 600 {
 			t.Errorf("received %d octets", wc.Length)
 		}
 		got := string(dst.Bytes()[500:510]) + string(dst.Bytes()[:300]) + string(dst.Bytes()[600:890])
@@ -94,19 +99,19 @@ func TestScatterGather(t *testing.T) {
 
 // TestInline sends octets that need no region and may be changed at once.
 func TestInline(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		dst := res.mr(18, iwarp.LocalWrite)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		dst := res.MR(18, iwarp.LocalWrite)
 		b := []byte("inline")
 		for i := range 3 {
-			res.postRecv(uint64(i), dst.Slice(6*i, 6))
+			res.MustPostRecv(uint64(i), dst.Slice(6*i, 6))
 		}
 		for i := range 3 {
 			b[5] = byte('0' + i)
-			ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: b, Unsignaled: true})
+			ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Inline: b, Unsignaled: true})
 		}
 		for i := range 3 {
-			wc := res.wantReceived(uint64(i), iwarp.StatusSuccess)
+			wc := res.WantReceived(uint64(i), iwarp.StatusSuccess)
 			if wc.Length != 6 {
 				t.Errorf("received %d octets", wc.Length)
 			}
@@ -122,9 +127,9 @@ func TestInline(t *testing.T) {
 
 // TestRefusedPosts refuses what makes no sense, and changes nothing by it.
 func TestRefusedPosts(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		mr := ini.mr(10, iwarp.LocalWrite)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		mr := ini.MR(10, iwarp.LocalWrite)
 		sge := mr.Slice(0, 10)
 		for _, c := range []struct {
 			name string
@@ -139,17 +144,20 @@ func TestRefusedPosts(t *testing.T) {
 			{"a negative length", iwarp.SendWR{SGL: []iwarp.SGE{mr.Slice(0, -1)}}},
 			{"a negative offset", iwarp.SendWR{SGL: []iwarp.SGE{mr.Slice(-1, 1)}}},
 		} {
-			if err := ini.PostSend(&c.wr); !errors.Is(err, iwarp.ErrInvalid) || !strings.HasPrefix(err.Error(), "iwarp: post send: invalid argument") {
+			if err := ini.PostSend(&c.wr); !errors.Is(err, iwarp.ErrInvalid) ||
+				!strings.HasPrefix(err.Error(), "iwarp: post send: invalid argument") {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}
-		if err := ini.PostSend(&iwarp.SendWR{Inline: make([]byte, 257)}); err == nil || !strings.Contains(err.Error(), "MaxInline") {
+		if err := ini.PostSend(&iwarp.SendWR{Inline: make([]byte, 257)}); err == nil ||
+			!strings.Contains(err.Error(), "MaxInline") {
 			t.Errorf("too much inline data: %v", err)
 		}
-		if err := ini.PostRecv(&iwarp.RecvWR{SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}); !errors.Is(err, iwarp.ErrInvalid) {
+		if err := ini.PostRecv(&iwarp.RecvWR{SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}); !errors.Is(err,
+			iwarp.ErrInvalid) {
 			t.Errorf("a receive with too many elements: %v", err)
 		}
-		works(t, ini, res)
+		rig.Works(t, ini, res)
 	})
 }
 
@@ -158,13 +166,13 @@ func TestRefusedPosts(t *testing.T) {
 //
 // Proves Z24.
 func TestQueueFull(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
+	overAll(t, func(t *testing.T, s rig.Setup) {
 		cfg := iwarp.QPConfig{SendDepth: 3, RecvDepth: 2}
-		s.Dialer, s.accept = iwarp.Dialer{QP: cfg}, iwarp.AcceptConfig{QP: cfg}
-		ini, res := s.connect(t)
-		mr := res.mr(8, iwarp.LocalWrite)
+		s.Dialer, s.Accept = iwarp.Dialer{QP: cfg}, iwarp.AcceptConfig{QP: cfg}
+		ini, res := s.Connect(t)
+		mr := res.MR(8, iwarp.LocalWrite)
 		for i := range 2 {
-			res.postRecv(uint64(i), mr.Slice(0, 8))
+			res.MustPostRecv(uint64(i), mr.Slice(0, 8))
 		}
 		recv := iwarp.RecvWR{SGL: []iwarp.SGE{mr.Slice(0, 8)}}
 		if err := res.PostRecv(&recv); !errors.Is(err, iwarp.ErrQueueFull) {
@@ -172,47 +180,47 @@ func TestQueueFull(t *testing.T) {
 		}
 		write := iwarp.SendWR{Op: iwarp.OpWrite}
 		for range 3 {
-			ini.post(&write)
+			ini.MustPost(&write)
 		}
 		if err := ini.PostSend(&write); !errors.Is(err, iwarp.ErrQueueFull) {
 			t.Errorf("a fourth Write: %v", err)
 		}
-		ini.wantSent(iwarp.OpWrite, 0, iwarp.StatusSuccess)
-		ini.post(&write)
-		ini.wantSent(iwarp.OpWrite, 0, iwarp.StatusSuccess)
+		ini.WantSent(iwarp.OpWrite, 0, iwarp.StatusSuccess)
+		ini.MustPost(&write)
+		ini.WantSent(iwarp.OpWrite, 0, iwarp.StatusSuccess)
 		for i := range 2 {
-			ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true})
-			res.wantReceived(uint64(i), iwarp.StatusSuccess)
-			until(t, func() bool { return ini.Query().Sends == 0 }, "the end of the Send here")
-			should(t, res.PostRecv(&recv))
+			ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Unsignaled: true})
+			res.WantReceived(uint64(i), iwarp.StatusSuccess)
+			rig.Until(t, func() bool { return ini.Query().Sends == 0 }, "the end of the Send here")
+			rig.Should(t, res.PostRecv(&recv))
 		}
 	})
 }
 
 // TestOneCall uses the forms that wait, from both sides at once.
 func TestOneCall(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		ctx := within(t)
-		src, dst := ini.filled(5000, 1, 0), res.mr(5000, iwarp.RemoteWrite|iwarp.RemoteRead)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		ctx := rig.Within(t)
+		src, dst := ini.Filled(5000, 1, 0), res.MR(5000, iwarp.RemoteWrite|iwarp.RemoteRead)
 		received := make(chan iwarp.WC, 1)
 		posted := make(chan struct{})
 		go func() {
 			close(posted)
 			wc, err := res.Recv(ctx, dst.Slice(0, 5000))
-			should(t, err)
+			rig.Should(t, err)
 			received <- wc
 		}()
 		<-posted
-		until(t, func() bool { return res.Query().Receives == 1 }, "the receive")
-		must(t, ini.Send(ctx, src.Slice(0, 4000)))
+		rig.Until(t, func() bool { return res.Query().Receives == 1 }, "the receive")
+		rig.Must(t, ini.Send(ctx, src.Slice(0, 4000)))
 		if wc := <-received; wc.Length != 4000 {
 			t.Errorf("received %d octets", wc.Length)
 		}
 		if n, err := ini.Write(ctx, src.Slice(0, 5000), dst.Remote(0)); n != 5000 || err != nil {
 			t.Errorf("wrote %d octets (%v)", n, err)
 		}
-		back := ini.mr(1000, iwarp.LocalWrite)
+		back := ini.MR(1000, iwarp.LocalWrite)
 		if n, err := ini.Read(ctx, back.Slice(0, 1000), dst.Remote(4000)); n != 1000 || err != nil {
 			t.Errorf("read %d octets (%v)", n, err)
 		}
@@ -227,20 +235,21 @@ func TestOneCall(t *testing.T) {
 
 // TestFence holds a Send back until the Read before it is complete.
 func TestFence(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini, res := s.connect(t)
-		sink, src := ini.mr(100000, iwarp.LocalWrite), res.filled(100000, 4, iwarp.RemoteRead)
-		dst := res.mr(8, iwarp.LocalWrite)
-		res.postRecv(9, dst.Slice(0, 8))
-		ini.post(&iwarp.SendWR{ID: 1, Op: iwarp.OpRead, SGL: []iwarp.SGE{sink.Slice(0, 100000)}, Remote: src.Remote(0)})
-		ini.post(&iwarp.SendWR{ID: 2, Op: iwarp.OpSend, Inline: []byte("done"), Fence: true})
-		res.wantReceived(9, iwarp.StatusSuccess)
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini, res := s.Connect(t)
+		sink, src := ini.MR(100000, iwarp.LocalWrite), res.Filled(100000, 4, iwarp.RemoteRead)
+		dst := res.MR(8, iwarp.LocalWrite)
+		res.MustPostRecv(9, dst.Slice(0, 8))
+		ini.MustPost(&iwarp.SendWR{ID: 1, Op: iwarp.OpRead,
+			SGL: []iwarp.SGE{sink.Slice(0, 100000)}, Remote: src.Remote(0)})
+		ini.MustPost(&iwarp.SendWR{ID: 2, Op: iwarp.OpSend, Inline: []byte("done"), Fence: true})
+		res.WantReceived(9, iwarp.StatusSuccess)
 		read := make([]byte, 100000) // by ReadAt: the race detector does not see what the peer's receiving proves
 		if _, err := sink.ReadAt(read, 0); err != nil || !bytes.Equal(read, src.Bytes()) {
 			t.Errorf("the fenced Send came before all was read (%v)", err)
 		}
-		ini.wantSent(iwarp.OpRead, 1, iwarp.StatusSuccess)
-		ini.wantSent(iwarp.OpSend, 2, iwarp.StatusSuccess)
+		ini.WantSent(iwarp.OpRead, 1, iwarp.StatusSuccess)
+		ini.WantSent(iwarp.OpSend, 2, iwarp.StatusSuccess)
 	})
 }
 
@@ -249,12 +258,12 @@ func TestFence(t *testing.T) {
 //
 // Proves E12.
 func TestResponderFirst(t *testing.T) {
-	overAll(t, func(t *testing.T, s setup) {
-		ini := newEnd(t, iwarp.RNICConfig{})
-		s.Dialer = iwarp.Dialer{PD: ini.pd, Prepare: ini.twoReceives}
-		_, res := s.connect(t)
-		res.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("first")})
-		if wc := ini.wantReceived(0, iwarp.StatusSuccess); wc.Length != 5 {
+	overAll(t, func(t *testing.T, s rig.Setup) {
+		ini := rig.NewEnd(t, iwarp.RNICConfig{})
+		s.Dialer = iwarp.Dialer{PD: ini.PD, Prepare: ini.TwoReceives}
+		_, res := s.Connect(t)
+		res.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("first")})
+		if wc := ini.WantReceived(0, iwarp.StatusSuccess); wc.Length != 5 {
 			t.Errorf("received %d octets", wc.Length)
 		}
 	})
@@ -265,17 +274,17 @@ func TestResponderFirst(t *testing.T) {
 //
 // Proves E12.
 func TestClientFirst(t *testing.T) {
-	overStreams(t, func(t *testing.T, s setup) {
-		ini := newEnd(t, iwarp.RNICConfig{})
-		s.Dialer = iwarp.Dialer{PD: ini.pd, Prepare: ini.twoReceives, MPA: mpa.Offer{ClientServer: true}}
-		_, res := s.connect(t)
-		res.postRecv(5, res.mr(8, iwarp.LocalWrite).Slice(0, 8))
-		res.post(&iwarp.SendWR{ID: 6, Op: iwarp.OpSend, Inline: []byte("hello")})
+	overStreams(t, func(t *testing.T, s rig.Setup) {
+		ini := rig.NewEnd(t, iwarp.RNICConfig{})
+		s.Dialer = iwarp.Dialer{PD: ini.PD, Prepare: ini.TwoReceives, MPA: mpa.Offer{ClientServer: true}}
+		_, res := s.Connect(t)
+		res.MustPostRecv(5, res.MR(8, iwarp.LocalWrite).Slice(0, 8))
+		res.MustPost(&iwarp.SendWR{ID: 6, Op: iwarp.OpSend, Inline: []byte("hello")})
 		if s := res.Stats(); s.SentFPDUs != 0 {
 			t.Error("the Responder has sent before it received")
 		}
-		ini.post(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("hi"), Unsignaled: true})
-		res.wantReceived(5, iwarp.StatusSuccess)
-		ini.wantReceived(0, iwarp.StatusSuccess)
+		ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("hi"), Unsignaled: true})
+		res.WantReceived(5, iwarp.StatusSuccess)
+		ini.WantReceived(0, iwarp.StatusSuccess)
 	})
 }

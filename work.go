@@ -7,7 +7,6 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // MaxSGE is how many scatter/gather elements a work request may have. Up to four take no memory
@@ -44,29 +43,11 @@ const (
 	OpFastRegister = Op(engine.OpFastRegister)
 )
 
-var opNames = [...]string{"Send", "Write", "Read", "Local Invalidate", "Recv", "FetchAdd", "CompareSwap", "Write with Immediate", "Immediate Data", "Bind Memory Window", "Fast Register"}
-
 // String names the operation.
-func (o Op) String() string {
-	return wording.Name(o, "operation", opNames[:])
-}
+func (o Op) String() string { return engine.Op(o).String() }
 
 // call names the method of a QP that posts the operation and waits for it.
-func (o Op) call() string {
-	switch o {
-	case OpWrite:
-		return "write"
-	case OpRead:
-		return "read"
-	case OpFetchAdd:
-		return "fetch and add"
-	case OpCompareSwap:
-		return "compare and swap"
-	case OpWriteImm:
-		return "write with immediate"
-	}
-	return "send"
-}
+func (o Op) call() string { return cmp.Or(engine.Op(o).Info().Call, "send") }
 
 // Status is the outcome of a work request.
 type Status uint8
@@ -92,12 +73,13 @@ const (
 	// StatusRemoteInvalidate: the peer's Send asked for an invalidation that is
 	// not allowed.
 	StatusRemoteInvalidate = Status(engine.StatusRemoteInvalidate)
-	// StatusNoReadResources: a Read or an Atomic Operation that was posted in StateIdle, on a QP whose connection then has an ORD of 0.
+	// StatusNoReadResources: a Read or an Atomic Operation that was posted in StateIdle, on a QP whose connection
+	// then has an ORD of 0.
 	StatusNoReadResources = Status(engine.StatusNoReadResources)
 	// StatusInvalidateFailed: a local invalidation that is not allowed.
 	StatusInvalidateFailed = Status(engine.StatusInvalidateFailed)
-	// StatusUnsupported: an operation of RFC 7306 that was posted in StateIdle, on a QP whose connection then has version 0; or a Send
-	// with a Prefix, where Sends then have none.
+	// StatusUnsupported: an operation of RFC 7306 that was posted in StateIdle, on a QP whose connection then has
+	// version 0; or a Send with a Prefix, where Sends then have none.
 	StatusUnsupported = Status(engine.StatusUnsupported)
 	// StatusBindFailed: a Memory Window that cannot be bound, as it is bound already, or the
 	// region does not allow it.
@@ -152,8 +134,8 @@ type SendWR struct {
 	// Immediate is the Immediate Data of an OpWriteImm or OpImmediate, in network order on the wire. What libibverbs
 	// calls imm_data, four octets, is the upper half.
 	Immediate uint64
-	// Prefix is sent in front of an OpSend's octets, in network order, if those of the QP have one: see QP.SetPrefix. Without,
-	// it is 0.
+	// Prefix is sent in front of an OpSend's octets, in network order, if those of the QP have one, as the emulation of
+	// libibverbs asks for. Otherwise it is 0.
 	Prefix uint64
 	// Unsignaled asks for no completion if the request succeeds.
 	Unsignaled bool
@@ -189,7 +171,7 @@ type WC struct {
 	// no other message has announced: for a Write with Immediate, its own.
 	Immediate uint64
 	Written   int
-	// Prefix is what the peer's Send began with, if Sends on the connection do: see QP.SetPrefix.
+	// Prefix is what the peer's Send began with, if Sends on the connection do.
 	Prefix uint64
 	// Invalidated is our STag that the peer's Send has invalidated, or 0.
 	Invalidated uint32
@@ -210,27 +192,21 @@ func (w *WC) Err() error {
 	return &WCError{Status: w.Status, Op: w.Op, ID: w.ID, Cause: w.cause}
 }
 
-// check judges a request as it is written, before anything is done about it.
+// check judges a request as it is written, before anything is done about it: its form by the table of operations, then
+// what it refers to.
 func (w *SendWR) check(qp *QP) error {
-	switch {
-	case w == nil:
+	if w == nil {
 		return errNoRequest
-	case w.Op == OpRecv || w.Op > OpFastRegister:
-		return fmt.Errorf("%w: %v cannot be posted to a Send Queue", ErrInvalid, w.Op)
-	case len(w.SGL) > mostSGE(w.Op):
-		return fmt.Errorf("%w: %d scatter/gather elements, of which %v takes %d at most", ErrInvalid, len(w.SGL), w.Op, mostSGE(w.Op))
-	case (w.Op == OpBindMW || w.Op == OpFastRegister) && w.Inline != nil:
-		return fmt.Errorf("%w: inline data on %v, which has no payload", ErrInvalid, w.Op)
-	case w.Op == OpRead && w.Inline != nil:
-		return fmt.Errorf("%w: a Read has inline data: it reads into registered memory, which its SGL names", ErrInvalid)
-	case len(w.SGL) > 0 && w.Inline != nil:
-		return fmt.Errorf("%w: inline data and scatter/gather elements: a request takes one or the other", ErrInvalid)
 	}
-	if err := w.checkFlags(); err != nil {
-		return err
+	shape := w.shape()
+	if err := shape.Check(qp.cfg.MaxInline); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if err := w.checkExtension(); err != nil {
-		return err
+	switch {
+	case w.Op == OpLocalInvalidate && (w.Target == nil) == (w.Window == nil):
+		return fmt.Errorf("%w: a Local Invalidate is of a Target, or of a Window: name one of them", ErrInvalid)
+	case w.Op == OpRead && w.Target != nil && len(w.SGL) > 0 && w.SGL[0].MR != w.Target:
+		return fmt.Errorf("%w: Target of an OpRead that is not its sink", ErrInvalid)
 	}
 	if err := w.checkTarget(qp); err != nil {
 		return err
@@ -238,7 +214,37 @@ func (w *SendWR) check(qp *QP) error {
 	if err := cmp.Or(w.checkWindow(qp), w.checkRegister(qp)); err != nil {
 		return err
 	}
-	return qp.judge().checkSGL(w.SGL, w.Op.fetches())
+	return validatorFor(qp).checkSGL(w.SGL, w.Op.fetches())
+}
+
+// shape returns what the engine judges of the request.
+func (w *SendWR) shape() engine.Shape {
+	return engine.Shape{Op: engine.Op(w.Op), Has: w.parts(), SGEs: len(w.SGL),
+		Length: w.length(), Inline: len(w.Inline)}
+}
+
+// parts returns which fields are set.
+func (w *SendWR) parts() engine.Parts {
+	return given(w.Inline != nil, engine.PartInline) |
+		given(w.Solicited, engine.PartSolicited) |
+		given(w.Remote != Remote{}, engine.PartRemote) |
+		given(w.Prefix != 0, engine.PartPrefix) |
+		given(w.Invalidate != 0, engine.PartInvalidate) |
+		given(w.Target != nil, engine.PartTarget) |
+		given(w.Immediate != 0, engine.PartImmediate) |
+		given(w.Add != 0, engine.PartAdd) |
+		given(w.Compare != 0 || w.Swap != 0, engine.PartSwap) |
+		given(w.Masks != nil, engine.PartMasks) |
+		given(w.Bind != nil, engine.PartBind) |
+		given(w.Window != nil, engine.PartWindow) |
+		given(w.Register != nil, engine.PartRegister)
+}
+
+func given(set bool, p engine.Parts) engine.Parts {
+	if set {
+		return p
+	}
+	return 0
 }
 
 // checkTarget refuses a region that the QP may not invalidate.
@@ -246,6 +252,9 @@ func (w *SendWR) checkTarget(qp *QP) error {
 	m := w.Target
 	if m == nil {
 		return nil
+	}
+	if err := m.made(); err != nil {
+		return err
 	}
 	if m.pd.rnic != qp.rnic {
 		return fmt.Errorf("%w: the region to invalidate is of another RNIC", ErrInvalid)
@@ -259,7 +268,8 @@ func (w *SendWR) checkTarget(qp *QP) error {
 		return fmt.Errorf("%w: the region to invalidate was deregistered: its STag is invalid already", ErrInvalid)
 	}
 	if m.bound != 0 && m.bound != qp.num {
-		return fmt.Errorf("%w: the region to invalidate is bound to another QP (number %d): post the request to that", ErrInvalid, m.bound)
+		return fmt.Errorf("%w: the region to invalidate is bound to another QP (number %d): post the request to that",
+			ErrInvalid, m.bound)
 	}
 	return nil
 }
@@ -267,58 +277,31 @@ func (w *SendWR) checkTarget(qp *QP) error {
 // errNoRequest is the error of a nil request.
 var errNoRequest = fmt.Errorf("%w: no request (nil)", ErrInvalid)
 
-func mostSGE(o Op) int {
-	switch {
-	case o == OpImmediate || o == OpBindMW || o == OpFastRegister:
-		return 0
-	case o.fetches():
-		return 1
-	}
-	return MaxSGE
-}
-
 // fetches reports whether the SGL is memory that the operation writes to.
-func (o Op) fetches() bool { return o == OpRead || o.atomic() }
+func (o Op) fetches() bool { return engine.Op(o).Info().Fetches }
 
-// places reports whether the operation names memory of the peer's.
-func (o Op) places() bool { return o == OpWrite || o == OpWriteImm || o.fetches() }
-
-// checkFlags refuses what the operation has not.
-func (w *SendWR) checkFlags() error {
-	switch {
-	case !w.Op.tells() && w.Solicited:
-		return fmt.Errorf("%w: Solicited, which only an OpSend, OpWriteImm or OpImmediate can be, on %v", ErrInvalid, w.Op)
-	case !w.Op.places() && w.Remote != Remote{}:
-		return fmt.Errorf("%w: Remote, which is for OpWrite, OpWriteImm, OpRead, OpFetchAdd and OpCompareSwap, on %v", ErrInvalid, w.Op)
-	case w.Op != OpSend && w.Prefix != 0:
-		return fmt.Errorf("%w: Prefix, which is for OpSend, on %v", ErrInvalid, w.Op)
-	case w.Op != OpSend && w.Op != OpLocalInvalidate && w.Invalidate != 0:
-		return fmt.Errorf("%w: Invalidate, which is for OpSend and OpLocalInvalidate, on %v", ErrInvalid, w.Op)
-	case w.Op == OpLocalInvalidate && (w.Target == nil) == (w.Window == nil):
-		return fmt.Errorf("%w: a Local Invalidate is of a Target, or of a Window: name one of them", ErrInvalid)
-	case w.Op != OpLocalInvalidate && w.Op != OpRead && w.Op != OpFastRegister && w.Target != nil:
-		return fmt.Errorf("%w: Target, which is for OpLocalInvalidate, OpFastRegister and OpRead, on %v", ErrInvalid, w.Op)
-	case w.Op == OpRead && w.Target != nil && len(w.SGL) > 0 && w.SGL[0].MR != w.Target:
-		return fmt.Errorf("%w: Target of an OpRead that is not its sink", ErrInvalid)
+// length adds up the SGL, in octets. An element of a negative length counts nothing: it is refused as such.
+func (w *SendWR) length() (sum uint64) {
+	for i := range w.SGL {
+		n := uint64(max(w.SGL[i].Length, 0))
+		if sum += n; sum < n {
+			return math.MaxUint64
+		}
 	}
-	return nil
+	return sum
 }
 
 // size is how many octets of the consumer's the request sends.
 func (w *SendWR) size() int {
-	n := len(w.Inline)
-	for i := 0; i < len(w.SGL) && !w.Op.fetches(); i++ {
-		if n += w.SGL[i].Length; n < 0 {
-			return math.MaxInt // as of lengths that no memory has
-		}
+	if w.Op.fetches() {
+		return len(w.Inline)
 	}
-	return n
+	return len(w.Inline) + int(min(w.length(), math.MaxInt/2)) // as of lengths that no memory has
 }
 
-// engine translates the request, which was checked; inline is a copy of w.Inline. What an OpBindMW or OpFastRegister refers to
-// is for keepLocal.
+// engine translates the request, which was checked; dst is zero, and inline a copy of w.Inline. What an OpBindMW or
+// OpFastRegister refers to is for keepLocal.
 func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
-	*dst = engine.SendWork{}
 	dst.ID, dst.Op, dst.Inline = w.ID, engine.Op(w.Op), inline
 	dst.RemoteSTag, dst.RemoteTO = w.Remote.STag, w.Remote.TO
 	dst.HasInvalidate, dst.Invalidate = w.Op == OpSend && w.Invalidate != 0, w.Invalidate
@@ -338,18 +321,18 @@ func (w *SendWR) engine(dst *engine.SendWork, inline []byte) {
 	fillSGL(&dst.SGL, w.SGL)
 }
 
-// engine checks and translates the request, for a queue whose elements are judged so.
-func (w *RecvWR) engine(dst *engine.RecvWork, j judge) error {
+// engine checks and translates the request, for a queue whose elements are judged so; dst is zero.
+func (w *RecvWR) engine(dst *engine.RecvWork, elements sgeValidator) error {
 	switch {
 	case w == nil:
 		return errNoRequest
 	case len(w.SGL) > MaxSGE:
 		return fmt.Errorf("%w: %d scatter/gather elements, at most %d can be given", ErrInvalid, len(w.SGL), MaxSGE)
 	}
-	if err := j.checkSGL(w.SGL, true); err != nil {
+	if err := elements.checkSGL(w.SGL, true); err != nil {
 		return err
 	}
-	*dst = engine.RecvWork{ID: w.ID}
+	dst.ID = w.ID
 	fillSGL(&dst.SGL, w.SGL)
 	return nil
 }

@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // A tapped is a connection whose writes are counted.
@@ -66,20 +67,21 @@ func (c *tapped) seen() ([]byte, int) {
 // slices of one message in one call.
 func TestWrap(t *testing.T) {
 	var tap *tapped
-	ini, res := setup{Dialer: iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) {
+	ini, res := rig.Setup{Dialer: iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) {
 		tap = &tapped{Conn: c}
 		return tap, nil
-	}}}.connect(t)
+	}}}.Connect(t)
 	request, n := tap.seen()
 	if f, err := mpa.ParseStartup(request); err != nil || f.Key() != mpa.KeyRequest || n == 0 {
 		t.Fatalf("%d writes, % x (%v)", n, request, err)
 	}
-	works(t, ini, res)
+	rig.Works(t, ini, res)
 	_, before := tap.seen()
-	big := ini.filled(64_000, 1, iwarp.LocalWrite)
-	sink := res.mr(64_000, iwarp.LocalWrite|iwarp.RemoteWrite)
-	ini.post(&iwarp.SendWR{Op: iwarp.OpWrite, ID: 77, SGL: []iwarp.SGE{big.Slice(0, big.Len())}, Remote: sink.Remote(0)})
-	ini.wantSent(iwarp.OpWrite, 77, iwarp.StatusSuccess)
+	big := ini.Filled(64_000, 1, iwarp.LocalWrite)
+	sink := res.MR(64_000, iwarp.LocalWrite|iwarp.RemoteWrite)
+	ini.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, ID: 77,
+		SGL: []iwarp.SGE{big.Slice(0, big.Len())}, Remote: sink.Remote(0)})
+	ini.WantSent(iwarp.OpWrite, 77, iwarp.StatusSuccess)
 	if _, after := tap.seen(); after != before+1 {
 		t.Errorf("a Write of %d octets took %d writes", big.Len(), after-before)
 	}
@@ -90,18 +92,18 @@ func TestWrap(t *testing.T) {
 
 // TestWrapFallback wraps both connections of a Dial that falls back.
 func TestWrapFallback(t *testing.T) {
-	ln := listenTCP(t)
+	ln := rig.ListenTCP(t)
 	var taps []*tapped
 	d := iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) {
 		taps = append(taps, &tapped{Conn: c})
 		return taps[len(taps)-1], nil
 	}}
-	dialed := (&end{t: t}).dials(d, ln)
-	p := acceptRequest(t, ln)
-	p.conn.Close()
-	p = acceptRequest(t, ln)
-	p.send(frame(reply(1)))
-	must(t, <-dialed)
+	dialed := (&rig.End{T: t}).Dials(d, ln)
+	p := rig.AcceptRequest(t, ln)
+	p.Conn.Close()
+	p = rig.AcceptRequest(t, ln)
+	p.Send(rig.Frame(rig.Reply(1)))
+	rig.Must(t, <-dialed)
 	if len(taps) != 2 || !taps[0].closed {
 		t.Fatalf("wrapped %d connections", len(taps))
 	}
@@ -116,33 +118,34 @@ func TestWrapFallback(t *testing.T) {
 // TestWrapDistrusts dials a TLS server whose certificate the client does not trust: the error is TLS's, and there is no
 // second connection.
 func TestWrapDistrusts(t *testing.T) {
-	var s setup
-	ln := iwarp.NewListener(tls.NewListener(listenTCP(t), (&transport{}).encrypt(t, &s)), iwarp.ListenConfig{})
+	var s rig.Setup
+	ln := iwarp.NewListener(tls.NewListener(rig.ListenTCP(t), (&rig.Transport{}).Encrypt(t, &s)), iwarp.ListenConfig{})
 	defer ln.Close()
 	wrapped := 0
 	s.Wrap = func(c net.Conn) (net.Conn, error) {
 		wrapped++
 		return tls.Client(c, &tls.Config{ServerName: "example.com"}), nil
 	}
-	_, err := s.Dial(within(t), "tcp", ln.Addr().String())
-	if !errors.As(err, new(*tls.CertificateVerificationError)) || contains(err, "closed") || wrapped != 1 {
+	_, err := s.Dial(rig.Within(t), "tcp", ln.Addr().String())
+	if !errors.As(err, new(*tls.CertificateVerificationError)) || rig.Contains(err, "closed") || wrapped != 1 {
 		t.Errorf("after %d connections: %v", wrapped, err)
 	}
 }
 
 // TestWrapFails: the error is Wrap's, and the connection is closed without a word.
 func TestWrapFails(t *testing.T) {
-	ln := listenTCP(t)
+	ln := rig.ListenTCP(t)
 	broken := errors.New("no tap today")
 	d := iwarp.Dialer{Wrap: func(net.Conn) (net.Conn, error) { return nil, broken }}
-	_, err := d.Dial(within(t), "tcp", ln.Addr().String())
+	_, err := d.Dial(rig.Within(t), "tcp", ln.Addr().String())
 	var op *iwarp.OpError
-	if !errors.Is(err, broken) || !contains(err, "Dialer.Wrap: no tap today") || !errors.As(err, &op) || op.Op != "dial" {
+	if !errors.Is(err, broken) || !rig.Contains(err, "Dialer.Wrap: no tap today") ||
+		!errors.As(err, &op) || op.Op != "dial" {
 		t.Errorf("got %v", err)
 	}
-	p := acceptPeer(t, ln)
-	_ = p.conn.SetReadDeadline(time.Now().Add(soon))
-	if b, err := io.ReadAll(p.conn); len(b) > 0 || err != nil {
+	p := rig.AcceptPeer(t, ln)
+	_ = p.Conn.SetReadDeadline(time.Now().Add(rig.Soon))
+	if b, err := io.ReadAll(p.Conn); len(b) > 0 || err != nil {
 		t.Errorf("the peer got % x (%v)", b, err)
 	}
 }
@@ -185,10 +188,10 @@ func TestWrapCallsQP(t *testing.T) {
 		"close of write": func(ini, _ *iwarp.QP) error { return errors.Join(ini.CloseWrite(), ini.Close()) },
 	} {
 		var wrapped *callback
-		ini, res := setup{Dialer: iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) {
+		ini, res := rig.Setup{Dialer: iwarp.Dialer{Wrap: func(c net.Conn) (net.Conn, error) {
 			wrapped = &callback{Conn: c}
 			return wrapped, nil
-		}}}.connect(t)
+		}}}.Connect(t)
 		wrapped.qp.Store(ini.QP)
 		if err := end(ini.QP, res.QP); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -206,12 +209,13 @@ func TestReconnectWhileClosing(t *testing.T) {
 	t.Parallel()
 	began, goOn := make(chan struct{}), make(chan struct{})
 	slow := func(c net.Conn) (net.Conn, error) { return &slowClose{Conn: c, began: began, goOn: goOn}, nil }
-	ini, res := setup{Dialer: iwarp.Dialer{Wrap: slow}}.connect(t)
+	ini, res := rig.Setup{Dialer: iwarp.Dialer{Wrap: slow}}.Connect(t)
 	closed := make(chan error, 1)
 	go func() { closed <- res.Close() }()
 	<-began
 	d := iwarp.Dialer{}
-	if err := d.DialQP(t.Context(), ini.QP, "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrBadState) || !contains(err, "wait for Done") {
+	if err := d.DialQP(t.Context(), ini.QP, "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrBadState) ||
+		!rig.Contains(err, "wait for Done") {
 		t.Errorf("DialQP: %v", err)
 	}
 	if err := ini.Modify(iwarp.StateIdle); !errors.Is(err, iwarp.ErrBadState) {
@@ -224,7 +228,7 @@ func TestReconnectWhileClosing(t *testing.T) {
 	}
 	close(goOn)
 	<-ini.Done()
-	should(t, ini.Modify(iwarp.StateIdle))
+	rig.Should(t, ini.Modify(iwarp.StateIdle))
 	<-closed
 }
 

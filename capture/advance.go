@@ -106,7 +106,7 @@ func (t *Tracker) proceed(c *Connection, d Dir) {
 
 // drain gives out the pieces that no hole holds back.
 func (t *Tracker) drain(c *Connection, h *Half, d Dir) {
-	for len(h.pieces) > 0 && h.pieces[0].Offset <= h.next {
+	for !h.pieces.empty() && h.pieces.first().Offset <= h.next {
 		held := h.held
 		p := h.pop()
 		t.held -= held - h.held
@@ -117,7 +117,7 @@ func (t *Tracker) drain(c *Connection, h *Half, d Dir) {
 // givesUp reports whether a hole up to an offset will not be filled, or must not
 // be waited for.
 func (t *Tracker) givesUp(h *Half, to uint64) bool {
-	return h.settled >= to || h.held > t.cfg.MaxBuffered || len(h.pieces) > maxPieces ||
+	return h.settled >= to || h.held > t.cfg.MaxBuffered ||
 		t.held > t.cfg.MaxBufferedTotal && h.held > 0
 }
 
@@ -145,7 +145,7 @@ func (t *Tracker) finish(c *Connection, d Dir, why EndReason) {
 		why = EndFIN
 	}
 	t.held -= h.held
-	h.held, h.pieces, h.ended = 0, nil, true
+	h.held, h.pieces, h.ended = 0, ahead{}, true
 	t.sink.Ended(c, End{Dir: d, Offset: h.next, Reason: why, Packet: t.now, Peer: why == EndRST && h.RST == 0})
 }
 

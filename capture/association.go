@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // An Association is one SCTP association of a capture, over IP or in UDP (RFC 6951). It belongs
@@ -88,6 +88,9 @@ type AssociationCount struct {
 // Settled returns the highest TSN of the end up to which the other end has received everything,
 // so long ago that none of it will turn up in the capture any more.
 func (e *AssociationEnd) Settled() (tsn uint32, ok bool) { return e.settled, e.hasOld }
+
+// Acknowledged reports whether the other end has received everything up to a TSN of this end.
+func (e *AssociationEnd) Acknowledged(tsn uint32) bool { return e.hasAck && !Before(e.acked, tsn) }
 
 // Complete reports whether all DATA chunks from one TSN to another were captured.
 func (e *AssociationEnd) Complete(from, to uint32) bool { return e.tsns.complete(from, to) }

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // TestTSNs takes TSNs in any order, around the wrap: each is new once, and what is complete
@@ -35,7 +35,8 @@ func TestTSNs(t *testing.T) {
 			r.Fatalf("next %d, want %d; %d ahead", s.next, at, s.ahead)
 		}
 		end := first + uint32(n)
-		if lost := s.giveUp(end); lost != 1 || s.next != end || s.ahead != 0 || s.seen != nil || s.complete(first, end-1) || at+1 != end && !s.complete(at+1, end-1) {
+		if lost := s.giveUp(end); lost != 1 || s.next != end || s.ahead != 0 || s.seen != nil ||
+			s.complete(first, end-1) || at+1 != end && !s.complete(at+1, end-1) {
 			r.Fatalf("%d given up: %+v", lost, s)
 		}
 	})

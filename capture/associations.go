@@ -5,7 +5,7 @@ import (
 	"container/list"
 	"slices"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // An Associations sorts packets into SCTP associations, and puts fragmented messages
@@ -97,7 +97,8 @@ func (t *Associations) open() *Association {
 		t.forget(t.order.Front().Value.(*Association), EndEvicted)
 	}
 	a := &Association{
-		Number: t.opened, First: t.now, Last: t.now, key: t.head.key, swapped: t.head.swapped, InUDP: t.head.key.udp != 0, packets: 1,
+		Number: t.opened, First: t.now, Last: t.now, key: t.head.key, swapped: t.head.swapped,
+		InUDP: t.head.key.udp != 0, packets: 1,
 		agedTime: t.now.Time,
 	}
 	t.opened++
@@ -105,7 +106,8 @@ func (t *Associations) open() *Association {
 		a.swapped = !a.swapped
 	}
 	x, y := a.key.tuple.ends()
-	a.Ends[Forward], a.Ends[Backward] = AssociationEnd{Addr: x, UDPPort: uint16(a.key.udp >> 16)}, AssociationEnd{Addr: y, UDPPort: uint16(a.key.udp)}
+	a.Ends[Forward], a.Ends[Backward] = AssociationEnd{Addr: x, UDPPort: uint16(a.key.udp >> 16)},
+		AssociationEnd{Addr: y, UDPPort: uint16(a.key.udp)}
 	if a.swapped {
 		a.Ends[Forward], a.Ends[Backward] = a.Ends[Backward], a.Ends[Forward]
 	}
@@ -189,7 +191,8 @@ func (t *Associations) meant(a *Association, d Dir, c *chunk.Chunk) bool {
 func (t *Associations) setup(a *Association, d Dir, c *chunk.Chunk) {
 	s, ok := setup(c, t.now)
 	peer := &a.Ends[d.Peer()]
-	if !ok || c.Type == chunk.TypeInitAck && peer.tagged && t.head.tag != peer.tag && t.head.tag != a.pending[d.Peer()].Tag {
+	if !ok || c.Type == chunk.TypeInitAck && peer.tagged && t.head.tag != peer.tag &&
+		t.head.tag != a.pending[d.Peer()].Tag {
 		return
 	}
 	if a.up {

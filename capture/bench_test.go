@@ -45,7 +45,8 @@ func writeBulk(tb testing.TB, to io.Writer, cfg capture.WriterConfig, connection
 	write := bytes.Repeat([]byte("0123456789abcdef"), 4096)
 	for sent := 0; sent < octets; sent += len(write) {
 		i := sent / len(write)
-		testrig.Must(tb, flows[i%connections].Send(capture.Forward, epoch.Add(time.Duration(i)*time.Microsecond), write))
+		testrig.Must(tb, flows[i%connections].Send(capture.Forward,
+			epoch.Add(time.Duration(i)*time.Microsecond), write))
 	}
 	testrig.Must(tb, w.Flush())
 }

@@ -17,8 +17,8 @@ const (
 // Config are the limits of a Tracker. A field that is zero or less has its default.
 type Config struct {
 	// MaxConnections is how many connections are known at once. That includes those
-	// which are over: a packet that comes late must find them. One of these is
-	// forgotten first for a new one.
+	// which are over, of which a quarter of it are known at most: a packet that comes late
+	// must find them. One of these is forgotten first for a new one.
 	MaxConnections int
 	// MaxBuffered is how many octets of a direction may be held back by a hole, and
 	// MaxBufferedTotal those of all directions. It can be more by one segment.

@@ -38,7 +38,8 @@ func (w *Writer) Datagram(d Dir, from, to netip.AddrPort, at time.Time, octets [
 	defer w.mu.Unlock()
 	b := w.begin(d, from.Addr().Is4())
 	ip := len(b)
-	b = appendIP(b, from.Addr(), to.Addr(), protoUDP, 0, udpLen+len(octets)) // RFC 6864: nothing identifies what is no fragment
+	// RFC 6864: nothing identifies what is no fragment
+	b = appendIP(b, from.Addr(), to.Addr(), protoUDP, 0, udpLen+len(octets))
 	udp := len(b)
 	b = appendUDP(b, from.Port(), to.Port(), octets)
 	sealIPv4(b[ip:udp])

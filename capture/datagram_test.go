@@ -45,7 +45,8 @@ func onesOf(all ...[]byte) (sum uint32) {
 	return sum
 }
 
-// TestDatagram writes datagrams over IPv4 and IPv6, in frames of Ethernet and without, and checks each octet of the headers.
+// TestDatagram writes datagrams over IPv4 and IPv6, in frames of Ethernet and without, and checks each octet of the
+// headers.
 func TestDatagram(t *testing.T) {
 	type ends struct{ from, to string }
 	v4, v6 := ends{"10.0.0.1:258", "10.0.0.2:772"}, ends{"[2001:db8::1]:258", "[2001:db8::2]:772"}
@@ -56,13 +57,18 @@ func TestDatagram(t *testing.T) {
 		want     string // without checksums
 	}{
 		{v4, false, forth, "4500001f000040004011" + "0000" + "0a0000010a000002" + "01020304000b" + "0000" + "616263"},
-		{v4, true, forth, "020000000002" + "020000000001" + "0800" + "4500001f000040004011" + "0000" + "0a0000010a000002" + "01020304000b" + "0000" + "616263"},
-		{v6, true, back, "020000000001" + "020000000002" + "86dd" + "60000000000b1140" + "20010db8000000000000000000000001" + "20010db8000000000000000000000002" + "01020304000b" + "0000" + "616263"},
-		{ends{"[::ffff:10.0.0.1]:258", v4.to}, false, forth, "4500001f000040004011" + "0000" + "0a0000010a000002" + "01020304000b" + "0000" + "616263"},
+		{v4, true, forth, "020000000002" + "020000000001" + "0800" + "4500001f000040004011" + "0000" +
+			"0a0000010a000002" + "01020304000b" + "0000" + "616263"},
+		{v6, true, back, "020000000001" + "020000000002" + "86dd" + "60000000000b1140" +
+			"20010db8000000000000000000000001" + "20010db8000000000000000000000002" +
+			"01020304000b" + "0000" + "616263"},
+		{ends{"[::ffff:10.0.0.1]:258", v4.to}, false, forth,
+			"4500001f000040004011" + "0000" + "0a0000010a000002" + "01020304000b" + "0000" + "616263"},
 	} {
 		var file bytes.Buffer
 		w := newWriter(t, &file, capture.WriterConfig{Ethernet: c.ethernet})
-		testrig.Must(t, w.Datagram(c.d, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), epoch, []byte("abc")))
+		testrig.Must(t, w.Datagram(c.d, netip.MustParseAddrPort(c.from),
+			netip.MustParseAddrPort(c.to), epoch, []byte("abc")))
 		got := written(t, w, &file)[0]
 		ip := got.Data[len(got.Data)-31:]
 		if c.ends == v6 {

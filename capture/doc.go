@@ -13,8 +13,11 @@
 // Files are pcap (microseconds or nanoseconds) and pcapng, of either octet order.
 // Link layers are Ethernet with any number of VLAN tags (IEEE 802.1Q, 802.1ad),
 // BSD loopback, raw IP and both of Linux's cooked ones. Above them is IPv4, or IPv6
-// with its extension headers. IP fragments are not put together: they are reported
-// ([SkipFragment]). Checksums of IP and TCP are not checked, since captures are
+// with its extension headers. In between there may be tunnels: IP in IP, GRE (also
+// ERSPAN), VXLAN, GENEVE, MPLS, PPPoE, EtherIP, and IEEE 802.1ah. The same addresses
+// and ports in two of them count as one connection. Other tunnels and encrypted packets
+// are reported ([SkipTunnel], [SkipEncrypted]), and so are IP fragments, which are not put
+// together ([SkipFragment]). Checksums of IP and TCP are not checked, since captures are
 // full of packets whose checksums a network card still has to fill in.
 //
 // # SCTP

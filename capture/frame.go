@@ -2,6 +2,7 @@ package capture
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 )
 
@@ -40,7 +41,8 @@ func appendFirst(b []byte, octets [][]byte, n int) (all []byte, rest [][]byte) {
 	return b, octets
 }
 
-// appendEthernet appends a header whose addresses are made up: that of the end whose octets go forward is 02:00:00:00:00:01.
+// appendEthernet appends a header whose addresses are made up: that of the end whose octets go forward is
+// 02:00:00:00:00:01.
 func appendEthernet(b []byte, d Dir, ipv4 bool) []byte {
 	b = append(b, 2, 0, 0, 0, 0, byte(2-d), 2, 0, 0, 0, 0, byte(1+d))
 	if ipv4 {
@@ -104,4 +106,26 @@ func transportSum(ip []byte, proto byte, segment []byte) uint16 {
 		addresses = ip[12:]
 	}
 	return checksum(onesSum(onesSum(uint64(int(proto)+len(segment)), addresses), segment))
+}
+
+// onesSum adds octets to a sum in the ones' complement of 64 bits. b has an even
+// number of octets, or is the last to be added.
+func onesSum(sum uint64, b []byte) uint64 {
+	var carry uint64
+	for ; len(b) >= 8; b = b[8:] {
+		sum, carry = bits.Add64(sum, binary.BigEndian.Uint64(b), carry)
+	}
+	var last [8]byte
+	copy(last[:], b)
+	sum, carry = bits.Add64(sum, binary.BigEndian.Uint64(last[:]), carry)
+	sum, carry = bits.Add64(sum, 0, carry)
+	return sum + carry
+}
+
+// checksum is the Internet checksum (RFC 1071) of what was added.
+func checksum(sum uint64) uint16 {
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	return ^uint16(sum)
 }

@@ -88,8 +88,10 @@ func (s *script) packet(w *wire) *capture.Packet {
 // FuzzTracker gives packets that may be anything: what is told is in order, and
 // little is kept.
 func FuzzTracker(f *testing.F) {
-	f.Add([]byte{0, 0x02, 0xff, 0xff, 0, 0, 0, 0, 1, 0x12, 0xff, 0xff, 0, 0, 0, 0, 0, 0x18, 0, 5, 0, 5, 0, 0, 0, 0x18, 0, 0, 0, 5, 0, 0})
-	f.Add([]byte{0, 0x18, 0, 0, 0, 5, 0, 0, 1, 0x10, 0, 0, 1, 0, 0, 30, 0, 0x11, 0, 9, 0, 5, 2, 0, 1, 0x14, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{0, 0x02, 0xff, 0xff, 0, 0, 0, 0, 1, 0x12, 0xff, 0xff, 0, 0, 0, 0, 0, 0x18, 0, 5, 0, 5, 0, 0,
+		0, 0x18, 0, 0, 0, 5, 0, 0})
+	f.Add([]byte{0, 0x18, 0, 0, 0, 5, 0, 0, 1, 0x10, 0, 0, 1, 0, 0, 30, 0, 0x11, 0, 9, 0, 5, 2, 0,
+		1, 0x14, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, octets []byte) {
 		b, w := newBook(t), newWire()
 		tracker := capture.NewTracker(tight, b)

@@ -26,7 +26,8 @@ func trackPackets(t *testing.T, cfg capture.Config, packets ...*capture.Packet) 
 // TestHalf has what the ends declare, and what is counted.
 func TestHalf(t *testing.T) {
 	w := newWire()
-	packets := append(w.handshake(), w.data(forth, 0, 0, "abc"), w.data(forth, 0, 0, "abc"), cut(w.data(back, 5, 3, "xyz"), 1),
+	packets := append(w.handshake(), w.data(forth, 0, 0, "abc"), w.data(forth, 0, 0, "abc"),
+		cut(w.data(back, 5, 3, "xyz"), 1),
 		w.packet(back, fin, 8, 3, "", 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2), w.packet(forth, rst, 3, 9, ""))
 	tracker, b := trackPackets(t, capture.Config{}, packets...)
 	tracker.Flush()
@@ -91,6 +92,29 @@ func TestEviction(t *testing.T) {
 		3 open 10.0.0.1:4 -> 10.0.0.2:4791`
 	if got, want := strings.Join(got, "\n"), strings.Join(unindent(want), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestEvictionOver has many connections that are over: a quarter of those that there may be are kept, so that what
+// comes late finds them.
+func TestEvictionOver(t *testing.T) {
+	w := newWire()
+	var packets []*capture.Packet
+	for port := range uint16(5) {
+		w.ends[forth] = client(1 + port)
+		packets = append(packets, w.packet(forth, capture.SYN, -1, 0, ""),
+			w.packet(back, capture.RST|capture.ACK, 0, 0, ""))
+	}
+	packets = append(packets, w.packet(forth, capture.ACK, 0, 0, ""))
+	_, b := trackPackets(t, capture.Config{MaxConnections: 8}, packets...)
+	var got []string
+	for _, line := range b.lines {
+		if strings.Contains(line, "open") || strings.Contains(line, "forgotten") {
+			got = append(got, strings.Join(strings.Fields(line)[:2], " "))
+		}
+	}
+	if got, want := strings.Join(got, ", "), "0 open, 1 open, 2 open, 0 forgotten, 3 open, 1 forgotten, 4 open, 2 forgotten"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

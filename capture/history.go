@@ -11,6 +11,10 @@ const (
 
 	// maxRecall is how far back a segment that comes again is looked for.
 	maxRecall = 8192
+
+	// recallEach is how many records may be looked at for each one that is added, and recallMost how many may be
+	// looked at in a row: a capture in which everything comes again takes time that is linear in its length.
+	recallEach, recallMost = 64, 64 * maxRecall
 )
 
 // A history remembers the last segments by a hash of their octets, to compare them
@@ -19,6 +23,7 @@ type history struct {
 	ring []record
 	last uint64 // index of the newest record, from 1 on
 	seed maphash.Seed
+	left int // records that may be looked at
 }
 
 // A record is the octets of a segment that were new.
@@ -30,12 +35,13 @@ type record struct {
 	previous uint64 // index of the direction's record before, 0 for none
 }
 
-func newHistory() history { return history{seed: maphash.MakeSeed()} }
+func newHistory() history { return history{seed: maphash.MakeSeed(), left: recallMost} }
 
 // add remembers a piece, after the direction's latest record, and returns the
 // index of the new one.
 func (h *history) add(p *piece, latest uint64) uint64 {
 	h.last++
+	h.left = min(h.left+recallEach, recallMost)
 	r := record{p.Span, len(p.data), maphash.Bytes(h.seed, p.data), p.packet.Number, latest}
 	if len(h.ring) < historySize {
 		h.ring = append(h.ring, r)
@@ -59,9 +65,10 @@ func (h *history) at(index uint64) *record {
 func (h *history) recall(latest uint64, s Span, data []byte, repeated int) (m Match, first uint64) {
 	for compared := 0; ; {
 		r := h.at(latest)
-		if r == nil || h.last-latest > maxRecall {
+		if r == nil || h.last-latest > maxRecall || h.left == 0 {
 			return MatchUnknown, first
 		}
+		h.left--
 		latest = r.previous
 		if s.Offset >= r.Offset && s.Offset < r.end() {
 			first = r.packet

@@ -14,17 +14,26 @@ const (
 const (
 	protoHopByHop = 0
 	protoICMP     = 1
+	protoIPv4     = 4 // RFC 2003
 	protoTCP      = 6
 	protoUDP      = 17
+	protoIPv6     = 41 // RFC 4213
 	protoRouting  = 43
 	protoFragment = 44
+	protoGRE      = 47
+	protoESP      = 50
 	protoAH       = 51
 	protoICMPv6   = 58
 	protoOptions  = 60
+	protoEtherIP  = 97  // RFC 3378
+	protoIPComp   = 108 // RFC 3173
+	protoL2TP     = 115 // RFC 3931
 	protoSCTP     = 132
 	protoMobility = 135
+	protoMPLS     = 137 // RFC 4023
 	protoHIP      = 139
 	protoShim6    = 140
+	protoEthernet = 143 // RFC 8986
 )
 
 // A datagram is an IP packet as far as what is above wants to know it.
@@ -55,9 +64,27 @@ func (p *Packet) datagram(want transports) (datagram, Skip) {
 	return datagramOf(ip, p.wireLen()-(len(p.Data)-len(ip)), want)
 }
 
-// datagramOf reads the headers of IPv4 or IPv6. wire is the octets that ip had
+// datagramOf reads the headers of IPv4 or IPv6, and of the tunnels in it. wire is the octets that ip had
 // before the snap length cut it, padding of the link layer included.
 func datagramOf(ip []byte, wire int, want transports) (d datagram, why Skip) {
+	for range maxNested {
+		if d, why = header(ip, wire, want); why != 0 || want.has(d.proto) && d.proto != protoUDP {
+			return d, why
+		}
+		inner, why := d.inside()
+		switch {
+		case why == SkipNotTCP && want.has(d.proto):
+			return d, 0
+		case why != 0:
+			return d, why
+		}
+		ip, wire = inner, d.length-(len(d.segment)-len(inner))
+	}
+	return d, SkipTunnel
+}
+
+// header reads one header of IPv4 or IPv6.
+func header(ip []byte, wire int, want transports) (d datagram, why Skip) {
 	if len(ip) == 0 {
 		return d, SkipShort
 	}
@@ -82,19 +109,26 @@ func ipv4(ip []byte, wire int, want transports) (d datagram, why Skip) {
 	if total == 0 {
 		total = wire
 	}
-	switch fragment := binary.BigEndian.Uint16(ip[6:]) & 0x3fff; { // MF and offset
-	case head < ipv4Len || total < head:
+	if head < ipv4Len || total < head {
 		return d, SkipMalformed
-	case !want.has(ip[9]):
-		return d, SkipNotTCP
-	case fragment != 0:
-		return d, SkipFragment
+	}
+	rest := ip[min(head, len(ip)):min(len(ip), total)]
+	fragment := binary.BigEndian.Uint16(ip[6:]) & 0x3fff // MF and offset
+	if ip[9] == protoAH && fragment == 0 {
+		var skipped int
+		d.proto, skipped, why = extensions(ip[9], rest, want)
+		head, rest = head+skipped, rest[skipped:]
+	} else {
+		d.proto, why = ip[9], want.skips(ip[9], rest, fragment != 0, fragment&0x1fff == 0)
+	}
+	switch {
+	case why != 0:
+		return d, why
 	case len(ip) < head:
 		return d, SkipShort
 	}
 	d.tuple.setIPv4(ip[12:20])
-	d.proto = ip[9]
-	d.segment, d.length = ip[head:min(len(ip), total)], total-head
+	d.segment, d.length = rest, total-head
 	return d, 0
 }
 
@@ -121,30 +155,49 @@ func ipv6(ip []byte, wire int, want transports) (d datagram, why Skip) {
 
 // extensions returns what protocol follows IPv6's extension headers, and their octets.
 func extensions(next byte, b []byte, want transports) (proto byte, n int, why Skip) {
-	fragment := false
+	fragment, begins := false, true
 	for {
-		size := 0
-		switch rest := b[n:]; {
-		case want.has(next) && fragment:
-			return 0, 0, SkipFragment
-		case want.has(next):
-			return next, n, 0
-		case !isExtension(next):
-			return 0, 0, SkipNotTCP
-		case len(rest) < 8:
-			return 0, 0, SkipShort
-		default:
-			size = extensionLen(next, rest)
-			fragment = fragment || next == protoFragment && binary.BigEndian.Uint16(rest[2:])&0xfff9 != 0
-			next = rest[0]
+		rest := b[n:]
+		if !isExtension(next) {
+			return next, n, want.skips(next, rest, fragment, begins)
 		}
-		if fragment && !want.has(next) {
+		if fragment && !begins {
 			return 0, 0, SkipNotTCP // or a fragment of which we cannot tell
 		}
+		if len(rest) < 8 {
+			return 0, 0, SkipShort
+		}
+		size := extensionLen(next, rest)
+		if next == protoFragment {
+			at := binary.BigEndian.Uint16(rest[2:])
+			fragment, begins = fragment || at&0xfff9 != 0, at&0xfff8 == 0
+		}
+		next = rest[0]
 		if n += size; n > len(b) {
 			return 0, 0, SkipShort
 		}
 	}
+}
+
+// skips says why what an IP header is followed by is not read: 0 if it is wanted, or may be a tunnel. begins tells
+// that a fragment is the first one.
+func (t transports) skips(proto byte, b []byte, fragment, begins bool) Skip {
+	switch {
+	case fragment && proto == protoUDP:
+		if _, why := udpTunnel(b); begins && why != SkipNotTCP {
+			return SkipFragment
+		}
+		return SkipNotTCP
+	case fragment && (t.has(proto) || isTunnel(proto)):
+		return SkipFragment
+	case t.has(proto) || isTunnel(proto):
+		return 0
+	case proto == protoESP:
+		return SkipEncrypted
+	case proto == protoIPComp || proto == protoL2TP:
+		return SkipTunnel
+	}
+	return SkipNotTCP
 }
 
 func isExtension(next byte) bool {

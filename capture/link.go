@@ -11,13 +11,25 @@ const (
 	sll2Len     = 20
 )
 
+// maxLLC is the largest length in place of an EtherType, and what Linux's cooked captures have there is smaller.
+const maxLLC = 1500
+
 // EtherTypes.
 const (
-	etherIPv4 = 0x0800
-	etherVLAN = 0x8100 // IEEE 802.1Q
-	etherIPv6 = 0x86dd
-	etherQinQ = 0x88a8 // IEEE 802.1ad
-	etherOld  = 0x9100 // an outer tag before 802.1ad
+	etherIPv4   = 0x0800
+	etherTEB    = 0x6558 // Ethernet in something else
+	etherVLAN   = 0x8100 // IEEE 802.1Q
+	etherIPv6   = 0x86dd
+	etherMPLS   = 0x8847
+	etherMPLSUp = 0x8848 // with labels that the next router has chosen
+	etherPPPoE  = 0x8864 // RFC 2516: a session
+	etherQinQ   = 0x88a8 // IEEE 802.1ad
+	etherMACsec = 0x88e5 // IEEE 802.1AE
+	etherPBB    = 0x88e7 // IEEE 802.1ah
+	etherVNTag  = 0x8926
+	etherETag   = 0x893f // IEEE 802.1BR
+	etherNSH    = 0x894f // RFC 8300
+	etherOld    = 0x9100 // an outer tag before 802.1ad
 )
 
 // afINET is the address family of IPv4 everywhere; that of IPv6 is another one on
@@ -42,22 +54,12 @@ func network(link LinkType, b []byte) (ip []byte, why Skip) {
 }
 
 // ethernet looks past a header of n octets with an EtherType in it at a given
-// place, and past any VLAN tags that follow.
+// place, and past what follows in front of IP.
 func ethernet(b []byte, at, n int) (ip []byte, why Skip) {
 	if len(b) < n {
 		return nil, SkipShort
 	}
-	kind := binary.BigEndian.Uint16(b[at:])
-	for b = b[n:]; kind == etherVLAN || kind == etherQinQ || kind == etherOld; b = b[vlanLen:] {
-		if len(b) < vlanLen {
-			return nil, SkipShort
-		}
-		kind = binary.BigEndian.Uint16(b[2:])
-	}
-	if kind != etherIPv4 && kind != etherIPv6 {
-		return nil, SkipNotIP
-	}
-	return b, 0
+	return etherType(binary.BigEndian.Uint16(b[at:]), b[n:])
 }
 
 // loopback looks past an address family. Which octet order the host has that

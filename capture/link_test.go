@@ -15,7 +15,8 @@ const (
 		00000001 00000002   # sequence number, acknowledgment
 		50 18 ffff          # 20 octets, PSH ACK, window
 		0000 0000           # checksum, urgent pointer
-		68656c6c6f          # hello`
+		68656c6c6f          # hello
+`
 	addr4  = ` 0a000001 0a000002 `
 	addr6  = ` 20010db8000000000000000000000001 20010db8000000000000000000000002 `
 	ip4    = ` 4500 002d 0000 4000 40 06 0000 ` + addr4 // 45 octets
@@ -64,8 +65,10 @@ func TestLink(t *testing.T) {
 func TestIPv4(t *testing.T) {
 	for _, c := range []layout{
 		{"options", capture.LinkRaw, `4700 0035 0000 4000 40 06 0000` + addr4 + `0101010101010100` + tcpHello, hello4},
-		{"total length of a large segment", capture.LinkRaw, `4500 0000 0000 4000 40 06 0000` + addr4 + tcpHello, hello4},
-		{"cut off and not said so", capture.LinkRaw, `4500 00ff 0000 4000 40 06 0000` + addr4 + tcpHello, hello4 + " of 215"},
+		{"total length of a large segment", capture.LinkRaw,
+			`4500 0000 0000 4000 40 06 0000` + addr4 + tcpHello, hello4},
+		{"cut off and not said so", capture.LinkRaw,
+			`4500 00ff 0000 4000 40 06 0000` + addr4 + tcpHello, hello4 + " of 215"},
 		{"TCP options", capture.LinkRaw, `4500 0035 0000 4000 40 06 0000` + addr4 + `
 			9c40 12b7 00000001 00000002 80 18 ffff 0000 0000
 			0101 080a 00000001 00000002   # timestamps
@@ -75,16 +78,20 @@ func TestIPv4(t *testing.T) {
 		{"version 5", capture.LinkRaw, `55`, "malformed header"},
 		{"cut", capture.LinkRaw, `4500 002d 0000 4000 40 06`, "headers cut off"},
 		{"header of 16", capture.LinkRaw, `4400 002d 0000 4000 40 06 0000` + addr4 + tcpHello, "malformed header"},
-		{"total length of 19", capture.LinkRaw, `4500 0013 0000 4000 40 06 0000` + addr4 + tcpHello, "malformed header"},
-		{"total length within TCP", capture.LinkRaw, `4500 0027 0000 4000 40 06 0000` + addr4 + tcpHello, "malformed header"},
+		{"total length of 19", capture.LinkRaw, `4500 0013 0000 4000 40 06 0000` +
+			addr4 + tcpHello, "malformed header"},
+		{"total length within TCP", capture.LinkRaw,
+			`4500 0027 0000 4000 40 06 0000` + addr4 + tcpHello, "malformed header"},
 		{"options cut", capture.LinkRaw, `4f00 0055 0000 4000 40 06 0000` + addr4 + `01`, "headers cut off"},
 		{"UDP", capture.LinkRaw, `4500 002d 0000 4000 40 11 0000` + addr4 + tcpHello, "not TCP"},
 		{"first fragment", capture.LinkRaw, `4500 002d 0000 2000 40 06 0000` + addr4 + tcpHello, "IP fragment"},
 		{"last fragment", capture.LinkRaw, `4500 002d 0000 0003 40 06 0000` + addr4 + tcpHello, "IP fragment"},
 		{"fragment of UDP", capture.LinkRaw, `4500 002d 0000 0003 40 11 0000` + addr4 + tcpHello, "not TCP"},
 		{"TCP cut", capture.LinkRaw, ip4 + `9c40 12b7`, "headers cut off"},
-		{"TCP header of 16", capture.LinkRaw, ip4 + `9c40 12b7 00000001 00000002 40 18 ffff 0000 0000 68656c6c6f`, "malformed header"},
-		{"TCP header of 60", capture.LinkRaw, ip4 + `9c40 12b7 00000001 00000002 f0 18 ffff 0000 0000 68656c6c6f`, "malformed header"},
+		{"TCP header of 16", capture.LinkRaw, ip4 +
+			`9c40 12b7 00000001 00000002 40 18 ffff 0000 0000 68656c6c6f`, "malformed header"},
+		{"TCP header of 60", capture.LinkRaw, ip4 +
+			`9c40 12b7 00000001 00000002 f0 18 ffff 0000 0000 68656c6c6f`, "malformed header"},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -109,8 +116,9 @@ func TestIPv6(t *testing.T) {
 		{"fragment of UDP", capture.LinkRaw, head(`0021`, `2c`) + `11 00 0568 00000001` + tcpHello, "not TCP"},
 		{"cut", capture.LinkRaw, `60000000 0019 06`, "headers cut off"},
 		{"extension cut", capture.LinkRaw, head(`0021`, `00`) + `06 00 05`, "headers cut off"},
-		{"extension beyond the end", capture.LinkRaw, head(`0021`, `00`) + `06 ff 0502 00000100` + tcpHello, "headers cut off"},
-		{"ESP", capture.LinkRaw, head(`0019`, `32`) + tcpHello, "not TCP"},
+		{"extension beyond the end", capture.LinkRaw,
+			head(`0021`, `00`) + `06 ff 0502 00000100` + tcpHello, "headers cut off"},
+		{"ESP", capture.LinkRaw, head(`0019`, `32`) + tcpHello, "encrypted"},
 		{"no next header", capture.LinkRaw, head(`0000`, `3b`), "not TCP"},
 	} {
 		t.Run(c.name, c.run)
@@ -129,7 +137,8 @@ type layout struct {
 func (l layout) run(t *testing.T) {
 	data := testrig.Octets(t, l.hex)
 	s := &lastSegment{}
-	capture.NewTracker(capture.Config{}, s).Packet(&capture.Packet{Number: 1, Time: epoch, Link: l.link, Data: data, OrigLen: len(data)})
+	capture.NewTracker(capture.Config{}, s).Packet(&capture.Packet{Number: 1, Time: epoch, Link: l.link,
+		Data: data, OrigLen: len(data)})
 	if s.got != l.want {
 		t.Errorf("got %s, want %s", s.got, l.want)
 	}

@@ -120,7 +120,8 @@ func readAll(file io.Reader) (string, error) {
 		}
 		at := "none"
 		if !p.Time.IsZero() {
-			at = strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%09d", p.Time.Unix(), p.Time.Nanosecond()), "0"), ".")
+			at = strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%09d",
+				p.Time.Unix(), p.Time.Nanosecond()), "0"), ".")
 		}
 		all = append(all, fmt.Sprintf("%d %s %q %d", p.Number, at, p.Data, p.OrigLen))
 	}
@@ -169,23 +170,37 @@ func TestCutOff(t *testing.T) {
 // TestDamage has files in which no more packets can be found.
 func TestDamage(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
-		{`d4c3b2a1 0300 0400 00000000 00000000 00000400 01000000`, "packet 1, file offset 0: pcap of version 3.4, want 2.4"},
-		{pcapLittle + `01000000 20a10700 ffffffff ffffffff`, "packet 3, file offset 61: a packet of 4294967295 captured octets, more than 1048576"},
-		{pcapLittle + `d4c3b2a1 02000400 00000000 00000000 00000400 01000000`, "packet 3, file offset 61: another pcap file begins here: mergecap joins captures, in order of time"},
-		{`0a0d0d0a 1c000000 00000000 0100 0000 ffffffffffffffff 1c000000`, "packet 1, file offset 0: a pcapng section whose octet order is 00 00 00 00"},
-		{`0a0d0d0a 1c000000 4d3c2b1a 0200 0100 ffffffffffffffff 1c000000`, "packet 1, file offset 0: a pcapng section of version 2.1, want 1.0"},
-		{`0a0d0d0a 1b000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000`, "packet 1, file offset 0: a Section Header Block of 27 octets, want 28 at least"},
+		{`d4c3b2a1 0300 0400 00000000 00000000 00000400 01000000`,
+			"packet 1, file offset 0: pcap of version 3.4, want 2.4"},
+		{pcapLittle + `01000000 20a10700 ffffffff ffffffff`,
+			"packet 3, file offset 61: a packet of 4294967295 captured octets, more than 1048576"},
+		{pcapLittle + `d4c3b2a1 02000400 00000000 00000000 00000400 01000000`,
+			"packet 3, file offset 61: another pcap file begins here: mergecap joins captures, in order of time"},
+		{`0a0d0d0a 1c000000 00000000 0100 0000 ffffffffffffffff 1c000000`,
+			"packet 1, file offset 0: a pcapng section whose octet order is 00 00 00 00"},
+		{`0a0d0d0a 1c000000 4d3c2b1a 0200 0100 ffffffffffffffff 1c000000`,
+			"packet 1, file offset 0: a pcapng section of version 2.1, want 1.0"},
+		{`0a0d0d0a 1b000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000`,
+			"packet 1, file offset 0: a Section Header Block of 27 octets, want 28 at least"},
 		{pcapngLittle + `0b000000 08000000`, "packet 3, file offset 120: a block of type 0xb and 8 octets"},
 		{pcapngLittle + `06000000 ffffffff`, "packet 3, file offset 120: a block of type 0x6 and 4294967295 octets, want 12 to 1114112"},
-		{pcapngLittle + `06000000 10000000 00000000 14000000`, "packet 3, file offset 120: a block whose length is 16 at its beginning and 20 at its end"},
-		{pcapngLittle + `06000000 10000000 00000000 10000000`, "packet 3, file offset 120: a packet's block of 4 octets, want 20 at least"},
-		{pcapngLittle + `06000000 20000000 01000000 00000000 00000000 00000000 00000000 20000000`, "packet 3, file offset 120: a packet of interface 1 of 1"},
-		{pcapngLittle + `06000000 20000000 00000000 00000000 00000000 01000000 01000000 20000000`, "packet 3, file offset 120: a packet of 1 captured octets in a block with room for 0"},
+		{pcapngLittle + `06000000 10000000 00000000 14000000`,
+			"packet 3, file offset 120: a block whose length is 16 at its beginning and 20 at its end"},
+		{pcapngLittle + `06000000 10000000 00000000 10000000`,
+			"packet 3, file offset 120: a packet's block of 4 octets, want 20 at least"},
+		{pcapngLittle + `06000000 20000000 01000000 00000000 00000000 00000000 00000000 20000000`,
+			"packet 3, file offset 120: a packet of interface 1 of 1"},
+		{pcapngLittle + `06000000 20000000 00000000 00000000 00000000 01000000 01000000 20000000`,
+			"packet 3, file offset 120: a packet of 1 captured octets in a block with room for 0"},
 		{pcapngLittle + `03000000 0c000000 0c000000`, "packet 3, file offset 120: a Simple Packet Block of 0 octets"},
-		{pcapngLittle + `03000000 10000000 01000000 10000000`, "packet 3, file offset 120: a packet of 1 captured octets in a block with room for 0"},
-		{sectionLittle + `01000000 10000000 01000000 10000000`, "packet 1, file offset 28: an Interface Description Block of 4 octets"},
-		{sectionLittle + `01000000 18000000 01000000 00000000 0900 0400 18000000`, "packet 1, file offset 28: an interface's option 9 of length 4 where 0 are left"},
-		{sectionLittle + `01000000 1c000000 01000000 00000000 0900 0100 14000000 1c000000`, "packet 1, file offset 28: an interface's time resolution of 0x14"},
+		{pcapngLittle + `03000000 10000000 01000000 10000000`,
+			"packet 3, file offset 120: a packet of 1 captured octets in a block with room for 0"},
+		{sectionLittle + `01000000 10000000 01000000 10000000`,
+			"packet 1, file offset 28: an Interface Description Block of 4 octets"},
+		{sectionLittle + `01000000 18000000 01000000 00000000 0900 0400 18000000`,
+			"packet 1, file offset 28: an interface's option 9 of length 4 where 0 are left"},
+		{sectionLittle + `01000000 1c000000 01000000 00000000 0900 0100 14000000 1c000000`,
+			"packet 1, file offset 28: an interface's time resolution of 0x14"},
 	} {
 		_, err := readAll(bytes.NewReader(testrig.Octets(t, c.file)))
 		var bad *capture.DamageError

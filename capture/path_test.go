@@ -30,7 +30,8 @@ func quote(p []byte, head int, icmp [4]byte, mtu uint32, octets int) []byte {
 // TestPath has a router say that a segment is too large, and others say something else.
 func TestPath(t *testing.T) {
 	v4 := [2]netip.AddrPort{client(40000), server}
-	v6 := [2]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:40000"), netip.MustParseAddrPort("[2001:db8::2]:4791")}
+	v6 := [2]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:40000"),
+		netip.MustParseAddrPort("[2001:db8::2]:4791")}
 	tooBig4, tooBig6 := [4]byte{3, 4}, [4]byte{2}
 	const ended = 1000 // octets that the first segment has; it is acknowledged
 	for _, c := range []struct {
@@ -46,20 +47,24 @@ func TestPath(t *testing.T) {
 		{what: "IPv4", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28, want: 1400, said: true},
 		{what: "IPv6", ends: v6, icmp: tooBig6, mtu: 1400, octets: 48, want: 1400, said: true},
 		{what: "a router that does not say", ends: v4, icmp: tooBig4, octets: 28, said: true},
-		{what: "a size that no packet has", ends: v6, icmp: tooBig6, mtu: 1 << 31, octets: 60, want: 1 << 16, said: true},
+		{what: "a size that no packet has", ends: v6, icmp: tooBig6, mtu: 1 << 31, octets: 60,
+			want: 1 << 16, said: true},
 		{what: "another reason", ends: v4, icmp: [4]byte{3, 1}, mtu: 1400, octets: 28},
 		{what: "IPv6's type over IPv4", ends: v4, icmp: tooBig6, mtu: 1400, octets: 28},
 		{what: "IPv4's type over IPv6", ends: v6, icmp: tooBig4, mtu: 1400, octets: 48},
 		{what: "no whole sequence number", ends: v4, icmp: tooBig4, mtu: 1400, octets: 27},
 		{what: "no whole header", ends: v6, icmp: tooBig6, mtu: 1400, octets: 39},
 		{what: "nothing", ends: v4, icmp: tooBig4, mtu: 1400},
-		{what: "another connection", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28, change: func(q, _ []byte) { q[21]++ }},
+		{what: "another connection", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
+			change: func(q, _ []byte) { q[21]++ }},
 		{what: "octets that are acknowledged", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
 			change: func(q, _ []byte) { binary.BigEndian.PutUint32(q[24:], binary.BigEndian.Uint32(q[24:])-1) }},
 		{what: "octets that were not sent", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
 			change: func(q, _ []byte) { binary.BigEndian.PutUint32(q[24:], binary.BigEndian.Uint32(q[24:])+ended) }},
-		{what: "to another host", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28, change: func(_, whole []byte) { whole[19]++ }},
-		{what: "a fragment", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28, change: func(_, whole []byte) { whole[6] = 0x20 }},
+		{what: "to another host", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
+			change: func(_, whole []byte) { whole[19]++ }},
+		{what: "a fragment", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
+			change: func(_, whole []byte) { whole[6] = 0x20 }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			b := newBook(t)

@@ -93,7 +93,8 @@ func padded(size uint32) int64 { return (int64(size) + 3) &^ 3 }
 // known reads a block of an interface or a packet.
 func (f *pcapng) known(w *window, p *Packet, kind, size uint32) (found bool, err error) {
 	if size < blockLead+blockTail || size > maxBlock {
-		return false, damagef("a block of type %#x and %d octets, want %d to %d", kind, size, blockLead+blockTail, maxBlock)
+		return false, damagef("a block of type %#x and %d octets, want %d to %d",
+			kind, size, blockLead+blockTail, maxBlock)
 	}
 	n := int(padded(size))
 	b, err := w.peek(n)

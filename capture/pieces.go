@@ -3,7 +3,7 @@ package capture
 import (
 	"slices"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // A part is one of a fragmented message's.
@@ -40,7 +40,8 @@ func (p *pieces) join(tsn uint32) *Message {
 	next := p.waiting[tsn]
 	delete(p.waiting, tsn)
 	begins := next != nil && next.flags&chunk.FlagBeginning != 0
-	if o := p.open; o != nil && (begins || next == nil || o.TSN+1 != tsn || o.Stream != next.Stream || o.PPID != next.PPID) {
+	if o := p.open; o != nil && (begins || next == nil || o.TSN+1 != tsn ||
+		o.Stream != next.Stream || o.PPID != next.PPID) {
 		p.cost -= pieceCost + len(o.Data)
 		p.open = nil
 	}

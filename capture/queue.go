@@ -3,6 +3,7 @@ package capture
 // A queue has connections in the order in which they were last seen.
 type queue struct {
 	oldest, newest *Connection
+	length         int
 }
 
 // push puts in a connection that is in no queue, as the newest.
@@ -14,6 +15,7 @@ func (q *queue) push(c *Connection) {
 		q.newest.after = c
 	}
 	q.newest = c
+	q.length++
 }
 
 // remove takes a connection out.
@@ -28,6 +30,7 @@ func (q *queue) remove(c *Connection) {
 	} else {
 		c.after.before = c.before
 	}
+	c.queue.length--
 	c.queue, c.before, c.after = nil, nil, nil
 }
 

@@ -144,7 +144,8 @@ func TestAnyOrder(t *testing.T) {
 // as long as nobody comes too late.
 func TestAnyLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := capture.Config{GapPackets: rapid.IntRange(1, 20).Draw(t, "patience"), MaxBuffered: rapid.IntRange(1, 2000).Draw(t, "buffer")}
+		cfg := capture.Config{GapPackets: rapid.IntRange(1, 20).Draw(t, "patience"),
+			MaxBuffered: rapid.IntRange(1, 2000).Draw(t, "buffer")}
 		k := newTalk(t, cfg)
 		for _, c := range k.drawCuttings(t) {
 			if rapid.Bool().Draw(t, "lost") {

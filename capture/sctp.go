@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 const udpLen = 8 // octets of a header

@@ -169,6 +169,7 @@ const (
 	EndSession                   // SCTP: what was on the stream is over, and the association may go on
 )
 
-var endNames = [...]string{"FIN", "RST", "replaced by a new connection", "evicted", "end of capture", "SHUTDOWN", "ABORT", "end of session"}
+var endNames = [...]string{"FIN", "RST", "replaced by a new connection", "evicted", "end of capture", "SHUTDOWN",
+	"ABORT", "end of session"}
 
 func (e EndReason) String() string { return wording.Name(e, "reason", endNames[:]) }

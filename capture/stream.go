@@ -1,19 +1,11 @@
 package capture
 
-import (
-	"bytes"
-	"slices"
-	"sort"
-)
+import "bytes"
 
 const (
 	// maxWindow is the largest window that TCP has (RFC 7323, section 2.3): what is
 	// further away is no acknowledgment or reset of this connection.
 	maxWindow = 1 << 30
-
-	// maxPieces bounds the pieces of a direction that are held back, as keeping them
-	// in order costs time.
-	maxPieces = 16384
 
 	// pieceCost is what a piece takes in memory beside its octets, about.
 	pieceCost = 128
@@ -34,9 +26,9 @@ type stream struct {
 	marked  uint64 // acked, as it was a while ago
 	settled uint64 // acked, as it was for long enough: see Config.GapPackets
 
-	pieces []piece // ahead of next, in order, without overlap
-	held   int     // memory of pieces in octets
-	latest uint64  // record in the history
+	pieces ahead  // of next
+	held   int    // memory of pieces in octets
+	latest uint64 // record in the history
 }
 
 // A piece is octets of a segment.
@@ -65,36 +57,24 @@ func (s *stream) offset(seq uint32) int64 {
 // out nor held back. It is empty, at to, if there is none.
 func (s *stream) vacant(from, to uint64) (uint64, uint64) {
 	from = max(from, s.next)
-	if len(s.pieces) == 0 {
-		return min(from, to), to
-	}
-	i := s.search(from)
-	for ; i < len(s.pieces) && s.pieces[i].Offset <= from; i++ {
-		from = s.pieces[i].end()
+	at := s.pieces.search(from)
+	for p := s.pieces.at(at); p != nil && from < to && p.Offset <= from; p = s.pieces.at(at) {
+		from = p.end()
+		at = s.pieces.after(at)
 	}
 	if from >= to {
 		return to, to
 	}
-	if i < len(s.pieces) {
-		to = min(to, s.pieces[i].Offset)
+	if p := s.pieces.at(at); p != nil {
+		to = min(to, p.Offset)
 	}
 	return from, to
-}
-
-// search returns the index of the first piece that ends after an offset. Mostly
-// that is none of them, or the last.
-func (s *stream) search(offset uint64) int {
-	n := len(s.pieces)
-	if n > 0 && s.pieces[n-1].end() <= offset {
-		return n
-	}
-	return sort.Search(n, func(i int) bool { return s.pieces[i].end() > offset })
 }
 
 // hold keeps a piece, of octets that are vacant, and returns what memory it takes.
 func (s *stream) hold(p piece) int {
 	p.data = bytes.Clone(p.data)
-	s.pieces = slices.Insert(s.pieces, s.search(p.Offset), p)
+	s.pieces.insert(p)
 	cost := p.cost()
 	s.held += cost
 	return cost
@@ -104,19 +84,15 @@ func (p *piece) cost() int { return pieceCost + cap(p.data) }
 
 // pop takes out the first piece.
 func (s *stream) pop() piece {
-	p := s.pieces[0]
-	s.pieces[0] = piece{}
-	if s.pieces = s.pieces[1:]; len(s.pieces) == 0 {
-		s.pieces = nil
-	}
+	p := s.pieces.pop()
 	s.held -= p.cost()
 	return p
 }
 
 // hole returns where the octets go on after a hole at next.
 func (s *stream) hole() (to uint64, ok bool) {
-	if len(s.pieces) > 0 {
-		to, ok = s.pieces[0].Offset, true
+	if !s.pieces.empty() {
+		to, ok = s.pieces.first().Offset, true
 	}
 	if s.isFin && (!ok || s.fin < to) {
 		to, ok = s.fin, true

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/gone"
+	"github.com/goiwarp/iwarp/internal/neterr"
 )
 
 // Tap opens a Flow for a TCP connection, and returns a connection that does the
@@ -155,7 +155,7 @@ func (t *tap) read(b []byte) (int, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		_ = t.flow.Close(t.ours.Peer(), time.Time{})
-	case gone.Reset(err):
+	case neterr.PeerReset(err):
 		_ = t.flow.Reset(t.ours.Peer(), time.Time{})
 	}
 	return n, err
@@ -199,7 +199,7 @@ func (t *tap) record(v [][]byte) (size int) {
 // wrote notes how many octets of those recorded were written.
 func (t *tap) wrote(size int, n int64, err error) {
 	t.ahead = max(t.ahead, size) - int(n)
-	if gone.Reset(err) {
+	if neterr.PeerReset(err) {
 		_ = t.flow.Reset(t.ours.Peer(), time.Time{})
 	}
 }

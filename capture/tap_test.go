@@ -182,7 +182,8 @@ func TestTapListener(t *testing.T) {
 	}
 }
 
-// TestTapBothEnds records a connection once of which both ends are tapped, whichever is the first, and what the same ends do later.
+// TestTapBothEnds records a connection once of which both ends are tapped, whichever is the first, and what the same
+// ends do later.
 func TestTapBothEnds(t *testing.T) {
 	for _, first := range []capture.Dir{forth, back} {
 		w := newWriter(t, io.Discard, capture.WriterConfig{})

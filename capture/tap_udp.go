@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // A UDPSocket is a socket of UDP, as *net.UDPConn is. Its LocalAddr is a *net.UDPAddr.
@@ -73,9 +73,10 @@ func (t *tapUDP) own(peer netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a, t.local.Port())
 }
 
-// routeTo is the address that the system sends to a peer from; where it has none, the unspecified one of the peer's kind.
+// routeTo is the address that the system sends to a peer from; where it has none, the unspecified one of the peer's
+// kind.
 func routeTo(peer netip.AddrPort) netip.Addr {
-	a, err := carrier.Route(peer)
+	a, err := lowerlayer.Route(peer)
 	switch {
 	case err == nil:
 		return a

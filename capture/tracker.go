@@ -47,17 +47,21 @@ func (t *Tracker) Packet(p *Packet) {
 	t.declare(c, h, d)
 	t.observe(c, h, d, p)
 	t.advance(c, h, d)
-	if c.Over() {
-		c.moveTo(&t.over)
-	} else {
+	if !c.Over() {
 		c.moveTo(&t.alive)
+		return
+	}
+	c.moveTo(&t.over)
+	for t.over.length > max(t.cfg.MaxConnections/4, 1) {
+		t.forget(t.over.oldest, EndEvicted)
 	}
 }
 
 // Flush ends all directions, and forgets all connections, since the capture is
 // over.
 func (t *Tracker) Flush() {
-	all := slices.SortedFunc(maps.Values(t.table), func(a, b *Connection) int { return cmp.Compare(a.Number, b.Number) })
+	all := slices.SortedFunc(maps.Values(t.table),
+		func(a, b *Connection) int { return cmp.Compare(a.Number, b.Number) })
 	for _, c := range all {
 		t.forget(c, EndCapture)
 	}

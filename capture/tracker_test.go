@@ -84,7 +84,8 @@ func TestOrder(t *testing.T) {
 			0 #7 <- end 6 FIN`},
 		{name: "reordered", segments: true, packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake()[:2],
-				w.data(forth, 3, 0, "def"), w.data(forth, 9, 0, "jkl"), w.data(forth, 0, 0, "abc"), w.data(forth, 6, 0, "ghi"))
+				w.data(forth, 3, 0, "def"), w.data(forth, 9, 0, "jkl"), w.data(forth, 0, 0, "abc"),
+				w.data(forth, 6, 0, "ghi"))
 		}, want: `
 			0 #1 -> SYN 0+0 empty
 			0 #2 <- SYN,ACK 0+0 empty
@@ -169,7 +170,8 @@ func TestBegin(t *testing.T) {
 			0 #5 <- end 3 end of capture
 			0 forgotten`},
 		{name: "without the first SYN", packets: func(w *wire) []*capture.Packet {
-			return append(w.handshake()[1:], w.data(back, 0, 0, "abc"), w.data(forth, 1, 3, "yz"), w.data(forth, 0, 0, "x"))
+			return append(w.handshake()[1:], w.data(back, 0, 0, "abc"), w.data(forth, 1, 3, "yz"),
+				w.data(forth, 0, 0, "x"))
 		}, want: `
 			0 #4 <- data 0 "abc"
 			0 #6 -> data 0 "x"
@@ -177,7 +179,8 @@ func TestBegin(t *testing.T) {
 			0 #6 -> end 3 end of capture
 			0 #6 <- end 3 end of capture`},
 		{name: "octets in SYN", packets: func(w *wire) []*capture.Packet {
-			return []*capture.Packet{w.packet(forth, syn, -1, 0, "fast"), w.packet(back, synack, -1, 4, ""), w.data(forth, 4, 0, "er")}
+			return []*capture.Packet{w.packet(forth, syn, -1, 0, "fast"), w.packet(back, synack, -1, 4, ""),
+				w.data(forth, 4, 0, "er")}
 		}, want: `
 			0 #1 -> data 0 "fast"
 			0 #3 -> data 4 "er"
@@ -185,7 +188,8 @@ func TestBegin(t *testing.T) {
 			0 #3 <- end 0 end of capture`},
 		{name: "sequence numbers wrap around", packets: func(w *wire) []*capture.Packet {
 			w.isn[0] = 1<<32 - 3
-			return append(w.handshake(), w.data(forth, 3, 0, "def"), w.data(forth, 0, 0, "abc"), w.data(forth, 6, 0, "ghi"))
+			return append(w.handshake(), w.data(forth, 3, 0, "def"), w.data(forth, 0, 0, "abc"),
+				w.data(forth, 6, 0, "ghi"))
 		}, want: `
 			0 #5 -> data 0 "abc"
 			0 #4 -> data 3 "def"
@@ -209,10 +213,11 @@ func TestGaps(t *testing.T) {
 			0 #5 -> data 6 "ghi"
 			0 #9 -> end 9 end of capture
 			0 #9 <- end 0 end of capture`},
-		{name: "acknowledged before it is captured", cfg: capture.Config{GapPackets: 3}, packets: func(w *wire) []*capture.Packet {
-			return append(w.handshake(),
-				w.data(forth, 3, 0, "def"), w.ack(forth, 0, 6), w.data(forth, 0, 0, "abc"))
-		}, want: `
+		{name: "acknowledged before it is captured", cfg: capture.Config{GapPackets: 3},
+			packets: func(w *wire) []*capture.Packet {
+				return append(w.handshake(),
+					w.data(forth, 3, 0, "def"), w.ack(forth, 0, 6), w.data(forth, 0, 0, "abc"))
+			}, want: `
 			0 #6 -> data 0 "abc"
 			0 #4 -> data 3 "def"
 			0 #6 -> end 6 end of capture
@@ -307,7 +312,8 @@ func TestEnds(t *testing.T) {
 			0 #5 -> end 3 FIN
 			0 #5 <- end 0 end of capture`},
 		{name: "FIN ahead of octets", packets: func(w *wire) []*capture.Packet {
-			return append(w.handshake(), w.packet(forth, fin, 3, 0, "def"), w.data(forth, 0, 0, "abc"), w.data(forth, 6, 0, "no"))
+			return append(w.handshake(), w.packet(forth, fin, 3, 0, "def"), w.data(forth, 0, 0, "abc"),
+				w.data(forth, 6, 0, "no"))
 		}, want: `
 			0 #5 -> data 0 "abc"
 			0 #4 -> data 3 "def"

@@ -1,6 +1,6 @@
 package capture
 
-import "github.com/goiwarp/iwarp/sctp/chunk"
+import "github.com/goiwarp/iwarp/internal/chunk"
 
 // tsnWindow is how many DATA chunks of a direction are told apart from the first missing
 // one on.

@@ -23,7 +23,8 @@ func newWire() *wire {
 
 // packet makes a packet from stream offset at (-1: SYN), which acknowledges what
 // lies before stream offset ack of the other direction.
-func (w *wire) packet(d capture.Dir, flags capture.Flags, at, ack int64, payload string, options ...byte) *capture.Packet {
+func (w *wire) packet(d capture.Dir, flags capture.Flags, at, ack int64, payload string,
+	options ...byte) *capture.Packet {
 	ip := make([]byte, 40, 40+len(options)+len(payload))
 	from, to := w.ends[d], w.ends[d.Peer()]
 	ip[0], ip[9] = 0x45, 6

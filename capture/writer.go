@@ -19,13 +19,14 @@ const (
 
 // WriterConfig is what a Writer may be told.
 type WriterConfig struct {
-	// MSS is the size of the largest segment, in octets. If zero, DefaultMSS; MaxMSS at most.
+	// MSS is the size of the largest segment, in octets. If zero, DefaultMSS; MaxMSS at most, which suits
+	// [Tap]: it does not know how TCP cuts, and its record should not look as if FPDUs were cut.
 	MSS int
 	// Ethernet puts packets in frames, of made-up addresses. If not, packets are raw
 	// IP.
 	Ethernet bool
-	// Unbuffered has each packet written below at once, for a program that may end at any moment. By default up to 64 KiB wait for
-	// more, or for Flush.
+	// Unbuffered has each packet written below at once, for a program that may end at any moment. By default up to 64
+	// KiB wait for more, or for Flush.
 	Unbuffered bool
 	// Application goes into the file as the name of the program that has written it.
 	Application string
@@ -87,7 +88,8 @@ func (w *Writer) flush() {
 }
 
 // Open adds a connection that client opens to server, both of IPv4 or both of
-// IPv6, with its handshake. A zero time is now, as for [Writer.Packet]. The error is about the addresses, or comes from below.
+// IPv6, with its handshake. A zero time is now, as for [Writer.Packet]. The error is about the addresses, or comes from
+// below.
 func (w *Writer) Open(client, server netip.AddrPort, at time.Time) (*Flow, error) {
 	ends := [2]netip.AddrPort{unmapped(client), unmapped(server)}
 	if !client.IsValid() || !server.IsValid() || ends[0].Addr().Is4() != ends[1].Addr().Is4() {

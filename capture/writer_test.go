@@ -52,7 +52,8 @@ func TestWriter(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	c := b.only().c
-	if h := c.Halves[forth]; h.MSS != 4 || h.WindowScale != 7 || !c.First.Time.Equal(epoch) || !c.Last.Time.Equal(epoch.Add(3)) {
+	if h := c.Halves[forth]; h.MSS != 4 || h.WindowScale != 7 || !c.First.Time.Equal(epoch) ||
+		!c.Last.Time.Equal(epoch.Add(3)) {
 		t.Errorf("%+v from %v to %v", h, c.First.Time, c.Last.Time)
 	}
 }
@@ -81,7 +82,8 @@ func TestWriterReset(t *testing.T) {
 	var file bytes.Buffer
 	w := newWriter(t, &file, capture.WriterConfig{})
 	f := openFlow(t, w, 40000)
-	for _, err := range []error{f.Send(forth, epoch, []byte("abc")), f.Reset(back, epoch), f.Reset(back, epoch), f.Close(forth, epoch), w.Flush()} {
+	for _, err := range []error{f.Send(forth, epoch, []byte("abc")), f.Reset(back, epoch), f.Reset(back, epoch),
+		f.Close(forth, epoch), w.Flush()} {
 		testrig.Must(t, err)
 	}
 	if err := f.Send(forth, epoch, []byte("x")); !errors.Is(err, capture.ErrFlowEnded) {
@@ -101,7 +103,8 @@ func TestWriterAcknowledges(t *testing.T) {
 	w := newWriter(t, &file, capture.WriterConfig{MSS: 1 << 10})
 	f := openFlow(t, w, 40000)
 	for _, err := range []error{
-		f.Send(forth, epoch, make([]byte, 100<<10)), f.Send(back, epoch, []byte("x")), f.Send(forth, epoch, make([]byte, 40<<10)), w.Flush(),
+		f.Send(forth, epoch, make([]byte, 100<<10)), f.Send(back, epoch, []byte("x")),
+		f.Send(forth, epoch, make([]byte, 40<<10)), w.Flush(),
 	} {
 		testrig.Must(t, err)
 	}
@@ -119,7 +122,8 @@ func TestWriterAcknowledges(t *testing.T) {
 func TestWriterRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var file bytes.Buffer
-		w := newWriter(t, &file, capture.WriterConfig{MSS: rapid.IntRange(1, 2000).Draw(t, "mss"), Ethernet: rapid.Bool().Draw(t, "Ethernet")})
+		w := newWriter(t, &file, capture.WriterConfig{MSS: rapid.IntRange(1, 2000).Draw(t, "mss"),
+			Ethernet: rapid.Bool().Draw(t, "Ethernet")})
 		ends := [2]string{"192.0.2.1:1", "192.0.2.2:2"}
 		if rapid.Bool().Draw(t, "IPv6") {
 			ends = [2]string{"[2001:db8::1]:1", "[2001:db8::2]:2"}
@@ -238,7 +242,8 @@ func TestWriterInOrder(t *testing.T) {
 	}
 }
 
-// TestWriterUnbuffered has each packet in the file as soon as it is recorded, as a program that is killed says nothing more.
+// TestWriterUnbuffered has each packet in the file as soon as it is recorded, as a program that is killed says nothing
+// more.
 func TestWriterUnbuffered(t *testing.T) {
 	for _, unbuffered := range []bool{true, false} {
 		var file bytes.Buffer
@@ -269,7 +274,8 @@ func tapInMemory(t *testing.T, w *capture.Writer) net.Conn {
 
 // TestWriterErrors has what a Writer refuses.
 func TestWriterErrors(t *testing.T) {
-	for _, cfg := range []capture.WriterConfig{{MSS: -1}, {MSS: capture.MaxMSS + 1}, {Application: strings.Repeat("x", 1<<16)}} {
+	for _, cfg := range []capture.WriterConfig{{MSS: -1}, {MSS: capture.MaxMSS + 1},
+		{Application: strings.Repeat("x", 1<<16)}} {
 		if _, err := capture.NewWriter(io.Discard, cfg); err == nil {
 			t.Errorf("%+v: no error", cfg)
 		}

@@ -51,7 +51,8 @@ import (
 // toResponder and toInitiator return a case for a peer of that role. requirements
 // are separated by blanks.
 func toResponder(id, requirements, section, text string, run func(*session)) Case {
-	return Case{ID: id, Requirements: strings.Fields(requirements), Section: section, Role: mpa.RoleResponder, Text: text, run: run}
+	return Case{ID: id, Requirements: strings.Fields(requirements), Section: section,
+		Role: mpa.RoleResponder, Text: text, run: run}
 }
 
 func toInitiator(id, requirements, section, text string, run func(*session)) Case {

@@ -9,8 +9,9 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A Case is one dialogue with the peer under test, and what the peer must do in it. [Cases] returns all that there are; one that a program
-// makes itself has no dialogue and cannot be run: it plays its own, as the example does, with the codecs of packages mpa, ddp and rdmap.
+// A Case is one dialogue with the peer under test, and what the peer must do in it. [Cases] returns all that there are;
+// one that a program makes itself has no dialogue and cannot be run: it plays its own, as the example does, with the
+// codecs of packages mpa, ddp and rdmap.
 type Case struct {
 	// ID is "group/name", in lower case. It is unique, and stays what it is.
 	ID string
@@ -93,9 +94,10 @@ const (
 	Fail                  // the peer breaks the rule
 	NotApplicable         // the case does not fit the peer, or it does not follow a SHOULD, or was not selected
 	Inconclusive          // the dialogue did not get as far as the rule
+	NotAsked              // the peer had stopped answering
 )
 
-var verdictNames = [...]string{"none", "pass", "fail", "not applicable", "inconclusive"}
+var verdictNames = [...]string{"none", "pass", "fail", "not applicable", "inconclusive", "not asked"}
 
 // String returns, for instance, "not applicable".
 func (v Verdict) String() string { return wording.Name(v, "verdict", verdictNames[:]) }

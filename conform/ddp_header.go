@@ -109,7 +109,7 @@ func ddpQueues() []Case {
 		{"read-to-0", rdmap.OpReadRequest, rdmap.QNSend}, {"read-to-2", rdmap.OpReadRequest, rdmap.QNTerminate},
 	} {
 		cases = append(cases, either("ddp", c.name, "P01 P07", "RFC 5040 3.1, 4.1",
-			fmt.Sprintf("Queue %d refuses %s.", c.qn, aMessage(c.op)), func(d *dialogue) {
+			fmt.Sprintf("Queue %d refuses %s.", c.qn, c.op.WithArticle()), func(d *dialogue) {
 				h := d.nextHeader(c.op)
 				h.QN, h.MSN = c.qn, d.operating().NextMSN(c.qn)
 				if c.op == rdmap.OpReadRequest {
@@ -118,7 +118,9 @@ func ddpQueues() []Case {
 					d.sendSegment("Send to another queue", h, sourceAdvert().Append(nil))
 				}
 				// A Read Request is longer than the receives of some.
-				d.refuses("the queue is not for that message", slices.Concat(badOpcode, badMSN, []rdmap.Code{rdmap.CodeDDPInvalidQN, rdmap.CodeDDPMessageTooLong})...)
+				d.refuses("the queue is not for that message",
+					slices.Concat(badOpcode, badMSN,
+						[]rdmap.Code{rdmap.CodeDDPInvalidQN, rdmap.CodeDDPMessageTooLong})...)
 			})...)
 	}
 	return unsafely(oldHeaders, cases)
@@ -133,7 +135,8 @@ func ddpMSN() []Case {
 		off        uint32
 		lenience   lenience
 	}{
-		{"repeated", "A Read Request with the MSN of one before it is refused: Terminate 0x1202 or 0x1203.", "D26 D37", 0xffffffff, orCloses},
+		{"repeated", "A Read Request with the MSN of one before it is refused: Terminate 0x1202 or 0x1203.",
+			"D26 D37", 0xffffffff, orCloses},
 		{"skipped", "A Read Request that leaves out an MSN is not served.", "D17 D27 D37", 1, orDrops},
 		{"far", "A Read Request with an MSN far ahead is not served.", "D37", 0x10000, orDrops},
 		{"half", "A Read Request with an MSN ahead by half of their range is not served.", "D37", 0x80000000, orDrops},
@@ -152,8 +155,10 @@ func ddpMSN() []Case {
 		msn        func(next uint32) uint32
 	}{
 		{"send-0", "A Send with MSN 0 in place of the next is not delivered.", func(uint32) uint32 { return 0 }},
-		{"send-repeated", "A Send with the MSN before the next is not delivered.", func(next uint32) uint32 { return next - 1 }},
-		{"send-far", "A Send with an MSN far ahead is not delivered.", func(next uint32) uint32 { return next + 0x10000 }},
+		{"send-repeated", "A Send with the MSN before the next is not delivered.",
+			func(next uint32) uint32 { return next - 1 }},
+		{"send-far", "A Send with an MSN far ahead is not delivered.",
+			func(next uint32) uint32 { return next + 0x10000 }},
 	} {
 		cases = append(cases, eitherRping("ddp", "msn-"+c.name, "D17 D37", ddpChecks, c.text, func(d *dialogue) {
 			h := d.nextHeader(rdmap.OpSend)

@@ -68,7 +68,8 @@ func ddpMO() []Case {
 		name, text string
 		pieces     []piece
 	}{
-		{"segments-2", "A Send of two segments is delivered as one message.", []piece{{0, 0, 8, false}, {8, 8, 16, true}}},
+		{"segments-2", "A Send of two segments is delivered as one message.",
+			[]piece{{0, 0, 8, false}, {8, 8, 16, true}}},
 		{"segments-16", "A Send of sixteen segments of one octet is delivered as one message.", octets},
 	} {
 		cases = append(cases, eitherRping("ddp", c.name, "D18 D24 D28", "RFC 5041 5.2, 5.4", c.text, func(d *dialogue) {
@@ -76,20 +77,38 @@ func ddpMO() []Case {
 			d.restOfPing()
 		})...)
 	}
+	return slices.Concat(cases, ddpAnyMO(), ddpTooLong(), ddpMOErrors(), ddpBetween())
+}
+
+// ddpAnyMO sends segments of Sends in unusual orders of MO.
+//
+// RFC 5041, section 5.2: the Data Sink "MUST Place the ULP Payload contained in all valid incoming DDP Segments", and
+// section 7.1, which says what is valid, asks for no order and no byte to come once.
+func ddpAnyMO() []Case {
+	cases := eitherRping("ddp", "mo-reversed", "D18 D24 D26", "RFC 5041 5.2, 5.3",
+		"A Send whose segment with the L bit comes first is delivered whole, or refused.", func(d *dialogue) {
+			d.advertInPieces(piece{8, 8, 16, true}, piece{0, 0, 8, false})
+			d.mayRefuse("the last segment is not to be sent first", slices.Concat(badMO, badMSN), d.restOfPing)
+		})
 	for _, c := range []struct {
 		name, text string
 		pieces     []piece
 	}{
-		{"mo-reversed", "A Send whose segments come in the reverse order is delivered whole, or refused.", []piece{{8, 8, 16, true}, {0, 0, 8, false}}},
-		{"mo-overlap", "A Send whose segments overlap is delivered whole, or refused.", []piece{{0, 0, 10, false}, {6, 6, 16, true}}},
-		{"mo-twice", "A Send of which one segment comes twice is delivered whole, or refused.", []piece{{0, 0, 8, false}, {0, 0, 8, false}, {8, 8, 16, true}}},
+		{"mo-overlap", "A Send whose segments overlap is delivered whole.",
+			[]piece{{0, 0, 10, false}, {6, 6, 16, true}}},
+		{"mo-twice", "A Send of which one segment comes twice is delivered whole.",
+			[]piece{{0, 0, 8, false}, {0, 0, 8, false}, {8, 8, 16, true}}},
+		{"mo-any-order", "A Send whose segments before the last come in another order is delivered whole.",
+			[]piece{{6, 6, 10, false}, {0, 0, 6, false}, {10, 10, 16, true}}},
+		{"mo-empty-last", "A Send whose last segment is empty is delivered whole.",
+			[]piece{{0, 0, 16, false}, {16, 16, 16, true}}},
 	} {
 		cases = append(cases, eitherRping("ddp", c.name, "D18 D24 D26", "RFC 5041 5.2, 5.3", c.text, func(d *dialogue) {
 			d.advertInPieces(c.pieces...)
-			d.mayRefuse("the segments come in another order than they SHOULD", slices.Concat(badMO, badMSN), d.restOfPing)
+			d.restOfPing()
 		})...)
 	}
-	return append(cases, slices.Concat(ddpTooLong(), ddpMOErrors(), ddpBetween())...)
+	return cases
 }
 
 // ddpTooLong sends more than the peer's receives hold, which are of 16 octets.
@@ -103,7 +122,8 @@ func ddpTooLong() []Case {
 			})...)
 	}
 	cases = append(cases, eitherRping("ddp", "too-long-by-segment", "D38 P30", ddpCodes,
-		"A Send whose second segment goes beyond the receive is refused: Terminate 0x1205, or 0x1204 for its MO.", func(d *dialogue) {
+		"A Send whose second segment goes beyond the receive is refused: Terminate 0x1205, or 0x1204 for its MO.",
+		func(d *dialogue) {
 			h := d.nextHeader(rdmap.OpSend)
 			h.Last = false
 			d.sendSegment("as many octets as the receive has", h, d.firstAdvert().Append(nil))
@@ -165,7 +185,8 @@ func ddpBetween() []Case {
 				d.restOfPing()
 			}),
 		eitherRping("ddp", "between-write", "D05 D27", "RFC 5041 5.3",
-			"An empty Write between the segments of a Send, where no peer needs to send one, is taken or refused.", func(d *dialogue) {
+			"An empty Write between the segments of a Send, where no peer needs to send one, is taken or refused.",
+			func(d *dialogue) {
 				half(d, func() { d.sendFPDU("empty Write", d.emptyWrite()) })
 				d.mayRefuse("a message is not to begin within another", nil, d.restOfPing)
 			}),
@@ -177,7 +198,8 @@ func ddpBetween() []Case {
 				d.refused(orDrops, "the first message has no last segment", slices.Concat(badMSN, badMO)...)
 			}),
 		eitherRping("ddp", "no-buffer", "D37 P29", ddpChecks,
-			"More Sends than the peer has receives for are taken in order, or refused: Terminate 0x1202 or 0x1203.", func(d *dialogue) {
+			"More Sends than the peer has receives for are taken in order, or refused: Terminate 0x1202 or 0x1203.",
+			func(d *dialogue) {
 				for range 64 {
 					d.sendAdvert("advert that nobody waits for", d.firstAdvert())
 				}

@@ -53,9 +53,11 @@ func startsAfterStreaming(s *session) {
 func delayedRequests() []Case {
 	return delayed(
 		toResponder("delayed/req", "Q13 Q14 K06", delayedSection,
-			"After the Responder's last streaming message the first frame starts MPA, and the connection works.", startsAfterStreaming),
+			"After the Responder's last streaming message the first frame starts MPA, and the connection works.",
+			startsAfterStreaming),
 		toResponder("delayed/req-waits", "Q09 Q14 K02", delayedSection,
-			"After its last streaming message the Responder sends nothing before it has the first frame.", func(s *session) {
+			"After its last streaming message the Responder sends nothing before it has the first frame.",
+			func(s *session) {
 				s.converse()
 				s.expectNothing("it waits for the Initiator's first frame")
 				s.bringUp()
@@ -74,7 +76,8 @@ func delayedRequests() []Case {
 func delayedReplies() []Case {
 	return delayed(
 		toInitiator("delayed/rep", "Q13 Q14 K06", delayedSection,
-			"After our last streaming message the Initiator starts MPA, and the connection works.", startsAfterStreaming),
+			"After our last streaming message the Initiator starts MPA, and the connection works.",
+			startsAfterStreaming),
 		toInitiator("delayed/rep-waits", "Q14 K06", delayedSection,
 			"The Initiator does not start MPA before our last streaming message.", func(s *session) {
 				s.sayOrHear(true)
@@ -86,7 +89,8 @@ func delayedReplies() []Case {
 				s.bringUp()
 			}),
 		toInitiator("delayed/rep-octets", "Q13 Q14 K06", delayedSection,
-			"When our last streaming message comes octet by octet, the Initiator starts MPA after the last octet.", func(s *session) {
+			"When our last streaming message comes octet by octet, the Initiator starts MPA after the last octet.",
+			func(s *session) {
 				s.sayOrHear(true)
 				s.sendEach("the Responder's last streaming message", []byte(s.opts.Streaming.Responder))
 				s.bringUp()

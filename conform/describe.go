@@ -3,7 +3,6 @@ package conform
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -19,15 +18,6 @@ func describe(b []byte) string {
 		return ": " + found.String()
 	}
 	return ""
-}
-
-// aMessage names a message of an opcode, with the article.
-func aMessage(op rdmap.Opcode) string {
-	name := op.String()
-	if strings.HasPrefix(name, "RDMA ") {
-		return "an " + name
-	}
-	return "a " + name
 }
 
 func describeULPDU(b []byte) string {

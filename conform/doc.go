@@ -18,9 +18,9 @@
 //
 // # Memory Windows
 //
-// No case is about Memory Windows as such: on the wire a window is an STag like any other, with rights and bounds of its own, and nothing tells the
-// peer which it is; binding one is no message. The cases about STags, bounds, rights and invalidation judge windows wherever the peer's application
-// advertises them, which neither rping does.
+// No case is about Memory Windows as such: on the wire a window is an STag like any other, with rights and bounds of
+// its own, and nothing tells the peer which it is; binding one is no message. The cases about STags, bounds, rights and
+// invalidation judge windows wherever the peer's application advertises them, which neither rping does.
 //
 // # SCTP
 //
@@ -35,11 +35,13 @@
 //	NotApplicable  the rule does not concern this peer, or is a SHOULD that the peer does not
 //	               follow, or the case was not asked for
 //	Inconclusive   something else went wrong before the dialogue came to the rule
+//	NotAsked       the peer had stopped answering: a control question decides that, an
+//	               ordinary startup after a case that failed without a word of the peer's
 //
 // # JSON
 //
-// [Report.WriteJSON] writes an object for each case on a line of its own, and the [Summary] on the last. docs/conform-json.md
-// describes them.
+// [Report.WriteJSON] writes an object for each case on a line of its own, and the [Summary] on the last.
+// docs/conform-json.md describes them.
 //
 // # Testing the suite
 //

@@ -27,7 +27,8 @@ type setup struct {
 	offer   mpa.Offer
 	rejects bool // the Responder rejects every Request
 	delayed bool // MPA is started after streaming data
-	// takes, if it is set, reports whether the Responder's application takes private data. It rejects others with R=1, as iwarp serve does.
+	// takes, if it is set, reports whether the Responder's application takes private data. It rejects others with R=1,
+	// as iwarp serve does.
 	takes func(data []byte) bool
 	// between, if it is set, is put between the suite and the endpoint.
 	between func(suite, endpoint net.Conn)
@@ -67,7 +68,8 @@ func (c setup) responder(t *testing.T) (conform.Peer, func()) {
 	if c.delayed {
 		conns = streamListener{s.ln}
 	}
-	ln := iwarp.NewListener(conns, iwarp.ListenConfig{Dialects: []mpa.Dialect{c.dialect, mpa.DialectRFC5044, mpa.DialectRFC6581, mpa.DialectRevision0}})
+	ln := iwarp.NewListener(conns, iwarp.ListenConfig{Dialects: []mpa.Dialect{c.dialect, mpa.DialectRFC5044,
+		mpa.DialectRFC6581, mpa.DialectRevision0}})
 	s.tasks.Go(func() {
 		cfg := rping.ServerConfig{Config: rping.Config{MPA: c.offer}, Persistent: true}
 		if c.rejects {
@@ -90,8 +92,10 @@ func (c setup) serve(ctx context.Context, ln *iwarp.Listener, cfg rping.ServerCo
 		return rping.Serve(ctx, ln, cfg)
 	}
 	s := rping.NewServer(ln.RNIC(), cfg.Config)
-	one := services.Service{Name: "rping", Knows: func(req *iwarp.Request) bool { return c.takes(req.PrivateData()) }, Serve: s.Serve}
-	return services.New(services.Config{Services: []services.Service{one}, Grace: time.Minute, Log: slog.New(slog.DiscardHandler)}).Run(ctx, ln)
+	one := services.Service{Name: "rping", Knows: func(req *iwarp.Request) bool { return c.takes(req.PrivateData()) },
+		Serve: s.Serve}
+	return services.New(services.Config{Services: []services.Service{one}, Grace: time.Minute,
+		Log: slog.New(slog.DiscardHandler)}).Run(ctx, ln)
 }
 
 // streaming is what is said before a delayed startup.

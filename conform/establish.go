@@ -16,7 +16,8 @@ func (s *session) setup(steps func()) {
 		case nil:
 		case outcome:
 			if o.verdict == Fail {
-				o = outcome{verdict: Inconclusive, why: "the dialogue did not get that far: expected " + o.expected + ", got " + o.got}
+				o = outcome{verdict: Inconclusive,
+					why: "the dialogue did not get that far: expected " + o.expected + ", got " + o.got}
 			}
 			panic(o)
 		default:
@@ -165,7 +166,8 @@ func (s *session) sendReadNothing(text string) {
 
 func (s *session) peerReadNothing() {
 	m := s.message(rdmap.OpReadResponse, "the zero-length Response to a zero-length Read Request")
-	s.want(m.STag == script.RTRSTag && len(m.Payload) == 0, "a Read Response of no octets, for the Request's STag", m.Header)
+	s.want(m.STag == script.RTRSTag && len(m.Payload) == 0,
+		"a Read Response of no octets, for the Request's STag", m.Header)
 }
 
 // respond answers an Initiator's Request, begins Full Operation, and waits for the

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/rping/message"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -18,7 +18,8 @@ func operationCases() []Case {
 	return slices.Concat(
 		fpduCRC(), fpduPad(), fpduLength(), fpduStream(), fpduSizes(), fpduEnds(), fpduMarkers(), fpduMarked(),
 		ddpHeader(), ddpQueues(), ddpMSN(), ddpMO(), ddpBounds(), ddpTagged(), ddpPlacement(),
-		rdmapControl(), rdmapOpcodes(), rdmapReads(), rdmapReadErrors(), rdmapResponses(), rdmapSends(), rdmapPeer(), rdmapExtensions(),
+		rdmapControl(), rdmapOpcodes(), rdmapReads(), rdmapReadErrors(), rdmapResponses(), rdmapSends(),
+		rdmapPeer(), rdmapExtensions(),
 		terminateSent(), terminateForms(), terminateTimes(), terminatePeer(),
 	)
 }
@@ -53,13 +54,17 @@ func fpduCRC() []Case {
 		spoil      func(b []byte)
 	}{
 		{"crc-wrong", "An FPDU with one bit of its CRC wrong", func(b []byte) { b[len(b)-1] ^= 0x10 }},
-		{"crc-header", "An FPDU with one bit of its DDP header wrong", func(b []byte) { b[len(b)-layout.CRCLen-rdmap.ReadRequestLen-2] ^= 0x01 }},
-		{"crc-payload", "An FPDU with one bit of its payload wrong", func(b []byte) { b[len(b)-layout.CRCLen-1] ^= 0x80 }},
-		{"crc-big-endian", "An FPDU with its CRC in big-endian", func(b []byte) { slices.Reverse(b[len(b)-layout.CRCLen:]) }},
+		{"crc-header", "An FPDU with one bit of its DDP header wrong",
+			func(b []byte) { b[len(b)-layout.CRCLen-rdmap.ReadRequestLen-2] ^= 0x01 }},
+		{"crc-payload", "An FPDU with one bit of its payload wrong",
+			func(b []byte) { b[len(b)-layout.CRCLen-1] ^= 0x80 }},
+		{"crc-big-endian", "An FPDU with its CRC in big-endian",
+			func(b []byte) { slices.Reverse(b[len(b)-layout.CRCLen:]) }},
 		{"crc-zero", "An FPDU with zeros in place of its CRC", func(b []byte) { clear(b[len(b)-layout.CRCLen:]) }},
 	} {
 		cases = append(cases, either("fpdu", c.name, "F04 R01 Q16 D06", crcSection,
-			c.text+" is not taken, nor is what follows it: Terminate 0x2002, or the connection closed.", func(d *dialogue) {
+			c.text+" is not taken, nor is what follows it: Terminate 0x2002, or the connection closed.",
+			func(d *dialogue) {
 				d.needsCRC()
 				b := d.framed(d.emptyRead())
 				c.spoil(b)
@@ -68,7 +73,9 @@ func fpduCRC() []Case {
 			})...)
 	}
 	cases = append(cases, toResponder("fpdu/responder-crc-first", "Q11 R01 F04", crcSection,
-		"A first FPDU with a wrong CRC does not let the Responder send: no Terminate either.", firstCRC).in(mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRevision0).unsafe("kernels that want an RTR indication crash when the connection ends"))
+		"A first FPDU with a wrong CRC does not let the Responder send: no Terminate either.",
+		firstCRC).in(mpa.DialectRFC6581, mpa.DialectRFC5044,
+		mpa.DialectRevision0).unsafe("kernels that want an RTR indication crash when the connection ends"))
 	for _, role := range []struct {
 		side  string
 		build func(id, requirements, section, text string, run func(*session)) Case

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -28,15 +28,18 @@ func fpduMarkers() []Case {
 				d.needsCRC()
 				b, at := d.marked()
 				d.send("FPDU with a CRC that leaves the marker out", b[:len(b)-layout.CRCLen],
-					layout.AppendCRC(nil, layout.CRC32C(0, slices.Concat(b[:at], b[at+layout.MarkerLen:len(b)-layout.CRCLen]))))
-				d.refused(orDrops, "All MPA Markers are included in the containing FPDU CRC calculation", rdmap.CodeMPACRC)
+					layout.AppendCRC(nil, layout.CRC32C(0,
+						slices.Concat(b[:at], b[at+layout.MarkerLen:len(b)-layout.CRCLen]))))
+				d.refused(orDrops, "All MPA Markers are included in the containing FPDU CRC calculation",
+					rdmap.CodeMPACRC)
 			}),
 		either("fpdu", "marker-missing", "F07 R01", markerSection,
 			"Where a marker is missing the FPDU is not taken.", func(d *dialogue) {
 				d.needsMarkers()
 				d.needsCRC()
 				b, at := d.marked()
-				bare := d.sealed(append(slices.Delete(b, at, at+layout.MarkerLen)[:len(b)-layout.MarkerLen-layout.CRCLen], 0, 0, 0, 0))
+				bare := d.sealed(append(slices.Delete(b, at,
+					at+layout.MarkerLen)[:len(b)-layout.MarkerLen-layout.CRCLen], 0, 0, 0, 0))
 				d.send("FPDU without its marker, and more", bare, make([]byte, 64))
 				d.refused(orDrops, "the marker is missing", rdmap.CodeMPACRC, rdmap.CodeMPAMarker)
 			}),
@@ -45,9 +48,11 @@ func fpduMarkers() []Case {
 		name, requirements, text, sent string
 		edit                           func(marker []byte)
 	}{
-		{"marker-res", "F06", "The reserved bits of a marker are not checked, except by the CRC.", "FPDU whose marker's reserved bits are set",
+		{"marker-res", "F06", "The reserved bits of a marker are not checked, except by the CRC.",
+			"FPDU whose marker's reserved bits are set",
 			func(m []byte) { m[0], m[1] = 0xff, 0xff }},
-		{"marker-low-bits", "F10", "The low two bits of an FPDUPTR count as zero.", "FPDU whose marker's FPDUPTR has its low two bits set",
+		{"marker-low-bits", "F10", "The low two bits of an FPDUPTR count as zero.",
+			"FPDU whose marker's FPDUPTR has its low two bits set",
 			func(m []byte) { m[3] |= 3 }},
 	} {
 		cases = append(cases, either("fpdu", c.name, c.requirements, markerSection, c.text, func(d *dialogue) {
@@ -62,7 +67,8 @@ func fpduMarkers() []Case {
 	for _, off := range []int{4, -4} {
 		name := map[int]string{4: "marker-ahead", -4: "marker-back"}[off]
 		cases = append(cases, either("fpdu", name, "F08 Q16", "RFC 5044 8",
-			fmt.Sprintf("An FPDUPTR that is wrong by %d octets is not checked, or refused: Terminate 0x2003.", off), func(d *dialogue) {
+			fmt.Sprintf("An FPDUPTR that is wrong by %d octets is not checked, or refused: Terminate 0x2003.",
+				off), func(d *dialogue) {
 				d.needsMarkers()
 				b, at := d.marked()
 				pointer := b[at+2 : at+layout.MarkerLen]
@@ -106,7 +112,8 @@ func (d *dialogue) marked() (b []byte, at int) {
 
 // fpduMarked looks at the peer's markers, which we ask for.
 func fpduMarked() []Case {
-	dialects := []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRtr, mpa.DialectRevision0, mpa.DialectStartKey}
+	dialects := []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRtr,
+		mpa.DialectRevision0, mpa.DialectStartKey}
 	build := func(side string, c Case) Case {
 		c.ID, c.Requirements = "fpdu/"+side+"-marked", []string{"F04", "F06", "F07", "F08", "F09", "Q04"}
 		return c.in(dialects...)
@@ -153,7 +160,9 @@ func (d *dialogue) checkMarkers(f *script.FPDU) (n int) {
 			continue
 		}
 		want := []byte{0, 0, 0, byte(max(at-start, 0))}
-		d.want(slices.Equal(b[at:at+layout.MarkerLen], want), fmt.Sprintf("a marker of % x at octet %d of the stream", want, offset+uint64(at)), fmt.Sprintf("% x", b[at:at+layout.MarkerLen]))
+		d.want(slices.Equal(b[at:at+layout.MarkerLen], want),
+			fmt.Sprintf("a marker of % x at octet %d of the stream", want, offset+uint64(at)),
+			fmt.Sprintf("% x", b[at:at+layout.MarkerLen]))
 		n++
 	}
 	return n

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/script"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -26,7 +26,8 @@ func fpduStream() []Case {
 				d.works()
 			}),
 		eitherRping("fpdu", "split-pad", "R04 F01", alignment,
-			"An FPDU that is split before, within and after its pad of three octets is taken.", func(d *dialogue) { d.splitEnd(13, 8, layout.CRCLen) }),
+			"An FPDU that is split before, within and after its pad of three octets is taken.",
+			func(d *dialogue) { d.splitEnd(13, 8, layout.CRCLen) }),
 		eitherRping("fpdu", "split-crc", "R04 F04", alignment,
 			"An FPDU that is split before and within its CRC is taken.", func(d *dialogue) { d.splitEnd(16, 5, 0) }),
 		eitherRping("fpdu", "octets", "R02 R04", alignment,
@@ -75,19 +76,23 @@ func fpduSizes() []Case {
 	var cases []Case
 	for _, n := range []int{128, 516, 1442} {
 		cases = append(cases, either("fpdu", fmt.Sprintf("size-%d", n), "F01 F12 R07", fpduFormat,
-			fmt.Sprintf("A ULPDU of %d octets is understood: as a Write to an unknown STag it is refused for its STag.", n), func(d *dialogue) {
+			fmt.Sprintf("A ULPDU of %d octets is understood: as a Write to an unknown STag it is refused for its STag.",
+				n), func(d *dialogue) {
 				d.sendLarge(n)
 				r := d.refuses("the FPDU is in order, and its STag is not", badSTag...)
-				d.want(!r.HasLength || r.Layout != rdmap.LayoutRFC || int(r.SegmentLength) == n, fmt.Sprintf("DDP Segment Length %d", n), r)
+				d.want(!r.HasLength || r.Layout != rdmap.LayoutRFC ||
+					int(r.SegmentLength) == n, fmt.Sprintf("DDP Segment Length %d", n), r)
 			})...)
 	}
 	for _, n := range []int{4114, 16 << 10, layout.MaxMULPDU} {
 		cases = append(cases, either("fpdu", fmt.Sprintf("size-%d", n), "F01 F12 S02", "RFC 5044 4.1, 4.5",
 			fmt.Sprintf("A ULPDU of %d octets, which may be larger than this path allows, is understood, or ends the connection in order.", n), func(d *dialogue) {
 				d.sendLarge(n)
-				d.refused(orCloses, "the FPDU is in order but for its size, and its STag is not", slices.Concat(badSTag, []rdmap.Code{
-					rdmap.CodeMPACRC, rdmap.CodeMPAMarker, rdmap.CodeMPALocalCatastrophic, rdmap.CodeDDPLocalCatastrophic,
-				})...)
+				d.refused(orCloses, "the FPDU is in order but for its size, and its STag is not",
+					slices.Concat(badSTag, []rdmap.Code{
+						rdmap.CodeMPACRC, rdmap.CodeMPAMarker, rdmap.CodeMPALocalCatastrophic,
+						rdmap.CodeDDPLocalCatastrophic,
+					})...)
 			})...)
 	}
 	return cases
@@ -141,7 +146,8 @@ func fpduEnds() []Case {
 				d.gracefully()
 			}),
 		[]Case{toClient("fpdu/initiator-drains", "D33 Q15", "RFC 5041 6.2.1",
-			"After its own FIN a client still receives what comes before ours: it does not reset the connection.", drains)},
+			"After its own FIN a client still receives what comes before ours: it does not reset the connection.",
+			drains)},
 	)
 }
 

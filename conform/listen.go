@@ -47,8 +47,8 @@ func Listen(ctx context.Context, addr string, command []string, wait time.Durati
 	return NewListenPeer(ln, command, wait), nil
 }
 
-// NewListenPeer has the peer connect to a net.Listener, such as that of a TCP in user space, and closes it in the end. The rest
-// is as in [Listen].
+// NewListenPeer has the peer connect to a net.Listener, such as that of a TCP in user space, and closes it in the end.
+// The rest is as in [Listen].
 func NewListenPeer(ln net.Listener, command []string, wait time.Duration) *ListenPeer {
 	p := &ListenPeer{ln: ln, wait: cmp.Or(wait, DefaultWait), came: make(chan arrival), ended: make(chan struct{})}
 	p.starter = newStarter(command, ln.Addr())
@@ -105,7 +105,7 @@ func (p *ListenPeer) Again(ctx context.Context) (net.Conn, error) {
 	case <-p.ended:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
-		return nil, fmt.Errorf("nobody has connected to %v: %w", p.ln.Addr(), ctx.Err())
+		return nil, fmt.Errorf("nobody has connected to %v: %w", p.ln.Addr(), context.Cause(ctx))
 	}
 }
 
@@ -124,6 +124,8 @@ func (p *ListenPeer) drain() {
 	}
 }
 
+var errCommandEnded = errors.New("the command that was to do so has ended")
+
 // A starter has the command that is the Initiator, if there is one.
 type starter struct {
 	command []string
@@ -141,15 +143,17 @@ func newStarter(command []string, addr net.Addr) (s starter) {
 
 // await starts the command and waits for what comes of it. Nobody will come when it has ended.
 func (s *starter) await(ctx context.Context, limit time.Duration, comes func(context.Context) error) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	ctx, lapse := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
+	defer lapse()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	if len(s.command) == 0 {
 		return comes(ctx)
 	}
 	if s.running, err = start(s.command); err != nil {
 		return err
 	}
-	defer s.running.afterEnd(func() { time.AfterFunc(lastCall, cancel) })()
+	defer s.running.afterEnd(func() { time.AfterFunc(lastCall, func() { end(errCommandEnded) }) })()
 	if err = comes(ctx); err != nil {
 		err = fmt.Errorf("%w; the command %q: %s", err, strings.Join(s.command, " "), s.running.outcome())
 	}

@@ -54,8 +54,9 @@ type Options struct {
 	SCTP string
 	// SCTPListener is where a peer in the Initiator's role connects, over SCTP in UDP.
 	SCTPListener *SCTPListener
-	// Record, if it is set, gets what is sent and received on the connections of the run, which are TCP's and SCTP's. Of a TCP in
-	// user space, with addresses of its own, it is better to record the packets below: [capture.Writer.Packet].
+	// Record, if it is set, gets what is sent and received on the connections of the run, which are TCP's and SCTP's.
+	// Of a TCP in user space, with addresses of its own, it is better to record the packets below:
+	// [capture.Writer.Packet].
 	Record *capture.Writer
 	// Filter selects cases by their ID; nil selects all.
 	Filter *regexp.Regexp

@@ -14,7 +14,8 @@ const rtrProposal = "Rtr frame proposal of 2007"
 func rtrRequests() []Case {
 	cases := []Case{
 		toResponder("rtr2007/req", "T01 T03", rtrProposal,
-			"A Request of revision 1 with S gets a Reply with S, and the Rtr frame opens the connection.", func(s *session) {
+			"A Request of revision 1 with S gets a Reply with S, and the Rtr frame opens the connection.",
+			func(s *session) {
 				s.rtrOpens(func(*script.Startup) {})
 				s.works()
 			}),
@@ -99,7 +100,8 @@ func (s *session) rtrOpens(adjust func(*script.Startup)) {
 func rtrReplies() []Case {
 	cases := []Case{
 		toInitiator("rtr2007/rep", "T01 T02", rtrProposal,
-			"A Reply with S gets a well-formed Rtr frame: R, S, reserved bits and PD_Length zero, revision 1.", func(s *session) {
+			"A Reply with S gets a well-formed Rtr frame: R, S, reserved bits and PD_Length zero, revision 1.",
+			func(s *session) {
 				f := s.rtrComes(true)
 				s.want(!f.R() && !f.S() && f.Res() == 0, "R, S and reserved bits zero in the Rtr frame", f)
 				s.want(f.Rev() == 1 && f.PDLength() == 0, "revision 1, and no Private Data in the Rtr frame", f)
@@ -281,13 +283,15 @@ func (s *session) keysWork(f mpa.StartKeyFields) {
 }
 
 // wrongStartKeys are first frames that are no Start Key.
-func wrongStartKeys(build func(id, requirements, section, text string, run func(*session)) Case, side string, run func(s *session, send func())) []Case {
+func wrongStartKeys(build func(id, requirements, section, text string, run func(*session)) Case, side string,
+	run func(s *session, send func())) []Case {
 	var cases []Case
 	for _, k := range []struct {
 		name, requirement, text string
 		f                       mpa.StartKeyFields
 	}{
-		{"first", "K04", "one wrong bit in the first octet of the key", mpa.StartKeyFields{Key: "L" + mpa.KeyStart[1:], C: true}},
+		{"first", "K04", "one wrong bit in the first octet of the key",
+			mpa.StartKeyFields{Key: "L" + mpa.KeyStart[1:], C: true}},
 		{"last", "K04", "a wrong last octet of the key", mpa.StartKeyFields{Key: mpa.KeyStart[:14] + "f", C: true}},
 		{"case", "K04", "upper case for lower", mpa.StartKeyFields{Key: strings.ToUpper(mpa.KeyStart), C: true}},
 		{"rev-1", "K05", "revision 1", mpa.StartKeyFields{C: true, Rev: 1}},
@@ -334,13 +338,16 @@ func startKeyReplies() []Case {
 		toInitiator("startkey/passive-reply", "K04", culley,
 			"A Reply Frame in place of a Start Key closes the connection.", func(s *session) {
 				s.peerKey("a Start Key")
-				s.send("Reply", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 1}}.Octets())
+				s.send("Reply", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyReply,
+					C: true, Rev: 1}}.Octets())
 				s.expectClosed("a Start Key that does not match MUST close the connection")
 			}),
 	}
 	for _, m := range []bool{false, true} {
-		cases = append(cases, toInitiator("startkey/passive-works-"+map[bool]string{false: "no-m", true: "m"}[m], "F11 K01 N02", culley,
-			fmt.Sprintf("With M=%v in our Start Key the connection works, in version 0 of DDP and RDMAP.", m), func(s *session) {
+		cases = append(cases, toInitiator("startkey/passive-works-"+
+			map[bool]string{false: "no-m", true: "m"}[m], "F11 K01 N02", culley,
+			fmt.Sprintf("With M=%v in our Start Key the connection works, in version 0 of DDP and RDMAP.", m),
+			func(s *session) {
 				s.keysWork(mpa.StartKeyFields{C: true, M: m})
 			}).withRping())
 	}

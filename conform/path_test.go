@@ -20,7 +20,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A distant peer is a Responder at the end of a path with a delay each way, which does on each connection what serve does.
+// A distant peer is a Responder at the end of a path with a delay each way, which does on each connection what serve
+// does.
 type distant struct {
 	conform.DialPeer
 	delay time.Duration
@@ -61,21 +62,23 @@ func accepting(l *script.Link, q mpa.StartupFrame) {
 func runOne(t *testing.T, peer *distant, filter string, app conform.App) (conform.Result, conform.Summary) {
 	t.Helper()
 	all, sum := collect(t, conform.Options{
-		Role: mpa.RoleResponder, App: app, Peer: peer, Unsafe: true, Timeout: time.Second, Filter: regexp.MustCompile("^" + filter + "$"),
+		Role: mpa.RoleResponder, App: app, Peer: peer, Unsafe: true, Timeout: time.Second,
+		Filter: regexp.MustCompile("^" + filter + "$"),
 	})
 	peer.tasks.Wait()
 	return all[filter], sum
 }
 
-// TestLongPath has a Responder that answers the first octets of a Request, over paths of which one has a round trip longer than the
-// quiet time: it fails in either case, and one that waits passes.
+// TestLongPath has a Responder that answers the first octets of a Request, over paths of which one has a round trip
+// longer than the quiet time: it fails in either case, and one that waits passes.
 func TestLongPath(t *testing.T) {
 	for _, c := range []struct {
 		delay time.Duration
 		early bool
 		want  conform.Verdict
 		told  bool
-	}{{0, true, conform.Fail, false}, {150 * time.Millisecond, true, conform.Fail, true}, {150 * time.Millisecond, false, conform.Pass, true}} {
+	}{{0, true, conform.Fail, false}, {150 * time.Millisecond, true, conform.Fail, true},
+		{150 * time.Millisecond, false, conform.Pass, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			r, sum := runOne(t, answering(c.delay, func(l *script.Link) {
 				if !c.early {
@@ -90,25 +93,29 @@ func TestLongPath(t *testing.T) {
 				t.Errorf("%+v: %v: %s, expected %q, got %q", c, r.Verdict, r.Why, r.Expected, r.Got)
 			}
 			var text, js bytes.Buffer
-			testrig.Must(t, errors.Join(conform.NewPrinter(&text, false).Summary(&sum), conform.NewJSONPrinter(&js).Summary(&sum)))
-			if got := strings.Contains(text.String(), "300ms is longer than the quiet time"); got != c.told || sum.RoundTrip > 0 != c.told {
+			testrig.Must(t, errors.Join(conform.NewPrinter(&text, false).Summary(&sum),
+				conform.NewJSONPrinter(&js).Summary(&sum)))
+			if got := strings.Contains(text.String(), "300ms is longer than the quiet time"); got != c.told ||
+				sum.RoundTrip > 0 != c.told {
 				t.Errorf("%+v: %v, %s", c, sum.RoundTrip, &text)
 			}
 			text.Reset()
 			told := &conform.Report{Results: []conform.Result{r}, RoundTrip: sum.RoundTrip}
-			if testrig.Must(t, told.WriteJUnit(&text)); strings.Contains(text.String(), "300ms is longer than the quiet time") != c.told {
+			if testrig.Must(t, told.WriteJUnit(&text)); strings.Contains(text.String(),
+				"300ms is longer than the quiet time") != c.told {
 				t.Errorf("%+v: %s", c, &text)
 			}
 			var fields map[string]any
-			if testrig.Must(t, json.Unmarshal(js.Bytes(), &fields)); c.told && fields["round_trip_ms"] != 300.0 || fields["passed"] == nil {
+			if testrig.Must(t, json.Unmarshal(js.Bytes(), &fields)); c.told && fields["round_trip_ms"] != 300.0 ||
+				fields["passed"] == nil {
 				t.Errorf("%+v: %s", c, &js)
 			}
 		})
 	}
 }
 
-// TestRequestInParts sends a Request in two parts to a Responder that answers no Read, so that the startup is done once more: with the
-// same Request.
+// TestRequestInParts sends a Request in two parts to a Responder that answers no Read, so that the startup is done once
+// more: with the same Request.
 func TestRequestInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := runOne(t, answering(0, func(l *script.Link) {
@@ -128,14 +135,15 @@ func TestRequestInParts(t *testing.T) {
 	})
 }
 
-// TestFlood has a Responder that never stops sending: in streaming mode after its rejection, and valid FPDUs after its Reply. What a case
-// keeps of it has a bound.
+// TestFlood has a Responder that never stops sending: in streaming mode after its rejection, and valid FPDUs after its
+// Reply. What a case keeps of it has a bound.
 func TestFlood(t *testing.T) {
 	for _, c := range []struct {
 		filter string
 		app    conform.App
 		want   conform.Verdict
-	}{{"reject/req-fin", conform.AppReject, conform.Fail}, {"ddp/responder-no-buffer", conform.AppRping, conform.Inconclusive}} {
+	}{{"reject/req-fin", conform.AppReject, conform.Fail},
+		{"ddp/responder-no-buffer", conform.AppRping, conform.Inconclusive}} {
 		synctest.Test(t, func(t *testing.T) {
 			r, _ := runOne(t, answering(0, func(l *script.Link) {
 				if q, err := l.Frame(time.Time{}); err == nil {
@@ -147,7 +155,8 @@ func TestFlood(t *testing.T) {
 				kept += len(e.Octets) + len(e.Text)
 			}
 			if r.Verdict != c.want || kept > 5<<20 || len(r.Dialogue) > 20000 {
-				t.Errorf("%s: %v (%s), %d octets in %d steps: expected %q, got %q", c.filter, r.Verdict, r.Why, kept, len(r.Dialogue), r.Expected, r.Got)
+				t.Errorf("%s: %v (%s), %d octets in %d steps: expected %q, got %q",
+					c.filter, r.Verdict, r.Why, kept, len(r.Dialogue), r.Expected, r.Got)
 			}
 		})
 	}

@@ -16,6 +16,8 @@ type finding struct {
 	unspoken   string // why no case fits: it does not know the dialect
 	foreign    string // what it answers, in another protocol than MPA, whatever it is asked
 	unanswered string // why none is run: it answers no Request, or none whole, and every case would wait for that
+	heard      bool   // it has said something
+	absent     error  // why it cannot be connected
 }
 
 // probe asks a Responder in the dialect, and in another if need be. An Initiator says so itself, in every case.
@@ -24,7 +26,10 @@ func (o *Options) probe(ctx context.Context) (f finding) {
 		return f
 	}
 	res := o.ask(ctx, o.Dialect)
-	o.roundTrip = res.answeredIn()
+	if res.absent {
+		return finding{absent: res.missing}
+	}
+	o.roundTrip, f.heard = res.answeredIn(), res.heard(o)
 	if o.App == AppReject {
 		return f
 	}
@@ -40,7 +45,9 @@ func (o *Options) probe(ctx context.Context) (f finding) {
 	if part := res.part(); part != "" {
 		return finding{unanswered: "the peer's answer to the first Request stays incomplete: " + part}
 	}
-	return o.askAnother(ctx, res)
+	other := o.askAnother(ctx, res)
+	other.heard = f.heard
+	return other
 }
 
 // askAnother asks in the other dialect what has not answered in its own.
@@ -59,7 +66,8 @@ func (o *Options) askAnother(ctx context.Context, res *Result) finding {
 	return finding{unspoken: fmt.Sprintf("the peer does not know the dialect %v: %s", o.Dialect, cause(res))}
 }
 
-// neither is what is found where neither of two dialects got the Reply that was asked for: only if both got nothing is no case run.
+// neither is what is found where neither of two dialects got the Reply that was asked for: only if both got nothing is
+// no case run.
 func (o *Options) neither(ctx context.Context, one, other *Result) finding {
 	switch {
 	case !one.unanswered() || !other.unanswered():
@@ -70,8 +78,8 @@ func (o *Options) neither(ctx context.Context, one, other *Result) finding {
 	return finding{unanswered: "the peer answers no MPA Request, neither of revision 1 nor of 2: it is not a responder, or has TLS in front of it"}
 }
 
-// listen asks a peer that seems mute once more, with a FIN after the Request: a server that waits for the end of a line, as one
-// of HTTP does, then answers in its own protocol.
+// listen asks a peer that seems mute once more, with a FIN after the Request: a server that waits for the end of a
+// line, as one of HTTP does, then answers in its own protocol.
 func (o *Options) listen(ctx context.Context) finding {
 	res := o.run(ctx, Case{ID: "probe", Role: o.Role, run: func(s *session) {
 		s.send("Request", s.request().Octets())
@@ -84,8 +92,8 @@ func (o *Options) listen(ctx context.Context) finding {
 	return finding{unanswered: "the peer answers no MPA Request: it is silent, and every case would wait for it"}
 }
 
-// another returns a dialect whose frames are others. One frame may be the same as ours by chance: a Start Key, or the Request of
-// another Initiator.
+// another returns a dialect whose frames are others. One frame may be the same as ours by chance: a Start Key, or the
+// Request of another Initiator.
 func another(d mpa.Dialect) mpa.Dialect {
 	if d == mpa.DialectRFC5044 {
 		return mpa.DialectRFC6581

@@ -25,9 +25,12 @@ func rdmapControl() []Case {
 			{"read", "P05 P56", "A Read Request", rdmap.OpReadRequest},
 			{"write", "P05 P56 D23", "A Write", rdmap.OpWrite},
 		} {
-			cases = append(cases, either("rdmap", fmt.Sprintf("version-plus-%d-%s", off, c.name), c.requirements, rdmapChecks,
-				fmt.Sprintf("%s with the stream's RDMAP version plus %d, in two bits, is refused: Terminate 0x0205.", c.what, off), func(d *dialogue) {
-					d.sendEmpty(c.op, "of another RDMAP version", func(h *ddp.Header) { h.RsvdULP = rdmap.Control((h.Version+off)&3, c.op) })
+			cases = append(cases, either("rdmap", fmt.Sprintf("version-plus-%d-%s", off, c.name),
+				c.requirements, rdmapChecks,
+				fmt.Sprintf("%s with the stream's RDMAP version plus %d, in two bits, is refused: Terminate 0x0205.",
+					c.what, off), func(d *dialogue) {
+					d.sendEmpty(c.op, "of another RDMAP version",
+						func(h *ddp.Header) { h.RsvdULP = rdmap.Control((h.Version+off)&3, c.op) })
 					d.refuses("The RDMA Version MUST be valid", rdmap.CodeInvalidVersion)
 				})...)
 		}
@@ -68,8 +71,9 @@ func rdmapOpcodes() []Case {
 	var cases []Case
 	for op := rdmap.Opcode(8); op < 16; op++ {
 		why, codes := "an opcode that does not exist", []rdmap.Code{rdmap.CodeUnexpectedOpcode}
-		if op < 12 { // of RFC 7306: a peer that has it looks at its length, or for its request
-			why, codes = "an opcode of RFC 7306, with a payload of four octets", slices.Concat(badOpcode, badMSN, []rdmap.Code{rdmap.CodeDDPInvalidQN})
+		if _, known := op.Info(); known { // of RFC 7306: a peer that has it looks at its length, or for its request
+			why, codes = "an opcode of RFC 7306, with a payload of four octets",
+				slices.Concat(badOpcode, badMSN, []rdmap.Code{rdmap.CodeDDPInvalidQN})
 		}
 		cases = append(cases, either("rdmap", fmt.Sprintf("opcode-%x", uint8(op)), "P06 P07", rdmapChecks,
 			fmt.Sprintf("A message with %s, 0x%X, is refused: Terminate 0x0206.", why, uint8(op)), func(d *dialogue) {
@@ -93,7 +97,7 @@ func rdmapOpcodes() []Case {
 		{"response-untagged", "An untagged", rdmap.OpSend, rdmap.OpReadResponse},
 	} {
 		cases = append(cases, either("rdmap", c.name, "P01 P07", rdmapControlSection,
-			fmt.Sprintf("%s segment with the opcode of %s is refused.", c.text, aMessage(c.op)), func(d *dialogue) {
+			fmt.Sprintf("%s segment with the opcode of %s is refused.", c.text, c.op.WithArticle()), func(d *dialogue) {
 				h := d.nextHeader(c.model)
 				h.RsvdULP = rdmap.Control(h.Version, c.op)
 				var payload []byte
@@ -102,7 +106,7 @@ func rdmapOpcodes() []Case {
 				} else {
 					payload = make([]byte, 4)
 				}
-				d.sendSegment("segment of the other model with the opcode of "+aMessage(c.op), h, payload)
+				d.sendSegment("segment of the other model with the opcode of "+c.op.WithArticle(), h, payload)
 				d.refuses("the opcode is of the other model", badOpcode...)
 			})...)
 	}

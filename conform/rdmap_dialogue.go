@@ -158,7 +158,8 @@ func (d *dialogue) goAhead() message.Advert {
 // finish writes the text into a client's sink, and sees that it is content: it goes
 // on with its next ping, or closes.
 func (d *dialogue) finish(sink message.Advert) {
-	d.sendTagged("the text back", rdmap.OpWrite, sink.STag, sink.TO, pingText()[:min(len(pingText()), int(sink.Length))])
+	d.sendTagged("the text back", rdmap.OpWrite, sink.STag, sink.TO,
+		pingText()[:min(len(pingText()), int(sink.Length))])
 	d.sendAdvert("go ahead", message.Advert{})
 	d.content()
 }
@@ -193,7 +194,8 @@ func (d *dialogue) emptyWrite() []byte {
 // answersRead waits for the Response to an emptyRead.
 func (d *dialogue) answersRead() {
 	m := d.message(rdmap.OpReadResponse, "the zero-length Response to a zero-length Read Request")
-	d.want(m.STag == probeSTag && m.TO == 0 && len(m.Payload) == 0, "a Read Response of no octets, for the Request's sink STag and TO", m.Header)
+	d.want(m.STag == probeSTag && m.TO == 0 && len(m.Payload) == 0,
+		"a Read Response of no octets, for the Request's sink STag and TO", m.Header)
 }
 
 // lenience is what a peer may do about an error beside sending a Terminate.
@@ -226,7 +228,8 @@ func (d *dialogue) refuses(because string, codes ...rdmap.Code) *refusal {
 }
 
 func (d *dialogue) refused(l lenience, because string, codes ...rdmap.Code) *refusal {
-	expected := terminateText(codes) + [...]string{"", ", or the connection closed", ", the connection closed, or silence"}[l] + ": " + because
+	expected := terminateText(codes) + [...]string{"", ", or the connection closed",
+		", the connection closed, or silence"}[l] + ": " + because
 	until := time.Now().Add(d.opts.Timeout)
 	for {
 		switch d.look(time.Until(until)) {
@@ -304,6 +307,7 @@ var (
 	badBounds = []rdmap.Code{rdmap.CodeDDPBaseOrBounds, rdmap.CodeDDPTOWrap}
 	badMSN    = []rdmap.Code{rdmap.CodeDDPInvalidMSNNoBuffer, rdmap.CodeDDPInvalidMSNRange}
 	badMO     = []rdmap.Code{rdmap.CodeDDPInvalidMO, rdmap.CodeDDPMessageTooLong}
-	badOpcode = []rdmap.Code{rdmap.CodeUnexpectedOpcode, rdmap.CodeCatastrophicStream, rdmap.CodeRemoteOperationUnspecified}
+	badOpcode = []rdmap.Code{rdmap.CodeUnexpectedOpcode, rdmap.CodeCatastrophicStream,
+		rdmap.CodeRemoteOperationUnspecified}
 	badSource = []rdmap.Code{rdmap.CodeInvalidSTag, rdmap.CodeSTagNotAssociated}
 )

@@ -52,7 +52,8 @@ func atomicTargets() []Case {
 				d.refusesAtomic("the STag is not valid", badSource...)
 			}),
 		either("rdmap", "atomic-stag-0", "X03", atomicSection,
-			"A CmpSwap at STag 0 is refused: Terminate 0x0100 or 0x0103, or 0x0206 by who does not know it.", func(d *dialogue) {
+			"A CmpSwap at STag 0 is refused: Terminate 0x0100 or 0x0103, or 0x0206 by who does not know it.",
+			func(d *dialogue) {
 				d.sendAtomic("CmpSwap at STag 0", rdmap.CmpSwap(0, 0, 0, 0))
 				d.refusesAtomic("the STag is not valid", badSource...)
 			}),
@@ -63,14 +64,18 @@ func atomicTargets() []Case {
 				r := none
 				r.STag, r.TO = d.source.STag, d.source.TO
 				d.sendAtomic("FetchAdd of 0 in the source", r)
-				d.refusesAtomic("the memory is offered for Reads", slices.Concat(badSource, []rdmap.Code{rdmap.CodeAccessRights, rdmap.CodeCatastrophicStream})...)
+				d.refusesAtomic("the memory is offered for Reads",
+					slices.Concat(badSource, []rdmap.Code{rdmap.CodeAccessRights, rdmap.CodeCatastrophicStream})...)
 			}),
 		toClient("rdmap/initiator-atomic-after-end", "X03", atomicSection,
-			"A FetchAdd after the end of a client's source is refused: Terminate 0x0101, or for its rights, or 0x0206.", func(d *dialogue) {
+			"A FetchAdd after the end of a client's source is refused: Terminate 0x0101, or for its rights, or 0x0206.",
+			func(d *dialogue) {
 				r := none
 				r.STag, r.TO = d.source.STag, d.source.TO+uint64(d.source.Length)
 				d.sendAtomic("FetchAdd of 0 after the end of the source", r)
-				d.refusesAtomic("the word is not in the memory", slices.Concat(badSource, []rdmap.Code{rdmap.CodeBaseOrBounds, rdmap.CodeAccessRights, rdmap.CodeCatastrophicStream})...)
+				d.refusesAtomic("the word is not in the memory",
+					slices.Concat(badSource, []rdmap.Code{rdmap.CodeBaseOrBounds, rdmap.CodeAccessRights,
+						rdmap.CodeCatastrophicStream})...)
 			}))
 }
 
@@ -79,7 +84,8 @@ func atomicForms() []Case {
 	var cases []Case
 	for _, op := range []rdmap.AtomicOp{1, 3, 15} {
 		cases = append(cases, either("rdmap", fmt.Sprintf("atomic-aopcode-%d", op), "X03", "RFC 7306 5.2.1, 10.1",
-			fmt.Sprintf("An Atomic Request with AOpCode %d, which is not assigned, is refused.", op), func(d *dialogue) {
+			fmt.Sprintf("An Atomic Request with AOpCode %d, which is not assigned, is refused.", op),
+			func(d *dialogue) {
 				d.sendAtomic("Atomic Request with another AOpCode", rdmap.AtomicRequest{Op: op, STag: d.strangeSTag()})
 				d.refusesAtomic("an error MUST be surfaced [...] with an Atomic Operation Code that the RNIC does not support", append(badOpcode, badSource...)...)
 			})...)
@@ -123,6 +129,7 @@ func immediateForms() []Case {
 			h := d.nextHeader(rdmap.OpImmediateData)
 			h.MSN += 1000
 			d.sendSegment("Immediate Data with a later MSN", h, make([]byte, rdmap.ImmediateDataLen))
-			d.refuses("MUST be Delivered to the Remote Peer's ULP in the order they were sent", slices.Concat(badMSN, unknownExtension)...)
+			d.refuses("MUST be Delivered to the Remote Peer's ULP in the order they were sent",
+				slices.Concat(badMSN, unknownExtension)...)
 		})...)
 }

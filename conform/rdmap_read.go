@@ -23,7 +23,8 @@ func rdmapReads() []Case {
 					stag uint32
 					to   uint64
 				}{{0, 0}, {1, 1}, {math.MaxUint32, math.MaxUint64}, {0x01020304, 0x0102030405060708}} {
-					d.sendFPDU("zero-length Read Request", d.readULPDU(rdmap.ReadRequest{SinkSTag: sink.stag, SinkTO: sink.to, SrcSTag: script.RTRSTag}))
+					d.sendFPDU("zero-length Read Request",
+						d.readULPDU(rdmap.ReadRequest{SinkSTag: sink.stag, SinkTO: sink.to, SrcSTag: script.RTRSTag}))
 					m := d.message(rdmap.OpReadResponse, "a zero-length Read Response")
 					d.want(m.STag == sink.stag && m.TO == sink.to && len(m.Payload) == 0,
 						fmt.Sprintf("STag 0x%x and TO 0x%x, and no octets", sink.stag, sink.to), m.Header)
@@ -32,7 +33,8 @@ func rdmapReads() []Case {
 			}),
 		either("rdmap", "read-source", "P26", readSection,
 			"The source STag and TO of a zero-length Read Request are not checked.", func(d *dialogue) {
-				for _, r := range []rdmap.ReadRequest{{}, {SrcSTag: math.MaxUint32}, {SrcSTag: script.RTRSTag, SrcTO: math.MaxUint64}} {
+				for _, r := range []rdmap.ReadRequest{{}, {SrcSTag: math.MaxUint32},
+					{SrcSTag: script.RTRSTag, SrcTO: math.MaxUint64}} {
 					r.SinkSTag = probeSTag
 					d.sendFPDU("zero-length Read Request", d.readULPDU(r))
 					d.answersRead()
@@ -47,7 +49,8 @@ func rdmapReads() []Case {
 				d.works()
 			}),
 		either("rdmap", "read-flood", "P47 P23 Z27", "RFC 5040 6.1",
-			"More Read Requests than the peer's IRD are answered in order, or refused: Terminate 0x1202 or 0x1203.", func(d *dialogue) {
+			"More Read Requests than the peer's IRD are answered in order, or refused: Terminate 0x1202 or 0x1203.",
+			func(d *dialogue) {
 				d.sendReads(256)
 				codes := append(slices.Clone(badMSN), rdmap.CodeCatastrophicStream)
 				for i := range uint64(256) {
@@ -62,8 +65,10 @@ func rdmapReads() []Case {
 			"Reads of parts of a buffer get those parts.", func(d *dialogue) {
 				whole := d.readSource(d.source)
 				for _, cut := range [][2]int{{0, 1}, {1, 4}, {4, 11}, {len(whole) - 1, len(whole)}} {
-					part := d.readSource(message.Advert{TO: d.source.TO + uint64(cut[0]), STag: d.source.STag, Length: uint32(cut[1] - cut[0])})
-					d.want(slices.Equal(part, whole[cut[0]:cut[1]]), quote(string(whole[cut[0]:cut[1]])), quote(string(part)))
+					part := d.readSource(message.Advert{TO: d.source.TO + uint64(cut[0]), STag: d.source.STag,
+						Length: uint32(cut[1] - cut[0])})
+					d.want(slices.Equal(part, whole[cut[0]:cut[1]]),
+						quote(string(whole[cut[0]:cut[1]])), quote(string(part)))
 				}
 				d.works()
 			})},
@@ -94,7 +99,8 @@ func (d *dialogue) readAtOnce(n int) {
 func (d *dialogue) sendReads(n int) {
 	var all []byte
 	for i := range uint64(n) {
-		all = append(all, d.framed(d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, SinkTO: i, SrcSTag: script.RTRSTag}))...)
+		all = append(all, d.framed(d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, SinkTO: i,
+			SrcSTag: script.RTRSTag}))...)
 	}
 	d.send(fmt.Sprintf("%d zero-length Read Requests", n), all)
 }
@@ -116,7 +122,8 @@ func rdmapReadErrors() []Case {
 	} {
 		cases = append(cases, either("rdmap", c.name, "P24 Z11", rdmapChecks,
 			"A Read of "+c.text+" is refused: Terminate 0x0100, or 0x0103.", func(d *dialogue) {
-				d.sendFPDU("Read Request", d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, Size: 4, SrcSTag: c.stag(d)}))
+				d.sendFPDU("Read Request", d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag,
+					Size: 4, SrcSTag: c.stag(d)}))
 				d.refuses("The Data Source STag MUST be valid", badSource...)
 			})...)
 	}
@@ -124,7 +131,8 @@ func rdmapReadErrors() []Case {
 		cases = append(cases, either("rdmap", fmt.Sprintf("read-length-%d", n), "P09 P10", "RFC 5040 4.2, 4.4",
 			fmt.Sprintf("A Read Request of %s in place of 28 is refused.", wording.Octets(n)), func(d *dialogue) {
 				r := rdmap.ReadRequest{SinkSTag: probeSTag, SrcSTag: script.RTRSTag}
-				d.sendMessage("Read Request of another length", rdmap.OpReadRequest, append(r.Append(nil), make([]byte, 28)...)[:n])
+				d.sendMessage("Read Request of another length", rdmap.OpReadRequest,
+					append(r.Append(nil), make([]byte, 28)...)[:n])
 				d.refused(orCloses, "a Read Request has 28 octets, and no payload")
 			})...)
 	}
@@ -139,7 +147,8 @@ func readBounds() []Case {
 	var cases []Case
 	for _, b := range bounds {
 		read := func(d *dialogue, a message.Advert) {
-			d.sendFPDU("Read Request of "+b.text, d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, Size: uint32(b.octets), SrcSTag: a.STag, SrcTO: b.at(a)}))
+			d.sendFPDU("Read Request of "+b.text, d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag,
+				Size: uint32(b.octets), SrcSTag: a.STag, SrcTO: b.at(a)}))
 		}
 		switch {
 		case b.good:
@@ -168,7 +177,8 @@ func readBounds() []Case {
 		name, text string
 		r          rdmap.ReadRequest
 	}{
-		{"read-to-wrap", "A Read whose TO and size add up to 2^64 and more", rdmap.ReadRequest{Size: 8, SrcTO: math.MaxUint64 - 3}},
+		{"read-to-wrap", "A Read whose TO and size add up to 2^64 and more",
+			rdmap.ReadRequest{Size: 8, SrcTO: math.MaxUint64 - 3}},
 		{"read-size-max", "A Read of 2^32-1 octets of a smaller buffer", rdmap.ReadRequest{Size: math.MaxUint32}},
 	} {
 		cases = append(cases, toClient("rdmap/initiator-"+c.name, "P25 Z11", rdmapChecks,

@@ -35,8 +35,23 @@ func rdmapGoodResponses() []Case {
 				}
 				d.restAfterRead()
 			}),
+		responseInParts("any-order", "in another order of TO is taken", [3]int{8, 20, 0},
+			[3]int{20, 32, 0}, [3]int{0, 8, 1}),
+		responseInParts("overlap", "whose segments overlap is taken", [3]int{0, 20, 0}, [3]int{15, 32, 1}),
+		responseInParts("empty-last", "whose last segment is empty is taken", [3]int{0, 32, 0}, [3]int{32, 32, 1}),
+		toServer("rdmap/responder-response-gap", "P28 D27", "RFC 5041 5.4",
+			"A Read is not complete while octets of it have not come, though as many have.", func(d *dialogue) {
+				h := d.readOfServer()
+				half := len(pingText()) / 2
+				d.sendPart(h, 0, half, false)
+				d.sendPart(h, 0, half, true)
+				d.mayRefuse("The Data Sink MAY validate [...] length", badResponse, func() {
+					d.notef("the gap is not noticed: RFC 5041, section 5.2, does not require that")
+				})
+			}),
 		toServer("rdmap/responder-response-waits", "P28 P42", "RFC 5040 5.5",
-			"A Read is not complete before its Response is, and a Send after it is not sent before.", func(d *dialogue) {
+			"A Read is not complete before its Response is, and a Send after it is not sent before.",
+			func(d *dialogue) {
 				h := d.readOfServer()
 				d.expectNothing("the Read is not answered")
 				d.sendPart(h, 0, 16, false)
@@ -45,6 +60,19 @@ func rdmapGoodResponses() []Case {
 				d.restAfterRead()
 			}),
 	}
+}
+
+// responseInParts is a case of a Response of parts, each from an octet of the text up to another, and with the L bit or
+// not.
+func responseInParts(name, text string, parts ...[3]int) Case {
+	return toServer("rdmap/responder-response-"+name, "P28 D24", "RFC 5041 5.2, 5.3",
+		"A Read Response "+text+".", func(d *dialogue) {
+			h := d.readOfServer()
+			for _, p := range parts {
+				d.sendPart(h, p[0], p[1], p[2] == 1)
+			}
+			d.restAfterRead()
+		})
 }
 
 // rdmapMisplacedResponses answers a Read to another place than it asked for.
@@ -70,7 +98,8 @@ func rdmapMisplacedResponses() []Case {
 	}
 	return append(cases,
 		toServer("rdmap/responder-response-beyond", "P28 D40 Z12", ddpChecks,
-			"A Read Response that goes on far beyond the Request's size is refused before its last segment.", func(d *dialogue) {
+			"A Read Response that goes on far beyond the Request's size is refused before its last segment.",
+			func(d *dialogue) {
 				h := d.readOfServer()
 				d.sendPart(h, 0, len(pingText()), false)
 				h.TO += 1 << 20
@@ -107,11 +136,12 @@ func rdmapOtherResponses() []Case {
 				h := d.readOfServer()
 				d.sendTagged("Write of the text", rdmap.OpWrite, h.STag, h.TO, pingText())
 				// The buffer may not be for Writes.
-				d.mayRefuse("the buffer is not for Writes", append([]rdmap.Code{rdmap.CodeAccessRights}, badSTag...), func() {
-					d.expectNothing("the Read is not answered")
-					d.sendPart(h, 0, len(pingText()), true)
-					d.restAfterRead()
-				})
+				d.mayRefuse("the buffer is not for Writes",
+					append([]rdmap.Code{rdmap.CodeAccessRights}, badSTag...), func() {
+						d.expectNothing("the Read is not answered")
+						d.sendPart(h, 0, len(pingText()), true)
+						d.restAfterRead()
+					})
 			}),
 	}
 }

@@ -31,10 +31,12 @@ func rdmapSends() []Case {
 		stag uint32
 	}{
 		{"invalidate-unknown", rdmap.OpSendInvalidate, 0x5bad5bad}, {"invalidate-0", rdmap.OpSendInvalidate, 0},
-		{"invalidate-all-ones", rdmap.OpSendInvalidate, math.MaxUint32}, {"invalidate-se-unknown", rdmap.OpSendSEInvalidate, 0x5bad5bad},
+		{"invalidate-all-ones", rdmap.OpSendInvalidate, math.MaxUint32},
+		{"invalidate-se-unknown", rdmap.OpSendSEInvalidate, 0x5bad5bad},
 	} {
 		cases = append(cases, eitherRping("rdmap", c.name, "P35 P56", rdmapChecks,
-			fmt.Sprintf("A %v of STag 0x%x, which the peer has not advertised, is refused.", c.op, c.stag), func(d *dialogue) {
+			fmt.Sprintf("A %v of STag 0x%x, which the peer has not advertised, is refused.",
+				c.op, c.stag), func(d *dialogue) {
 				h := d.nextHeader(c.op)
 				h.ULP = c.stag
 				d.sendSegment("advert that invalidates", h, d.firstAdvert().Append(nil))
@@ -49,7 +51,9 @@ func rdmapSends() []Case {
 			d.sendSegment("go ahead that invalidates", h, message.Advert{}.Append(nil))
 			d.mayRefuse("the STag may be one that cannot be invalidated", badInvalidate, func() {
 				d.peerAdvert("the client's sink advert")
-				d.sendFPDU("Read Request of the source", d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, Size: 1, SrcSTag: d.source.STag, SrcTO: d.source.TO}))
+				d.sendFPDU("Read Request of the source",
+					d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag, Size: 1,
+						SrcSTag: d.source.STag, SrcTO: d.source.TO}))
 				d.refuses("the STag is invalidated", append([]rdmap.Code{rdmap.CodeAccessRights}, badSource...)...)
 			})
 		}))
@@ -66,7 +70,8 @@ func (d *dialogue) refusesInvalidate() {
 func rdmapPeer() []Case {
 	return []Case{
 		toResponder("rdmap/responder-sends", "P02 P04 P08 D11 D12 D13 D14 D17 D18", rdmapControlSection,
-			"A server's Sends have reserved bits and Invalidate STag of zero, and MSN, MO, QN and L as they must be.", func(s *session) {
+			"A server's Sends have reserved bits and Invalidate STag of zero, and MSN, MO, QN and L as they must be.",
+			func(s *session) {
 				d := s.untouched()
 				for range 2 {
 					d.advertise()
@@ -78,14 +83,17 @@ func rdmapPeer() []Case {
 				}
 			}).withRping(),
 		toResponder("rdmap/responder-reads", "P01 P04 P08 P09 P10 P18 P21 D17", "RFC 5040 4.1, 4.4",
-			"A server's Read Requests have 28 octets, reserved bits of zero, and MSN, MO, QN and L as they must be.", func(s *session) {
+			"A server's Read Requests have 28 octets, reserved bits of zero, and MSN, MO, QN and L as they must be.",
+			func(s *session) {
 				d := s.untouched()
 				for range 2 {
 					d.advertise()
 					seg := d.expectHeader(rdmap.OpReadRequest)
 					r, err := rdmap.ParseReadRequest(seg.Payload)
-					d.want(err == nil && len(seg.Payload) == rdmap.ReadRequestLen, "28 octets of Read Request", wording.Octets(len(seg.Payload)))
-					d.want(r.SrcSTag == sourceSTag && r.SrcTO == sourceTO, fmt.Sprintf("source STag 0x%x and TO 0x%x", sourceSTag, sourceTO), r)
+					d.want(err == nil && len(seg.Payload) == rdmap.ReadRequestLen, "28 octets of Read Request",
+						wording.Octets(len(seg.Payload)))
+					d.want(r.SrcSTag == sourceSTag &&
+						r.SrcTO == sourceTO, fmt.Sprintf("source STag 0x%x and TO 0x%x", sourceSTag, sourceTO), r)
 					d.sendResponse(r, pingText())
 					d.restAfterRead()
 				}
@@ -111,7 +119,8 @@ func rdmapPeer() []Case {
 		toResponder("rdmap/responder-ord-0", "P46 E04", "RFC 5040 6.1",
 			"A server that was granted no Reads does not read.", noReads).in(enhanced()...).withRping(),
 		toInitiator("rdmap/initiator-sends", "P02 P04 P08 D11 D12 D13 D14 D17 D18", rdmapControlSection,
-			"A client's Sends have reserved bits and Invalidate STag of zero, and MSN, MO, QN and L as they must be.", func(s *session) {
+			"A client's Sends have reserved bits and Invalidate STag of zero, and MSN, MO, QN and L as they must be.",
+			func(s *session) {
 				d := s.untouched()
 				seg := d.expectHeader(rdmap.OpSend)
 				d.readSource(d.advert(seg.Payload, "an advert"))
@@ -119,14 +128,17 @@ func rdmapPeer() []Case {
 				d.expectHeader(rdmap.OpSend)
 			}).withRping(),
 		toClient("rdmap/initiator-responses", "P11 P21 D12 D15 D19 P04", "RFC 5040 4.1, 5.2.1",
-			"A client's Read Responses have reserved bits of zero, and the STag and TO of the Request.", func(d *dialogue) {
-				r := rdmap.ReadRequest{SinkSTag: probeSTag, SinkTO: math.MaxUint64 - 64, Size: min(16, d.source.Length), SrcSTag: d.source.STag, SrcTO: d.source.TO}
+			"A client's Read Responses have reserved bits of zero, and the STag and TO of the Request.",
+			func(d *dialogue) {
+				r := rdmap.ReadRequest{SinkSTag: probeSTag, SinkTO: math.MaxUint64 - 64, Size: min(16, d.source.Length),
+					SrcSTag: d.source.STag, SrcTO: d.source.TO}
 				d.sendFPDU("Read Request of the source", d.readULPDU(r))
 				got := 0
 				for last := false; !last; {
 					seg := d.segment("a segment of the Read Response")
 					want := rdmap.OpReadResponse.Header(d.terms().Version)
-					want.STag, want.TO, want.Last = r.SinkSTag, r.SinkTO+uint64(got), got+len(seg.Payload) >= int(r.Size)
+					want.STag, want.TO, want.Last = r.SinkSTag, r.SinkTO+uint64(got),
+						got+len(seg.Payload) >= int(r.Size)
 					d.want(seg.Header == want, want.String(), seg.Header)
 					got, last = got+len(seg.Payload), seg.Last
 				}

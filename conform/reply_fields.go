@@ -20,7 +20,8 @@ func replyPrivateData() []Case {
 	var cases []Case
 	for _, n := range lengths {
 		c := takes(fmt.Sprintf("startup/rep-pd-%d", n), "Q08 E01", fields,
-			fmt.Sprintf("A Reply with %s of Private Data is taken.", wording.Octets(n)), func(f *script.Startup) { total(f, n) })
+			fmt.Sprintf("A Reply with %s of Private Data is taken.", wording.Octets(n)),
+			func(f *script.Startup) { total(f, n) })
 		if n < mpa.EnhancedLen {
 			c = c.in(plain()...)
 		}
@@ -32,7 +33,8 @@ func replyPrivateData() []Case {
 	for _, n := range []int{513, 1024, 65535} {
 		cases = append(cases, endsFor(fmt.Sprintf("startup/rep-pd-%d", n), "Q08", fields,
 			fmt.Sprintf("A Reply with %d octets of Private Data ends the connection.", n),
-			"if the length exceeds 512 octets, the receiver MUST close the connection", func(f *script.Startup) { total(f, n) }).unsafe(longData()))
+			"if the length exceeds 512 octets, the receiver MUST close the connection",
+			func(f *script.Startup) { total(f, n) }).unsafe(longData()))
 	}
 	for n := range mpa.EnhancedLen {
 		cases = append(cases, endsFor(fmt.Sprintf("startup/rep-short-%d", n), "E01", "RFC 6581 6, 9",
@@ -65,7 +67,8 @@ func replyRejects() []Case {
 				s.ends("we rejected the Request and closed our half")
 			}),
 		toInitiator("startup/rep-reject-data", "Q10", framing,
-			"Streaming data after a rejection is no FPDU: the Initiator sends none, and no Terminate.", func(s *session) {
+			"Streaming data after a rejection is no FPDU: the Initiator sends none, and no Terminate.",
+			func(s *session) {
 				s.reject(0, func() { s.send("streaming data", []byte("not MPA any more\r\n")) })
 			}),
 	}

@@ -64,7 +64,8 @@ const partial = "it sends part of a Reply and waits, which kernels took for a wh
 func replyFraming() []Case {
 	cases := []Case{
 		toInitiator("startup/rep-request", "Q01 Q05 Q06 Q08 Q09", fields,
-			"The Initiator begins with a well-formed Request: key, R and reserved bits zero, PD_Length.", func(s *session) {
+			"The Initiator begins with a well-formed Request: key, R and reserved bits zero, PD_Length.",
+			func(s *session) {
 				q := s.peerRequest()
 				s.want(!q.R() && q.Res() == 0, "R and reserved bits zero in the Request", q)
 				s.want(s.dialect() != mpa.DialectRFC5044 || !q.S(), "S zero in the Request", q)
@@ -193,7 +194,8 @@ func replyRevision0(s *session) {
 func replyFlags() []Case {
 	cases := []Case{
 		takes("negotiate/rep-m", "F07 F08 F11 Q04", "RFC 5044 4.3, 7.1.1",
-			"With M in the Reply the Initiator's FPDUs have markers, the first before the first FPDU.", func(f *script.Startup) { f.M = true }),
+			"With M in the Reply the Initiator's FPDUs have markers, the first before the first FPDU.",
+			func(f *script.Startup) { f.M = true }),
 		takes("negotiate/rep-no-m", "F11 Q04", "RFC 5044 4.3, 7.1.1",
 			"Without M in the Reply the Initiator's FPDUs have no markers.", func(f *script.Startup) { f.M = false }),
 		takes("negotiate/rep-c", "F04 F14", "RFC 5044 4.4, 7.1.1",
@@ -203,7 +205,8 @@ func replyFlags() []Case {
 	}
 	for bit := range 4 {
 		cases = append(cases, takes(fmt.Sprintf("startup/rep-res-%d", 1<<bit), "Q06", fields,
-			fmt.Sprintf("The reserved bit 0x%02x in a Reply is not checked.", 1<<bit), func(f *script.Startup) { f.Res = 1 << bit }))
+			fmt.Sprintf("The reserved bit 0x%02x in a Reply is not checked.", 1<<bit),
+			func(f *script.Startup) { f.Res = 1 << bit }))
 	}
 	return all(rfcs(), cases...)
 }

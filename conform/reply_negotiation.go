@@ -16,7 +16,8 @@ func replyDepths() []Case {
 				q := s.peerRequest()
 				e, ok := q.Enhanced()
 				s.want(ok, "4 octets of enhanced data", q)
-				s.want(e.A || !e.B && !e.C && !e.D, "B, C and D zero with A=0", fmt.Sprintf("B=%v C=%v D=%v", e.B, e.C, e.D))
+				s.want(e.A || !e.B && !e.C && !e.D, "B, C and D zero with A=0",
+					fmt.Sprintf("B=%v C=%v D=%v", e.B, e.C, e.D))
 				s.want(!e.A || e.RTR() != 0, "at least one of B, C and D set with A=1", e)
 			}),
 		toInitiator("negotiate/rep-ird-0", "E04", "RFC 6581 9.1",
@@ -38,7 +39,8 @@ func replyDepths() []Case {
 				f.Enhanced.IRD, f.Enhanced.ORD = mpa.NoNegotiation, mpa.NoNegotiation
 			}),
 		toInitiator("negotiate/rep-ord-more", "E04 E05", "RFC 6581 9.1",
-			"For an ORD one above its IRD the Initiator raises its IRD, or sends a Terminate with code 6.", func(s *session) {
+			"For an ORD one above its IRD the Initiator raises its IRD, or sends a Terminate with code 6.",
+			func(s *session) {
 				s.moreORD(1)
 			}).withRping(),
 		toInitiator("negotiate/rep-ord-3ffe", "E05 E14", "RFC 6581 9.1",
@@ -75,7 +77,8 @@ func (s *session) moreORD(by mpa.Depth) {
 	}
 	s.send("Read Requests", all)
 	for i := range f.Enhanced.ORD {
-		s.message(rdmap.OpReadResponse, fmt.Sprintf("Read Response %d of %d: the Initiator has not refused our ORD", i+1, f.Enhanced.ORD))
+		s.message(rdmap.OpReadResponse, fmt.Sprintf("Read Response %d of %d: the Initiator has not refused our ORD",
+			i+1, f.Enhanced.ORD))
 	}
 }
 
@@ -143,7 +146,8 @@ func (s *session) replyModel(e mpa.Enhanced) {
 		s.works()
 		return
 	}
-	s.expectTerminate(fmt.Sprintf("the Request offers %v and the Reply takes %v", asked.RTR(), e.RTR()), rdmap.CodeMPANoMatchingRTR)
+	s.expectTerminate(fmt.Sprintf("the Request offers %v and the Reply takes %v", asked.RTR(), e.RTR()),
+		rdmap.CodeMPANoMatchingRTR)
 	s.expectEnd(s.opts.Timeout, "the connection closed after the Terminate")
 }
 

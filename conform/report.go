@@ -15,6 +15,9 @@ type Report struct {
 	Title   string // what was tested, and how
 	Results []Result
 	Stopped string // why the run is not complete; empty if it is
+	// PeerStopped and Away are those of the [Summary].
+	PeerStopped bool
+	Away        []Absence
 	// Interrupted is that of the [Summary]: then Stopped says so, and is no error in JUnit.
 	Interrupted bool
 	// RoundTrip is the path's, if it is longer than the quiet time: see [Summary].
@@ -23,7 +26,8 @@ type Report struct {
 
 // Summary counts the results.
 func (p *Report) Summary() Summary {
-	sum := Summary{Stopped: p.Stopped, Interrupted: p.Interrupted, RoundTrip: p.RoundTrip}
+	sum := Summary{Stopped: p.Stopped, Interrupted: p.Interrupted, RoundTrip: p.RoundTrip,
+		PeerStopped: p.PeerStopped, Away: p.Away}
 	for i := range p.Results {
 		sum.Add(p.Results[i].Verdict)
 	}
@@ -79,8 +83,10 @@ func (p *Printer) Summary(t *Summary) error { return p.to.End(t.document(), t) }
 func (r *Result) check() *report.Check {
 	group, name, _ := strings.Cut(r.Case.ID, "/")
 	c := &report.Check{
-		Group: group, Name: name, Requirements: strings.Join(r.Case.Requirements, " "), Document: r.Case.Section, Text: r.Case.Text,
+		Group: group, Name: name, Requirements: strings.Join(r.Case.Requirements, " "),
+		Document: r.Case.Section, Text: r.Case.Text,
 		Verdict: r.Verdict.String(), Status: report.Skipped, Why: r.Why, Expected: r.Expected, Got: r.Got, Took: r.Took,
+		Quiet: r.Verdict == NotAsked,
 	}
 	for _, e := range r.Dialogue {
 		c.Details = append(c.Details, report.Line{Text: e.String()})
@@ -90,22 +96,30 @@ func (r *Result) check() *report.Check {
 		c.Status = report.Passed
 	case Fail:
 		c.Status = report.Failed
-		c.Details = append(c.Details, report.Line{Label: "expected:", Text: r.Expected}, report.Line{Label: "got:", Text: r.Got})
+		c.Details = append(c.Details, report.Line{Label: "expected:", Text: r.Expected},
+			report.Line{Label: "got:", Text: r.Got})
 	}
 	return c
 }
 
 func (t *Summary) document() *report.Document {
-	d := &report.Document{Sections: []report.Section{{Head: t.String()}}, Stopped: t.Stopped, Interrupted: t.Interrupted}
+	d := &report.Document{Sections: []report.Section{{Head: t.String()}}, Stopped: t.Stopped,
+		Interrupted: t.Interrupted}
 	if t.RoundTrip > 0 {
 		d.Notes = []report.Line{{Label: "path:", Text: fmt.Sprintf(
-			"its round trip of %v is longer than the quiet time (--quiet): cases watched for both together", t.RoundTrip.Round(time.Millisecond))}}
+			"its round trip of %v is longer than the quiet time (--quiet): cases watched for both together",
+			t.RoundTrip.Round(time.Millisecond))}}
+	}
+	for _, a := range t.Away {
+		d.Notes = append(d.Notes, report.Line{Label: "away:",
+			Text: fmt.Sprintf("the peer did not answer at %s, and was back after %v: what was in doubt was run again",
+				a.Case, a.Took.Round(time.Millisecond))})
 	}
 	return d
 }
 
-// MarshalJSON returns passed, failed, not_applicable and inconclusive, and stopped, interrupted, not_mpa and
-// round_trip_ms where they are set.
+// MarshalJSON returns passed, failed, not_applicable and inconclusive, and not_asked, stopped, peer_stopped,
+// interrupted, not_mpa, away and round_trip_ms where they are set.
 func (t Summary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(summaryJSON{counts(t), report.Milliseconds(t.RoundTrip)})
 }
@@ -118,10 +132,15 @@ type summaryJSON struct {
 	RoundTrip float64 `json:"round_trip_ms,omitempty"`
 }
 
-// String returns, for instance, "120 passed, 0 failed, 10 not applicable, 0 inconclusive".
+// String returns, for instance, "120 passed, 0 failed, 10 not applicable, 0 inconclusive", and how many were not asked,
+// if some were not.
 func (t *Summary) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d not applicable, %d inconclusive",
+	s := fmt.Sprintf("%d passed, %d failed, %d not applicable, %d inconclusive",
 		t.Passed, t.Failed, t.NotApplicable, t.Inconclusive)
+	if t.NotAsked > 0 {
+		s += fmt.Sprintf(", %d not asked", t.NotAsked)
+	}
+	return s
 }
 
 // resultJSON is the form of a Result in JSON.
@@ -152,7 +171,8 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 // requirements and section, and the sentence; and why a case is unsafe, if it is.
 func List(w io.Writer, cases []Case) {
 	for _, c := range cases {
-		fmt.Fprintf(w, "%s%s\n    %s  %s\n    %s\n", c.ID, traits(&c), strings.Join(c.Requirements, " "), c.Section, c.Text)
+		fmt.Fprintf(w, "%s%s\n    %s  %s\n    %s\n",
+			c.ID, traits(&c), strings.Join(c.Requirements, " "), c.Section, c.Text)
 		if c.Unsafe != "" {
 			fmt.Fprintf(w, "    unsafe: %s\n", c.Unsafe)
 		}

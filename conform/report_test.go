@@ -127,7 +127,8 @@ func TestList(t *testing.T) {
 		{ID: "a/b", Requirements: []string{"Q01"}, Section: "RFC 5044 7", Role: mpa.RoleResponder, Text: "One."},
 		{
 			ID: "c/d", Requirements: []string{"E01"}, Section: "RFC 6581 9", Role: mpa.RoleInitiator, Text: "Two.",
-			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRtr}, App: conform.AppRping, Slow: true, Unsafe: "it may crash",
+			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRtr}, App: conform.AppRping,
+			Slow: true, Unsafe: "it may crash",
 		},
 	})
 	same(t, b.String(), `

@@ -27,7 +27,8 @@ func requestRevisions() []Case {
 			}),
 		toResponder("startup/req-rev-2-plain", "E02", "RFC 6581 10",
 			"A Request of revision 2 without S gets a Reply without S, or closes the connection.", func(s *session) {
-				s.send("Request", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 2}}.Octets())
+				s.send("Request", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRequest,
+					C: true, Rev: 2}}.Octets())
 				if s.look(s.opts.Timeout) != sightEnd {
 					r := s.peerReply("an unenhanced Reply, or the connection closed")
 					s.want(!r.S(), "a Reply with S=0", r)
@@ -39,8 +40,10 @@ func requestRevisions() []Case {
 	for _, rev := range []uint8{3, 255} {
 		cases = append(cases,
 			toResponder(fmt.Sprintf("startup/req-rev-%d", rev), "Q07", fields,
-				fmt.Sprintf("A Request of revision %d, which nobody can serve, closes the connection.", rev), func(s *session) {
-					s.send("Request", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: rev}}.Octets())
+				fmt.Sprintf("A Request of revision %d, which nobody can serve, closes the connection.", rev),
+				func(s *session) {
+					s.send("Request", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRequest,
+						C: true, Rev: rev}}.Octets())
 					s.expectClosed("it MUST close the connection if it cannot interoperate with the revision")
 				}),
 			toResponder(fmt.Sprintf("startup/req-rev-%d-s", rev), "Q07 E01", "RFC 6581 6",
@@ -146,14 +149,16 @@ func requestPrivateData() []Case {
 				s.rejects("with S=1, Private Data MUST begin with enhanced data")
 			}).in(enhanced()...))
 	}
-	cases = append(cases, smbDirect("be", []byte{0, 0, 0, 16, 0, 0, 0, 16}), smbDirect("le", []byte{16, 0, 0, 0, 16, 0, 0, 0}))
+	cases = append(cases, smbDirect("be", []byte{0, 0, 0, 16, 0, 0, 0, 16}),
+		smbDirect("le", []byte{16, 0, 0, 0, 16, 0, 0, 0}))
 	return all(frames(), cases...)
 }
 
 // smbDirect has the IRD and ORD of MS-SMBD as private data of the ULP.
 func smbDirect(name string, data []byte) Case {
 	return toResponder("startup/req-pd-smbd-"+name, "Q08", "MS-SMBD 6.1",
-		"The IRD and ORD that SMB Direct puts into the private data, "+map[string]string{"be": "big", "le": "little"}[name]+"-endian, are the ULP's.", func(s *session) {
+		"The IRD and ORD that SMB Direct puts into the private data, "+
+			map[string]string{"be": "big", "le": "little"}[name]+"-endian, are the ULP's.", func(s *session) {
 			q := s.request()
 			q.ULP = data
 			s.accept(q, "Private Data is the ULP's")

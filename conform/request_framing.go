@@ -52,7 +52,8 @@ func requestFraming() []Case {
 		toResponder("startup/req-pd-waits", "Q08 Q13", framing,
 			"The Reply waits for the last octet of Private Data.", requestLate),
 		toResponder("startup/req-pipelined", "Q13", framing,
-			"An FPDU in one segment with the Request, which is not allowed, is taken as such or closes the connection.", requestPipelined).in(rfcs()...),
+			"An FPDU in one segment with the Request, which is not allowed, is taken as such or closes the connection.",
+			requestPipelined).in(rfcs()...),
 	}
 	for _, at := range splits {
 		cases = append(cases, toResponder("startup/req-split-"+at.name, "Q13 Q14", framing,

@@ -2,8 +2,10 @@ package conform
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -13,9 +15,15 @@ var depths = [...]struct {
 	name     string
 	ird, ord mpa.Depth
 }{
-	{"0", 0, 0}, {"1", 1, 1}, {"8", 8, 8}, {"32", 32, 32}, {"128", 128, 128}, {"129", 129, 129}, {"3ffe", 0x3ffe, 0x3ffe},
+	{"0", 0, 0}, {"1", 1, 1}, {"8", 8, 8}, {"32", 32, 32}, {"128", 128, 128}, {"129", 129, 129},
+	{"3ffe", 0x3ffe, 0x3ffe},
 	{"3fff", mpa.NoNegotiation, mpa.NoNegotiation}, {"ird-0", 0, 8}, {"ord-0", 8, 0},
 	{"ird-3fff", mpa.NoNegotiation, 8}, {"ord-3fff", 8, mpa.NoNegotiation},
+}
+
+// onWire is a depth as it is sent: 0x3FFF is no number of Reads.
+func onWire(d mpa.Depth) string {
+	return wording.If(d == mpa.NoNegotiation, "0x3FFF", strconv.Itoa(int(d)))
 }
 
 // requestDepths try IRD and ORD.
@@ -23,7 +31,7 @@ func requestDepths() []Case {
 	var cases []Case
 	for _, d := range depths {
 		cases = append(cases, toResponder("negotiate/req-depth-"+d.name, "E03 E04 E06 E14", "RFC 6581 9.1",
-			fmt.Sprintf("A Request with IRD 0x%x and ORD 0x%x gets a Reply with an ORD of at most that IRD, and 0x3FFF for 0x3FFF.", d.ird, d.ord), func(s *session) {
+			fmt.Sprintf("A Request with IRD %v and ORD %v gets a Reply with an ORD of at most that IRD, and 0x3FFF for 0x3FFF.", onWire(d.ird), onWire(d.ord)), func(s *session) {
 				q := s.request()
 				q.Enhanced.IRD, q.Enhanced.ORD = d.ird, d.ord
 				r := s.acceptEnhanced(q)
@@ -67,7 +75,8 @@ func (s *session) checkDepths(q *mpa.Enhanced, r mpa.Enhanced) {
 		s.want(r.ORD == mpa.NoNegotiation, "ORD 0x3FFF in answer to IRD 0x3FFF", r)
 		return
 	}
-	s.want(r.ORD <= q.IRD || r.ORD == mpa.NoNegotiation, fmt.Sprintf("an ORD of at most the Initiator's IRD, %d", q.IRD), r)
+	s.want(r.ORD <= q.IRD || r.ORD == mpa.NoNegotiation,
+		fmt.Sprintf("an ORD of at most the Initiator's IRD, %d", q.IRD), r)
 }
 
 // models are sets of RTR indications beside A=1.
@@ -100,7 +109,8 @@ func requestModels() []Case {
 		text string
 	}{
 		{"a0", mpa.Enhanced{}, "A Request with A=0 gets a Reply with A, B, C and D all zero."},
-		{"a0-bcd", mpa.Enhanced{B: true, C: true, D: true}, "B, C and D are ignored with A=0: the Reply has all four zero."},
+		{"a0-bcd", mpa.Enhanced{B: true, C: true, D: true},
+			"B, C and D are ignored with A=0: the Reply has all four zero."},
 	} {
 		cases = append(cases, toResponder("negotiate/req-"+m.name, "E07", "RFC 6581 9.2", m.text, func(s *session) {
 			e := s.acceptEnhanced(s.withModel(m.e))
@@ -133,20 +143,26 @@ func requestReady() []Case {
 				s.silentBeforeOpen("Responders MUST receive and validate at least one FPDU before sending any FPDUs or Markers")
 			}).in(frames()...),
 		toResponder("rtr/req-silence-a0", "Q11", framing,
-			"In the client-server model, too, the Responder sends no FPDU before it has received one.", func(s *session) {
+			"In the client-server model, too, the Responder sends no FPDU before it has received one.",
+			func(s *session) {
 				s.asks(s.withModel(mpa.Enhanced{}))
 				s.expectNothing("Responders MUST receive and validate at least one FPDU before sending any FPDUs or Markers")
 			}),
 		toResponder("rtr/req-write", "E09", "RFC 6581 9.2",
-			"A zero-length Write is an RTR indication, which no consumer sees.", func(s *session) { s.readyBy(mpa.RTRWrite, 1) }),
+			"A zero-length Write is an RTR indication, which no consumer sees.",
+			func(s *session) { s.readyBy(mpa.RTRWrite, 1) }),
 		toResponder("rtr/req-write-stag-0", "E09 D23", "RFC 6581 9.2; RFC 5041 5.2",
-			"The STag of a zero-length Write as RTR indication is not checked.", func(s *session) { s.readyBy(mpa.RTRWrite, 0) }),
+			"The STag of a zero-length Write as RTR indication is not checked.",
+			func(s *session) { s.readyBy(mpa.RTRWrite, 0) }),
 		toResponder("rtr/req-read", "E09", "RFC 6581 9.2",
-			"A zero-length Read as RTR indication is answered by a zero-length Response.", func(s *session) { s.readyBy(mpa.RTRRead, 1) }),
+			"A zero-length Read as RTR indication is answered by a zero-length Response.",
+			func(s *session) { s.readyBy(mpa.RTRRead, 1) }),
 		toResponder("rtr/req-send", "E09", "RFC 6581 9.2",
-			"A zero-length Send as RTR indication takes no receive of the consumer's.", func(s *session) { s.readyBy(mpa.RTRSend, 1) }),
+			"A zero-length Send as RTR indication takes no receive of the consumer's.",
+			func(s *session) { s.readyBy(mpa.RTRSend, 1) }),
 		toResponder("rtr/req-at-once", "Q13 E09", "RFC 6581 9.2",
-			"An RTR indication and the message after it are not overlooked where they arrive directly after the Reply.", func(s *session) {
+			"An RTR indication and the message after it are not overlooked where they arrive directly after the Reply.",
+			func(s *session) {
 				q := s.withModel(mpa.Enhanced{A: true, C: true})
 				r := s.asks(q)
 				if e, _ := r.Enhanced(); !e.C {
@@ -200,9 +216,11 @@ func (s *session) readyBy(kind mpa.RTR, stag uint32) {
 func requestData() []Case {
 	cases := []Case{
 		reads("negotiate/req-m-markers", "F07 F08 F11 Q04", "RFC 5044 4.3",
-			"With M in the Request the Responder's FPDUs have markers, the first before the first FPDU.", func(q *script.Startup) { q.M = true }),
+			"With M in the Request the Responder's FPDUs have markers, the first before the first FPDU.",
+			func(q *script.Startup) { q.M = true }),
 		reads("negotiate/req-m-none", "F11 Q04", "RFC 5044 4.3",
-			"Without M in the Request the Responder's FPDUs have no markers.", func(q *script.Startup) { q.M = false }).in(rfcs()...),
+			"Without M in the Request the Responder's FPDUs have no markers.",
+			func(q *script.Startup) { q.M = false }).in(rfcs()...),
 		reads("negotiate/req-c-crc", "F04 F14", "RFC 5044 4.4",
 			"With C in the Request the Responder's FPDUs have CRCs.", func(q *script.Startup) { q.C = true }),
 		reads("negotiate/req-no-c-crc", "F05 F14", "RFC 5044 4.4",

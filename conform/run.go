@@ -3,9 +3,13 @@ package conform
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A Result is how one case ended.
@@ -18,7 +22,9 @@ type Result struct {
 	Expected, Got string
 	Dialogue      []Entry
 	Took          time.Duration
-	absent        bool // there was no connection with the peer
+	absent        bool  // there was no connection with the peer
+	missing       error // for this reason
+	answered      bool  // when it ended, the peer had the last word
 }
 
 // A Summary counts the results of a run.
@@ -37,6 +43,29 @@ type Summary struct {
 	RoundTrip time.Duration `json:"-"`
 	// NotMPA: the peer speaks another protocol, and no case was run.
 	NotMPA bool `json:"not_mpa,omitempty"`
+	// NotAsked counts the cases that were left when the peer had stopped answering, of which PeerStopped says that it
+	// did. Stopped says after which case.
+	NotAsked    int  `json:"not_asked,omitempty"`
+	PeerStopped bool `json:"peer_stopped,omitempty"`
+	// Away are the times at which the peer did not answer for a while, and then did.
+	Away []Absence `json:"away,omitempty"`
+	// Err is why the peer could not be connected, if that has stopped the run, be it at the first case or later.
+	Err error `json:"-"`
+}
+
+// An Absence is a time for which the peer did not answer. The case at which that was noticed was run again, with those
+// before it in which the peer had said nothing.
+type Absence struct {
+	Case string
+	Took time.Duration
+}
+
+// MarshalJSON returns case and ms.
+func (a Absence) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Case string  `json:"case"`
+		Took float64 `json:"ms"`
+	}{a.Case, report.Milliseconds(a.Took)})
 }
 
 // Add counts one result.
@@ -48,6 +77,8 @@ func (t *Summary) Add(v Verdict) {
 		t.Failed++
 	case NotApplicable:
 		t.NotApplicable++
+	case NotAsked:
+		t.NotAsked++
 	default:
 		t.Inconclusive++
 	}
@@ -57,13 +88,14 @@ func (t *Summary) Add(v Verdict) {
 // complete.
 func (t *Summary) OK() bool { return t.Failed == 0 && t.Stopped == "" }
 
-// patience is how many cases in a row may find nobody there.
+// patience is how many cases in a row may find nobody there, and how many times Options.Timeout a peer that has
+// answered before is given to come back.
 const patience = 3
 
 // Run runs the selected cases one after the other and hands every result to report, which may be nil.
-// It stops early when the context ends, or when nobody can be connected any more, and before the
-// first case if the peer speaks another protocol, or answers nothing at all or nothing whole. An error is about the
-// options: it is a [*NoCasesError] if they select no case.
+// It stops early when the context ends, or when the peer has stopped answering: then the cases that are left are
+// NotAsked. It stops before the first case if the peer cannot be connected, speaks another protocol, or answers nothing
+// at all or nothing whole. An error is about the options: it is a [*NoCasesError] if they select no case.
 func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, error) {
 	var sum Summary
 	o, err := opts.resolved()
@@ -75,6 +107,10 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 		return sum, err
 	}
 	found := o.probe(ctx)
+	if found.absent != nil && ctx.Err() == nil {
+		sum.Stopped, sum.Err = nobody(found.absent), found.absent
+		return sum, nil
+	}
 	if found.unanswered != "" && ctx.Err() == nil { // else nobody has waited for an answer
 		sum.Stopped = found.unanswered
 		return sum, nil
@@ -84,13 +120,14 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 		return sum, nil
 	}
 	var idle idleness
-	o.runAll(ctx, cases, found.unspoken, &sum, func(r *Result) {
+	p := &presence{opts: &o, known: found.heard, settled: func(r *Result) {
 		idle.note(r)
 		sum.Add(r.Verdict)
 		if report != nil {
 			report(r)
 		}
-	})
+	}}
+	o.runAll(ctx, cases, found.unspoken, &sum, p)
 	sum.Stopped = cmp.Or(sum.Stopped, idle.text())
 	o.tell(&sum)
 	return sum, nil
@@ -102,8 +139,11 @@ type idleness struct {
 	whys   []string // why not, each once
 }
 
+// note keeps each reason once.
+//
+//housecheck:texts It prints them later.
 func (i *idleness) note(r *Result) {
-	i.tested = i.tested || r.Verdict != NotApplicable
+	i.tested = i.tested || r.Verdict != NotApplicable && r.Verdict != NotAsked
 	if !slices.Contains(i.whys, r.Why) {
 		i.whys = append(i.whys, r.Why)
 	}
@@ -120,42 +160,79 @@ func (i *idleness) text() string {
 	return "nothing was tested, as no case applies"
 }
 
+// nobody is why a run is not complete whose peer was never there.
+func nobody(err error) string { return "the peer cannot be connected: " + err.Error() }
+
 // runAll runs cases until one is interrupted or the peer is gone, and notes why it
 // stopped. No case applies to a peer that does not speak MPA as unspoken says.
-func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, sum *Summary, report func(*Result)) {
-	absent, met := 0, false
-	for _, c := range cases {
-		res := Result{Case: c, Verdict: NotApplicable, Why: unspoken}
-		if why := o.held(&c); why != "" {
-			res.Why = why
-		} else if unspoken == "" {
-			res = o.run(ctx, c)
-		}
+func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, sum *Summary, p *presence) {
+	absent, again := 0, -1 // again is the last place from which cases were run a second time
+	for i := 0; i < len(cases); i++ {
+		res := o.one(ctx, cases[i], unspoken)
 		if ctx.Err() != nil {
+			p.flush()
 			sum.Stopped, sum.Interrupted = "interrupted", true
 			return
 		}
-		report(&res)
+		doubt := p.take(i, &res)
 		switch {
+		case doubt || i == len(cases)-1 && len(p.doubtful) > 0:
+			away, here := p.find(ctx)
+			switch {
+			case !here && ctx.Err() == nil:
+				sum.stop(p, cases)
+				return
+			case away > 0 && p.first > again:
+				sum.Away = append(sum.Away, Absence{res.Case.ID, away})
+				again, i, p.doubtful = i, p.first-1, nil
+				continue
+			}
+			p.flush()
 		case res.absent:
 			absent++
 		case len(res.Dialogue) > 0:
-			absent, met = 0, true
+			absent = 0
 		}
-		if absent == patience {
-			break
+		if absent == o.patience() {
+			sum.Stopped, sum.Err = nobody(res.missing), res.missing
+			return
 		}
-	}
-	switch {
-	case absent > 0 && met:
-		sum.Stopped = "the peer cannot be connected any more"
-	case absent > 0:
-		sum.Stopped = "the peer cannot be connected"
 	}
 }
 
-// RunCase runs one of [Cases], whether or not the options select it. Any other Case has no dialogue, and is an error; so is
-// one over a network on which the options have no peer.
+// one runs a case, unless it is held.
+func (o *Options) one(ctx context.Context, c Case, unspoken string) Result {
+	if why := o.held(&c); why != "" {
+		return Result{Case: c, Verdict: NotApplicable, Why: why}
+	}
+	if unspoken != "" {
+		return Result{Case: c, Verdict: NotApplicable, Why: unspoken}
+	}
+	return o.run(ctx, c)
+}
+
+// patience is how many cases in a row may find nobody there who was never there. An Initiator was waited for already.
+func (o *Options) patience() int {
+	if o.Role == mpa.RoleInitiator {
+		return 1
+	}
+	return patience
+}
+
+// stop notes that the peer has stopped answering: what was in doubt and what is left was not asked.
+func (t *Summary) stop(p *presence, cases []Case) {
+	t.Stopped, t.PeerStopped, t.Err = p.stopped(), true, p.missing
+	if t.Err != nil {
+		t.Stopped += ": " + t.Err.Error()
+	}
+	p.doubtful = nil
+	for _, c := range cases[p.first:] {
+		p.settled(&Result{Case: c, Verdict: NotAsked, Why: "the peer had stopped answering"})
+	}
+}
+
+// RunCase runs one of [Cases], whether or not the options select it. Any other Case has no dialogue, and is an error;
+// so is one over a network on which the options have no peer.
 func RunCase(ctx context.Context, opts Options, c Case) (Result, error) {
 	o, err := opts.resolved()
 	switch {
@@ -179,10 +256,12 @@ func (o *Options) run(ctx context.Context, c Case) (res Result) {
 		switch end := recover().(type) {
 		case nil:
 		case outcome:
-			res.Verdict, res.Why, res.Expected, res.Got, res.absent = end.verdict, end.why, end.expected, end.got, end.absent
+			res.Verdict, res.Why, res.Expected, res.Got = end.verdict, end.why, end.expected, end.got
+			res.absent, res.missing = end.absent != nil, end.absent
 		default:
 			panic(end)
 		}
+		res.answered = lastWord(s.log)
 		s.hangUp()
 		if o.Peer != nil {
 			o.Peer.Release()

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // ofActive returns a case for the active end of DDP over SCTP.
@@ -103,8 +103,10 @@ func sctpActive() []Case {
 // sctpAnswers are the cases of how sessions are answered.
 func sctpAnswers() []Case {
 	return []Case{
-		unindicatedAnswer("indication-none", "without Adaptation Layer Indication", func(ours *chunk.Setup) { ours.HasAdaptation = false }),
-		unindicatedAnswer("indication-other", "with another Adaptation Layer Indication", func(ours *chunk.Setup) { ours.Adaptation = 7 }),
+		unindicatedAnswer("indication-none", "without Adaptation Layer Indication",
+			func(ours *chunk.Setup) { ours.HasAdaptation = false }),
+		unindicatedAnswer("indication-other", "with another Adaptation Layer Indication",
+			func(ours *chunk.Setup) { ours.Adaptation = 7 }),
 		ofActive("waits", "C04", "RFC 5043 6.2", "No DDP Segment comes before the Accept.", func(s *session) {
 			d, _ := s.asked()
 			if m, ok := d.hear(s.quiet()); ok {
@@ -112,32 +114,39 @@ func sctpAnswers() []Case {
 			}
 			s.note(Checked, "no DDP Segment: the session is not accepted", nil)
 		}),
-		ofActive("accept", "C01 C03 C04", "RFC 5043 6.2", "After an Accept the session works, and our Terminate ends it.", func(s *session) { s.openedByPeer().close() }),
-		ofActive("ready", "C01", "RFC 6581 7, 9.2", "After an Enhanced Accept with A=1 the RTR indication comes first, of the kind that was answered.", func(s *session) {
-			d, q := s.asked()
-			if !q.Enhanced.A {
-				s.notApplicable("the peer does not ask for the peer-to-peer model")
-			}
-			d.accept(&q, 0)
-			d.close()
-		}),
-		ofActive("private-data", "C02", "RFC 5043 5.2.3; RFC 6581 7", "An Accept with 512 octets of private data, of which an enhanced one has 508, is taken like any other.", func(s *session) {
-			d, q := s.asked()
-			most := mpa.MaxPrivateData
-			if q.Function.IsEnhanced() {
-				most = mpa.MaxEnhancedPrivateData
-			}
-			d.accept(&q, most)
-			d.works("512 octets are allowed")
-			d.close()
-		}),
+		ofActive("accept", "C01 C03 C04", "RFC 5043 6.2",
+			"After an Accept the session works, and our Terminate ends it.",
+			func(s *session) { s.openedByPeer().close() }),
+		ofActive("ready", "C01", "RFC 6581 7, 9.2",
+			"After an Enhanced Accept with A=1 the RTR indication comes first, of the kind that was answered.",
+			func(s *session) {
+				d, q := s.asked()
+				if !q.Enhanced.A {
+					s.notApplicable("the peer does not ask for the peer-to-peer model")
+				}
+				d.accept(&q, 0)
+				d.close()
+			}),
+		ofActive("private-data", "C02", "RFC 5043 5.2.3; RFC 6581 7",
+			"An Accept with 512 octets of private data, of which an enhanced one has 508, is taken like any other.",
+			func(s *session) {
+				d, q := s.asked()
+				most := mpa.MaxPrivateData
+				if q.Function.IsEnhanced() {
+					most = mpa.MaxEnhancedPrivateData
+				}
+				d.accept(&q, most)
+				d.works("512 octets are allowed")
+				d.close()
+			}),
 		ofActive("reject", "C01 C03", "RFC 5043 6.3; RFC 6581 7", "No DDP Segment follows a Reject.", func(s *session) {
 			d, q := s.asked()
 			f := sctp.FunctionReject
 			if q.Function.IsEnhanced() {
 				f = sctp.FunctionEnhancedReject
 			}
-			d.say(f.String(), d.Control(sctp.Control{Function: f, Enhanced: mpa.Enhanced{IRD: q.Enhanced.ORD, ORD: q.Enhanced.IRD}}))
+			d.say(f.String(), d.Control(sctp.Control{Function: f,
+				Enhanced: mpa.Enhanced{IRD: q.Enhanced.ORD, ORD: q.Enhanced.IRD}}))
 			if m, ok := d.hear(s.quiet()); ok {
 				d.want(m.PPID == sctp.PPIDControl, "no DDP Segment: the session is rejected", describeMessage(&m))
 			}
@@ -163,36 +172,44 @@ func unindicatedAnswer(id, text string, change func(*chunk.Setup)) Case {
 // activeViolations are the cases of messages that break a rule, in place of an answer and after it.
 func activeViolations() []Case {
 	cases := []Case{
-		unanswerable("accept-513", "C02", "RFC 5043 5.2.3", "513 octets of private data in the Accept", func(d *ddpSession, q *sctp.Control) sctp.Message {
-			a := acceptOf(q)
-			a.PrivateData = text(mpa.MaxPrivateData + 1)
-			return d.Control(a)
-		}),
-		unanswerable("accept-kind", "C01", "RFC 6581 7", "an Accept of the other kind than the Initiate", func(d *ddpSession, q *sctp.Control) sctp.Message {
-			if q.Function.IsEnhanced() {
-				return d.Function(sctp.FunctionAccept)
-			}
-			return d.Control(sctp.Control{Function: sctp.FunctionEnhancedAccept, Enhanced: mpa.Enhanced{IRD: depth, ORD: depth}})
-		}),
-		unanswerable("function-unknown", "C01", "RFC 5043 5.2.3", "a message of Function Code 8", func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.Function(8) }),
-		unanswerable("initiate", "C04", sctpPatterns, "an Initiate", func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.Function(sctp.FunctionInitiate) }),
-		unanswerable("segment", "C04", sctpPatterns, "a DDP Segment", func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.EmptyRead() }),
+		unanswerable("accept-513", "C02", "RFC 5043 5.2.3", "513 octets of private data in the Accept",
+			func(d *ddpSession, q *sctp.Control) sctp.Message {
+				a := acceptOf(q)
+				a.PrivateData = text(mpa.MaxPrivateData + 1)
+				return d.Control(a)
+			}),
+		unanswerable("accept-kind", "C01", "RFC 6581 7", "an Accept of the other kind than the Initiate",
+			func(d *ddpSession, q *sctp.Control) sctp.Message {
+				if q.Function.IsEnhanced() {
+					return d.Function(sctp.FunctionAccept)
+				}
+				return d.Control(sctp.Control{Function: sctp.FunctionEnhancedAccept,
+					Enhanced: mpa.Enhanced{IRD: depth, ORD: depth}})
+			}),
+		unanswerable("function-unknown", "C01", "RFC 5043 5.2.3", "a message of Function Code 8",
+			func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.Function(8) }),
+		unanswerable("initiate", "C04", sctpPatterns, "an Initiate",
+			func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.Function(sctp.FunctionInitiate) }),
+		unanswerable("segment", "C04", sctpPatterns, "a DDP Segment",
+			func(d *ddpSession, _ *sctp.Control) sctp.Message { return d.EmptyRead() }),
 	}
 	for _, v := range sctpOpenViolations() {
-		cases = append(cases, ofActive(v.id, v.requirement, v.section, "In an open session "+v.text+" ends it.", func(s *session) {
-			d := s.openedByPeer()
-			d.say(v.text, v.message(d))
-			d.ends("such a message is in none of the legal patterns")
-		}))
+		cases = append(cases, ofActive(v.id, v.requirement, v.section,
+			"In an open session "+v.text+" ends it.", func(s *session) {
+				d := s.openedByPeer()
+				d.say(v.text, v.message(d))
+				d.ends("such a message is in none of the legal patterns")
+			}))
 	}
 	return cases
 }
 
 // unanswerable is a case of a message that is no answer to an Initiate.
 func unanswerable(id, requirement, section, what string, message func(*ddpSession, *sctp.Control) sctp.Message) Case {
-	return ofActive("answer-"+id, requirement, section, "In place of an answer "+what+" ends the session.", func(s *session) {
-		d, q := s.asked()
-		d.say(what, message(d, &q))
-		d.ends("such an answer is in none of the legal patterns")
-	})
+	return ofActive("answer-"+id, requirement, section,
+		"In place of an answer "+what+" ends the session.", func(s *session) {
+			d, q := s.asked()
+			d.say(what, message(d, &q))
+			d.ends("such an answer is in none of the legal patterns")
+		})
 }

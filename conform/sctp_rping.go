@@ -66,7 +66,8 @@ func (d *ddpSession) pingLong(octets int) {
 	d.advertise("sink", message.Advert{TO: sinkTO, STag: sinkSTag, Length: uint32(octets)})
 	for at := 0; at < octets; {
 		seg := d.segment(rdmap.OpWrite, fmt.Sprintf("an RDMA Write of the text, from octet %d on", at))
-		d.want(len(seg.Payload) > 0 && seg.TO == sinkTO+uint64(at), fmt.Sprintf("the text from TO %#x on", sinkTO+at), fmt.Sprintf("%s at %#x", wording.Octets(len(seg.Payload)), seg.TO))
+		d.want(len(seg.Payload) > 0 && seg.TO == sinkTO+uint64(at), fmt.Sprintf("the text from TO %#x on", sinkTO+at),
+			fmt.Sprintf("%s at %#x", wording.Octets(len(seg.Payload)), seg.TO))
 		at += len(seg.Payload)
 	}
 	d.segment(rdmap.OpSend, "the server's second go ahead")
@@ -81,7 +82,8 @@ func (s *session) undelayed() {
 	first.readRequest(len(pingText()))
 	second.advertise("source", sourceAdvert())
 	m, ok := second.hear(s.opts.Timeout)
-	s.shouldNot(!ok, "holds an RDMA Read Request back while what was sent before it is not acknowledged", "an RDMA Read Request before that")
+	s.shouldNot(!ok, "holds an RDMA Read Request back while what was sent before it is not acknowledged",
+		"an RDMA Read Request before that")
 	s.want(isOpcode(&m, rdmap.OpReadRequest), "an RDMA Read Request", describeMessage(&m))
 	s.assoc.HoldAcks(false)
 }
@@ -89,24 +91,33 @@ func (s *session) undelayed() {
 // sctpWays are the cases of what is below DDP's sessions, for the passive end.
 func sctpWays() []Case {
 	return []Case{
-		withRping(overSCTP("segments", "C11", "RFC 5043 9", "What is longer than a packet comes in DDP Segments that each are in one DATA chunk.", func(s *session) {
-			d := s.openSession(0)
-			d.pingLong(8 << 10)
-			d.close()
-		})),
-		withRping(overSCTP("undelayed", "C15", "RFC 5043 11.2", "An RDMA Read Request SHOULD NOT be held back until what was sent before it is acknowledged.", (*session).undelayed)),
-		overSCTP("requests", "C07", "RFC 5043 6.4", "Each of many Initiates that come together is answered, by a Terminate where no more can wait.", (*session).crowds),
-		overSCTP("error-among", "C13", "RFC 5043 11.3", "An error in one session of several is told by an RDMAP Terminate, and the others go on.", func(s *session) {
-			other, d := s.openSession(2), s.openSession(0)
-			d.works("the session is open")
-			h := rdmap.OpWrite.Header(1)
-			h.Last, h.STag = true, 0x00c0ff03
-			d.say("RDMA Write to an STag that there is not", d.Segment(h, []byte("nobody")))
-			d.segment(rdmap.OpTerminate, "an RDMAP Terminate: it MUST be generated when a DDP stream is terminated")
-			d.ends("the QP has ended")
-			other.works("its session has nothing to do with the other")
-		}),
-		overSCTP("abort-quiet", "C13", "RFC 5043 11.3", "A peer that aborts an association SHOULD NOT send an RDMAP Terminate in its sessions before.", (*session).abortsQuietly),
+		withRping(overSCTP("segments", "C11", "RFC 5043 9",
+			"What is longer than a packet comes in DDP Segments that each are in one DATA chunk.", func(s *session) {
+				d := s.openSession(0)
+				d.pingLong(8 << 10)
+				d.close()
+			})),
+		withRping(overSCTP("undelayed", "C15", "RFC 5043 11.2",
+			"An RDMA Read Request SHOULD NOT be held back until what was sent before it is acknowledged.",
+			(*session).undelayed)),
+		overSCTP("requests", "C07", "RFC 5043 6.4",
+			"Each of many Initiates that come together is answered, by a Terminate where no more can wait.",
+			(*session).crowds),
+		overSCTP("error-among", "C13", "RFC 5043 11.3",
+			"An error in one session of several is told by an RDMAP Terminate, and the others go on.",
+			func(s *session) {
+				other, d := s.openSession(2), s.openSession(0)
+				d.works("the session is open")
+				h := rdmap.OpWrite.Header(1)
+				h.Last, h.STag = true, 0x00c0ff03
+				d.say("RDMA Write to an STag that there is not", d.Segment(h, []byte("nobody")))
+				d.segment(rdmap.OpTerminate, "an RDMAP Terminate: it MUST be generated when a DDP stream is terminated")
+				d.ends("the QP has ended")
+				other.works("its session has nothing to do with the other")
+			}),
+		overSCTP("abort-quiet", "C13", "RFC 5043 11.3",
+			"A peer that aborts an association SHOULD NOT send an RDMAP Terminate in its sessions before.",
+			(*session).abortsQuietly),
 	}
 }
 

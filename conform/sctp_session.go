@@ -6,12 +6,12 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // overSCTP returns a case for the passive end of DDP over SCTP: RFC 5043, and RFC 6581,
@@ -38,7 +38,7 @@ func (s *session) associate(ours chunk.Setup) bool {
 		s.note(Saw, err.Error(), nil)
 		return false
 	case err != nil:
-		panic(outcome{verdict: Inconclusive, why: "no association with the peer: " + err.Error(), absent: true})
+		panic(outcome{verdict: Inconclusive, why: "no association with the peer: " + err.Error(), absent: err})
 	}
 	return true
 }
@@ -52,7 +52,8 @@ func (s *session) openAssociation(ours chunk.Setup) (err error) {
 	d := net.Dialer{Timeout: s.opts.Timeout}
 	conn, err := d.DialContext(s.ctx, "udp", s.opts.SCTP)
 	if err == nil {
-		s.note(Did, "association of "+conn.LocalAddr().String()+" and "+conn.RemoteAddr().String()+indicated(&ours), nil)
+		s.note(Did, "association of "+conn.LocalAddr().String()+" and "+
+			conn.RemoteAddr().String()+indicated(&ours), nil)
 		began := time.Now()
 		s.assoc, err = script.Associate(s.ctx, s.recorded(conn), ours, s.deadline())
 		s.far(time.Since(began)) // two round trips
@@ -280,13 +281,15 @@ func ddpSetupOf(streams uint16) chunk.Setup {
 	return ours
 }
 
-// answersInitiate reports whether a message is an answer to an Initiate: one that accepts it, or rejects it, or a Terminate.
+// answersInitiate reports whether a message is an answer to an Initiate: one that accepts it, or rejects it, or a
+// Terminate.
 func answersInitiate(m *script.Message) bool {
 	if m.PPID != sctp.PPIDControl {
 		return false
 	}
 	c, err := sctp.ParseControl(m.Data)
-	return err == nil && (c.Function == sctp.FunctionAccept || c.Function == sctp.FunctionReject || c.Function == sctp.FunctionTerminate)
+	return err == nil && (c.Function == sctp.FunctionAccept || c.Function == sctp.FunctionReject ||
+		c.Function == sctp.FunctionTerminate)
 }
 
 // noData is a message without any octets.
@@ -305,7 +308,8 @@ func (d *ddpSession) refusedOr(because string) {
 	m, ok := d.hear(d.quiet())
 	if ok {
 		c, err := sctp.ParseControl(m.Data)
-		d.want(m.PPID == sctp.PPIDControl && err == nil && c.Function == sctp.FunctionTerminate, "no session: "+because, describeMessage(&m))
+		d.want(m.PPID == sctp.PPIDControl && err == nil &&
+			c.Function == sctp.FunctionTerminate, "no session: "+because, describeMessage(&m))
 	}
 	d.note(Checked, "no session: "+because, nil)
 }

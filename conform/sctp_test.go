@@ -11,13 +11,14 @@ import (
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // sctpServer starts rping -s of ours over SCTP.
 func sctpServer(t *testing.T, rejects bool) (addr string) {
 	t.Helper()
-	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{Network: new(iwarpsctp.Network)})
 	testrig.Must(t, err)
 	cfg := rping.ServerConfig{Persistent: true}
 	if rejects {
@@ -35,7 +36,8 @@ func sctpServer(t *testing.T, rejects bool) (addr string) {
 // overSCTP are options for a peer over SCTP. The long time is only waited for where the peer
 // fails to do what it must.
 func overSCTP(addr string) conform.Options {
-	return conform.Options{Role: mpa.RoleResponder, SCTP: addr, App: conform.AppRping, Timeout: testrig.Soon, Quiet: 20 * time.Millisecond}
+	return conform.Options{Role: mpa.RoleResponder, SCTP: addr, App: conform.AppRping, Timeout: testrig.Soon,
+		Quiet: 20 * time.Millisecond}
 }
 
 // TestSCTP has our endpoint pass every case, and each that it is not asked for say why.
@@ -45,7 +47,8 @@ func TestSCTP(t *testing.T) {
 	t.Parallel()
 	all, sum := collect(t, overSCTP(sctpServer(t, false)))
 	for id, r := range all {
-		if want := r.Case.App == conform.AppReject; (r.Verdict == conform.NotApplicable) != want || r.Verdict == conform.Fail || r.Verdict == conform.Inconclusive {
+		if want := r.Case.App == conform.AppReject; (r.Verdict == conform.NotApplicable) != want ||
+			r.Verdict == conform.Fail || r.Verdict == conform.Inconclusive {
 			var text strings.Builder
 			conform.NewPrinter(&text, true).Result(&r)
 			t.Errorf("%s: %s", id, &text)

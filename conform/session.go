@@ -44,7 +44,7 @@ type link struct {
 type outcome struct {
 	verdict            Verdict
 	why, expected, got string
-	absent             bool // there is no connection with the peer
+	absent             error // why there is no connection with the peer
 }
 
 // role returns the peer's role.
@@ -101,8 +101,8 @@ func (s *session) want(ok bool, expected string, got any) {
 	s.note(Checked, expected, nil)
 }
 
-// shouldNot is for what a document says that the peer SHOULD NOT do: if it does so, for which it may have its reasons, the case does not
-// judge it. rule is what it keeps to otherwise.
+// shouldNot is for what a document says that the peer SHOULD NOT do: if it does so, for which it may have its reasons,
+// the case does not judge it. rule is what it keeps to otherwise.
 func (s *session) shouldNot(does bool, what, rule string) {
 	if does {
 		s.notApplicable("the peer %s, and %s says no more than that it SHOULD NOT", what, s.c.Section)
@@ -128,7 +128,7 @@ func (s *session) use() *link {
 	began := time.Now()
 	conn, err := s.opts.Peer.Connect(s.ctx)
 	if err != nil {
-		panic(outcome{verdict: Inconclusive, why: "no connection with the peer: " + err.Error(), absent: true})
+		panic(outcome{verdict: Inconclusive, why: "no connection with the peer: " + err.Error(), absent: err})
 	}
 	if s.role() == mpa.RoleInitiator { // who comes in its own time
 		began = time.Now()

@@ -56,8 +56,8 @@ func (s *session) peerAccepts(because string) mpa.StartupFrame {
 	return f
 }
 
-// peerTakes is peerAccepts for a Request that may have private data of a ULP. RFC 5044, section 7.1.2, leaves it to the peer's application whether it rejects them:
-// one that rejects any that it does not know breaks no rule.
+// peerTakes is peerAccepts for a Request that may have private data of a ULP. RFC 5044, section 7.1.2, leaves it to the
+// peer's application whether it rejects them: one that rejects any that it does not know breaks no rule.
 func (s *session) peerTakes(q script.Startup, because string) mpa.StartupFrame {
 	f := s.peerReply("an accepting Reply: " + because)
 	if f.R() && len(q.ULP) > 0 && s.rejectsText() {

@@ -13,18 +13,19 @@ import (
 func verdicts(t *testing.T, takes func([]byte) bool, filter string) map[string]conform.Result {
 	t.Helper()
 	all := map[string]conform.Result{}
-	setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581, takes: takes}.against(t, func(t *testing.T, o conform.Options) {
-		o.Filter = regexp.MustCompile(filter)
-		_, err := conform.Run(t.Context(), o, func(r *conform.Result) { all[r.Case.ID] = *r })
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581, takes: takes}.against(t,
+		func(t *testing.T, o conform.Options) {
+			o.Filter = regexp.MustCompile(filter)
+			_, err := conform.Run(t.Context(), o, func(r *conform.Result) { all[r.Case.ID] = *r })
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	return all
 }
 
-// TestStrangePrivateData: an application that rejects private data that it does not know breaks no rule: what depends on them cannot be judged,
-// and why is told. One that rejects some for their length, or how they come, is judged.
+// TestStrangePrivateData: an application that rejects private data that it does not know breaks no rule: what depends
+// on them cannot be judged, and why is told. One that rejects some for their length, or how they come, is judged.
 //
 // Proves Q08, Q10.
 func TestStrangePrivateData(t *testing.T) {
@@ -35,10 +36,12 @@ func TestStrangePrivateData(t *testing.T) {
 	}
 	for id, r := range judged {
 		want := conform.NotApplicable
-		if id == "startup/req-whole" || id == "startup/req-pd-4" || id == "startup/req-pd-513" { // without any of the ULP's, and with too much
+		// without any of the ULP's, and with too much
+		if id == "startup/req-whole" || id == "startup/req-pd-4" || id == "startup/req-pd-513" {
 			want = conform.Pass
 		}
-		if r.Verdict != want || want == conform.NotApplicable && !strings.Contains(r.Why, "rejects private data that it does not know") {
+		if r.Verdict != want || want == conform.NotApplicable &&
+			!strings.Contains(r.Why, "rejects private data that it does not know") {
 			t.Errorf("%s: %v, %s", id, r.Verdict, r.Why)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// serving is a server that says what it has to say on each connection, and then listens to its end. Its time is virtual.
+// serving is a server that says what it has to say on each connection, and then listens to its end. Its time is
+// virtual.
 func serving(say func(net.Conn)) *conform.DialPeer {
 	return &conform.DialPeer{Dial: func(context.Context, string) (net.Conn, error) {
 		near, far := testrig.Pipe("suite", "server")
@@ -32,7 +33,8 @@ func serving(say func(net.Conn)) *conform.DialPeer {
 func TestMute(t *testing.T) {
 	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044} {
 		synctest.Test(t, func(t *testing.T) {
-			all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: d, Peer: serving(func(net.Conn) {})})
+			all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: d,
+				Peer: serving(func(net.Conn) {})})
 			if len(all) > 0 || sum.NotMPA || sum.OK() || !strings.Contains(sum.Stopped, "answers no MPA Request") {
 				t.Errorf("%v: %d cases, %+v", d, len(all), sum)
 			}
@@ -40,7 +42,8 @@ func TestMute(t *testing.T) {
 	}
 }
 
-// TestClosing runs nothing against a server that ends every connection without a word, as one of TLS does with a Request.
+// TestClosing runs nothing against a server that ends every connection without a word, as one of TLS does with a
+// Request.
 func TestClosing(t *testing.T) {
 	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044} {
 		synctest.Test(t, func(t *testing.T) {
@@ -51,15 +54,16 @@ func TestClosing(t *testing.T) {
 				_ = c.Close()
 			})
 			all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: d, Peer: server})
-			if len(all) > 0 || sum.NotMPA || sum.OK() || asked != 2 || !strings.Contains(sum.Stopped, "answers no MPA Request") || !strings.Contains(sum.Stopped, "TLS") {
+			if len(all) > 0 || sum.NotMPA || sum.OK() || asked != 2 ||
+				!strings.Contains(sum.Stopped, "answers no MPA Request") || !strings.Contains(sum.Stopped, "TLS") {
 				t.Errorf("%v: %d cases, %d asked, %+v", d, len(all), asked, sum)
 			}
 		})
 	}
 }
 
-// TestIncomplete runs nothing against a server that begins its Reply, or Start Key, and does not end it, and shows what came: it is no echo of
-// the Request, with which a Reply begins, and its silence then is not the path's.
+// TestIncomplete runs nothing against a server that begins its Reply, or Start Key, and does not end it, and shows what
+// came: it is no echo of the Request, with which a Reply begins, and its silence then is not the path's.
 func TestIncomplete(t *testing.T) {
 	const reply = mpa.KeyReply + "\x40\x02\x00\x04"
 	for _, c := range []struct {
@@ -78,7 +82,8 @@ func TestIncomplete(t *testing.T) {
 				_, _ = io.WriteString(conn, c.sends)
 			})
 			all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: c.dialect, Peer: server})
-			if len(all) > 0 || sum.NotMPA || sum.RoundTrip > 0 || !strings.Contains(sum.Stopped, "incomplete: "+c.want) || !strings.Contains(sum.Stopped, "within 2s") {
+			if len(all) > 0 || sum.NotMPA || sum.RoundTrip > 0 ||
+				!strings.Contains(sum.Stopped, "incomplete: "+c.want) || !strings.Contains(sum.Stopped, "within 2s") {
 				t.Errorf("%q: %d cases, %+v", c.sends, len(all), sum)
 			}
 		})
@@ -103,7 +108,8 @@ func TestNotMPA(t *testing.T) {
 	}
 }
 
-// TestNotMPALine runs nothing against a server that answers in its own protocol when what it takes for a line has ended.
+// TestNotMPALine runs nothing against a server that answers in its own protocol when what it takes for a line has
+// ended.
 func TestNotMPALine(t *testing.T) {
 	for _, d := range []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044} {
 		synctest.Test(t, func(t *testing.T) {
@@ -191,12 +197,14 @@ func (n *nobody) Connect(context.Context) (net.Conn, error) {
 func (*nobody) Again(context.Context) (net.Conn, error) { return nil, errors.New("refused") }
 func (*nobody) Release()                                {}
 
-// TestNobody stops when the peer cannot be connected.
+// TestNobody stops when the peer cannot be connected: a Responder before the first case, and an Initiator, for which a
+// case waits, after it.
 func TestNobody(t *testing.T) {
 	for _, role := range roles {
 		n := new(nobody)
 		all, sum := collect(t, conform.Options{Role: role, Peer: n, App: conform.AppRping})
-		if sum.OK() || sum.Stopped == "" || sum.Inconclusive != 3 {
+		if sum.OK() || sum.Stopped != "the peer cannot be connected: refused" || sum.PeerStopped || n.asked != 1 ||
+			sum.Err == nil || sum.Inconclusive != len(all) {
 			t.Errorf("%v: %v, stopped: %q", role, &sum, sum.Stopped)
 		}
 		for id, r := range all {

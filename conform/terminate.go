@@ -20,8 +20,10 @@ var terminateGroups = [...]struct {
 	codes      []rdmap.Code
 }{
 	{"rdmap-catastrophic", "RDMAP's local catastrophic error", []rdmap.Code{0x0000}},
-	{"rdmap-protection", "RDMAP's remote protection errors", []rdmap.Code{0x0100, 0x0101, 0x0102, 0x0103, 0x0104, 0x0109, 0x01ff}},
-	{"rdmap-operation", "RDMAP's remote operation errors", []rdmap.Code{0x0205, 0x0206, 0x0207, 0x0208, 0x0209, 0x02ff}},
+	{"rdmap-protection", "RDMAP's remote protection errors",
+		[]rdmap.Code{0x0100, 0x0101, 0x0102, 0x0103, 0x0104, 0x0109, 0x01ff}},
+	{"rdmap-operation", "RDMAP's remote operation errors",
+		[]rdmap.Code{0x0205, 0x0206, 0x0207, 0x0208, 0x0209, 0x02ff}},
 	{"ddp-catastrophic", "DDP's local catastrophic error", []rdmap.Code{0x1000}},
 	{"ddp-tagged", "DDP's tagged buffer errors", []rdmap.Code{0x1100, 0x1101, 0x1102, 0x1103, 0x1104}},
 	{"ddp-untagged", "DDP's untagged buffer errors", []rdmap.Code{0x1201, 0x1202, 0x1203, 0x1204, 0x1205, 0x1206}},
@@ -100,11 +102,14 @@ func terminateForms() []Case {
 		payloads                 [][]byte
 	}{
 		{"parts", "P13 P15", "with a DDP header, tagged or untagged, with and without a length, and with a Read Request,", false, [][]byte{
-			(&rdmap.Terminate{Code: 0x1100, DDPHeader: tagged.Append(nil), SegmentLength: 18, HasLength: true}).Append(nil),
+			(&rdmap.Terminate{Code: 0x1100, DDPHeader: tagged.Append(nil), SegmentLength: 18,
+				HasLength: true}).Append(nil),
 			(&rdmap.Terminate{Code: 0x1100, DDPHeader: tagged.Append(nil)}).Append(nil),
 			(&rdmap.Terminate{Code: 0x1202, SegmentLength: 46, HasLength: true}).Append(nil),
-			(&rdmap.Terminate{Code: 0x1202, DDPHeader: untagged.Append(nil), SegmentLength: 46, HasLength: true}).Append(nil),
-			(&rdmap.Terminate{Code: 0x0100, DDPHeader: untagged.Append(nil), SegmentLength: 46, HasLength: true, RDMAPHeader: read.Append(nil)}).Append(nil),
+			(&rdmap.Terminate{Code: 0x1202, DDPHeader: untagged.Append(nil), SegmentLength: 46,
+				HasLength: true}).Append(nil),
+			(&rdmap.Terminate{Code: 0x0100, DDPHeader: untagged.Append(nil), SegmentLength: 46, HasLength: true,
+				RDMAPHeader: read.Append(nil)}).Append(nil),
 		}},
 		{"reserved", "P13", "whose reserved bits are set", false, [][]byte{{0x00, 0x00, 0x1f, 0xff}}},
 		{"zeros", "P15", "whose absent parts are sent as zeros", false, [][]byte{make([]byte, 4+2+18+28)}},
@@ -122,7 +127,8 @@ func terminateForms() []Case {
 	}
 	// RFC 5040, section 5.4: of "an invalid Terminate Message [...] an error is
 	// surfaced", and no document says that it is not answered.
-	ending := map[bool]string{false: " ends the connection, and is not answered by another.", true: " ends the connection."}
+	ending := map[bool]string{false: " ends the connection, and is not answered by another.",
+		true: " ends the connection."}
 	var cases []Case
 	for _, f := range forms {
 		cases = append(cases, either("terminate", f.name, f.requirements, terminateSection,
@@ -158,7 +164,8 @@ func terminateHeaders() []Case {
 		name, text string
 		msn, mo    uint32
 	}{
-		{"msn-2", "with MSN 2 in place of 1", 2, 0}, {"msn-0", "with MSN 0 in place of 1", 0, 0}, {"mo-4", "with MO 4 in place of 0", 1, 4},
+		{"msn-2", "with MSN 2 in place of 1", 2, 0}, {"msn-0", "with MSN 0 in place of 1", 0, 0},
+		{"mo-4", "with MO 4 in place of 0", 1, 4},
 	} {
 		cases = append(cases, either("terminate", c.name, "P36 P56 D37 D38", rdmapChecks,
 			"A Terminate "+c.text+" ends the connection.", func(d *dialogue) {
@@ -166,7 +173,8 @@ func terminateHeaders() []Case {
 				h.MSN, h.MO = c.msn, c.mo
 				d.sendSegment("Terminate "+c.text, h, []byte{0x02, 0x07, 0, 0})
 				d.closeWrite()
-				d.refused(orCloses, "a Terminate, however faulty, is the last that there is", slices.Concat(badMSN, badMO)...)
+				d.refused(orCloses, "a Terminate, however faulty, is the last that there is",
+					slices.Concat(badMSN, badMO)...)
 			})...)
 	}
 	return cases
@@ -190,7 +198,8 @@ func terminateTimes() []Case {
 				d.takesTerminate()
 			}),
 		eitherRping("terminate", "within-send", "P36 P37 D27", terminateSection,
-			"A Terminate between the segments of a Send ends the connection, and the Send is not delivered.", func(d *dialogue) {
+			"A Terminate between the segments of a Send ends the connection, and the Send is not delivered.",
+			func(d *dialogue) {
 				h := d.nextHeader(rdmap.OpSend)
 				h.Last = false
 				d.sendSegment("first half of the advert", h, d.firstAdvert().Append(nil)[:8])
@@ -206,18 +215,22 @@ func terminateTimes() []Case {
 	)
 	return append(cases,
 		toServer("terminate/responder-within-response", "P36 P38 D27", terminateSection,
-			"A Terminate between the segments of a Read Response ends the connection, and the server does not go on.", func(d *dialogue) {
+			"A Terminate between the segments of a Read Response ends the connection, and the server does not go on.",
+			func(d *dialogue) {
 				d.sendPart(d.readOfServer(), 0, 16, false)
 				d.sendTerminate(last)
 				d.takesTerminate()
 			}),
 		toServer("terminate/responder-for-response", "P36 P38 P28", terminateSection,
-			"A Terminate in place of a Read Response ends the connection, and the server does not go on.", func(d *dialogue) {
+			"A Terminate in place of a Read Response ends the connection, and the server does not go on.",
+			func(d *dialogue) {
 				b := d.serverBuffer()
 				h := rdmap.OpReadRequest.Header(d.terms().Version)
 				h.Last, h.MSN = true, d.operating().received[rdmap.QNRead]
-				r := rdmap.ReadRequest{SinkSTag: b.STag, SinkTO: b.TO, Size: b.Length, SrcSTag: sourceSTag, SrcTO: sourceTO}
-				d.sendTerminate(rdmap.Terminate{Code: rdmap.CodeInvalidSTag, DDPHeader: h.Append(nil), SegmentLength: 46, HasLength: true, RDMAPHeader: r.Append(nil)})
+				r := rdmap.ReadRequest{SinkSTag: b.STag, SinkTO: b.TO, Size: b.Length,
+					SrcSTag: sourceSTag, SrcTO: sourceTO}
+				d.sendTerminate(rdmap.Terminate{Code: rdmap.CodeInvalidSTag, DDPHeader: h.Append(nil),
+					SegmentLength: 46, HasLength: true, RDMAPHeader: r.Append(nil)})
 				d.takesTerminate()
 			}),
 		toResponder("terminate/responder-first", "P36 E09", terminateSection,

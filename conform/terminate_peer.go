@@ -36,7 +36,8 @@ var faults = [...]struct {
 	}},
 	{"read", "a Read Request", func(d *dialogue) faulty {
 		r := rdmap.ReadRequest{SinkSTag: probeSTag, SinkTO: 0x0102, Size: 4, SrcSTag: d.strangeSTag(), SrcTO: 0x0304}
-		return faulty{header: d.nextHeader(rdmap.OpReadRequest), payload: r.Append(nil), codes: badSource, withRead: true}
+		return faulty{header: d.nextHeader(rdmap.OpReadRequest), payload: r.Append(nil),
+			codes: badSource, withRead: true}
 	}},
 	{"opcode", "a message with an opcode that does not exist", func(d *dialogue) faulty {
 		h := d.nextHeader(rdmap.OpSend)
@@ -76,7 +77,8 @@ func terminatePeer() []Case {
 		either("terminate", "then-silence", "P39 D42 D07", "RFC 5040 5.4; RFC 5041 7.1",
 			"What follows an error is dropped: a Read Request is not answered.", func(d *dialogue) {
 				bad := faults[0].make(d)
-				d.send("faulty segment and zero-length Read Requests", d.framed(append(bad.header.Append(nil), bad.payload...)),
+				d.send("faulty segment and zero-length Read Requests",
+					d.framed(append(bad.header.Append(nil), bad.payload...)),
 					d.framed(d.emptyRead()), d.framed(d.emptyRead()))
 				d.refuses("DDP MUST silently drop any subsequent incoming DDP Segments", bad.codes...)
 			}),
@@ -110,7 +112,8 @@ func terminatePeer() []Case {
 // isAbout looks at the DDP header that a Terminate returns, if it has one.
 func (d *dialogue) isAbout(r *refusal, bad *faulty) {
 	h := bad.header.Append(nil)
-	d.want(r.DDPHeader == nil || bytes.Equal(r.DDPHeader, h), fmt.Sprintf("the DDP header of the faulty segment: % x", h), fmt.Sprintf("% x", r.DDPHeader))
+	d.want(r.DDPHeader == nil || bytes.Equal(r.DDPHeader, h),
+		fmt.Sprintf("the DDP header of the faulty segment: % x", h), fmt.Sprintf("% x", r.DDPHeader))
 }
 
 // tellsOf looks at a Terminate of the peer's: its own header, and what it returns.
@@ -118,18 +121,25 @@ func (d *dialogue) tellsOf(r *refusal, bad *faulty) {
 	want := rdmap.OpTerminate.Header(d.terms().Version)
 	want.MSN, want.Last = 1, true
 	d.want(r.seg.Header == want, "the Terminate's DDP header: "+want.String(), r.seg.Header)
-	d.want(r.Layout == rdmap.LayoutRFC, "the layout of RFC 5040: Layer, EType, Error Code, M, D, R", fmt.Sprintf("that of Linux's siw: % x", r.seg.Payload[:4]))
-	d.want(r.seg.Payload[2]&0x1f == 0 && r.seg.Payload[3] == 0, "reserved bits of zero", fmt.Sprintf("% x", r.seg.Payload[:4]))
-	d.want(r.seg.Payload[2] == hdrCt(&r.Terminate), fmt.Sprintf("HdrCt 0x%02x, by the parts that there are", hdrCt(&r.Terminate)), fmt.Sprintf("0x%02x", r.seg.Payload[2]))
+	d.want(r.Layout == rdmap.LayoutRFC, "the layout of RFC 5040: Layer, EType, Error Code, M, D, R",
+		fmt.Sprintf("that of Linux's siw: % x", r.seg.Payload[:4]))
+	d.want(r.seg.Payload[2]&0x1f == 0 && r.seg.Payload[3] == 0, "reserved bits of zero",
+		fmt.Sprintf("% x", r.seg.Payload[:4]))
+	d.want(r.seg.Payload[2] == hdrCt(&r.Terminate),
+		fmt.Sprintf("HdrCt 0x%02x, by the parts that there are", hdrCt(&r.Terminate)),
+		fmt.Sprintf("0x%02x", r.seg.Payload[2]))
 	if bad.withoutIt {
 		d.want(r.DDPHeader == nil && r.RDMAPHeader == nil, "neither DDP header nor Read Request", r.Terminate)
 		return
 	}
 	h := bad.header.Append(nil)
-	d.want(bytes.Equal(r.DDPHeader, h), fmt.Sprintf("the DDP header of the faulty segment: % x", h), fmt.Sprintf("% x", r.DDPHeader))
-	d.want(r.HasLength && int(r.SegmentLength) == len(h)+len(bad.payload), fmt.Sprintf("DDP Segment Length %d", len(h)+len(bad.payload)), r.SegmentLength)
+	d.want(bytes.Equal(r.DDPHeader, h), fmt.Sprintf("the DDP header of the faulty segment: % x", h),
+		fmt.Sprintf("% x", r.DDPHeader))
+	d.want(r.HasLength && int(r.SegmentLength) == len(h)+len(bad.payload),
+		fmt.Sprintf("DDP Segment Length %d", len(h)+len(bad.payload)), r.SegmentLength)
 	if bad.withRead {
-		d.want(bytes.Equal(r.RDMAPHeader, bad.payload), fmt.Sprintf("the Read Request: % x", bad.payload), fmt.Sprintf("% x", r.RDMAPHeader))
+		d.want(bytes.Equal(r.RDMAPHeader, bad.payload), fmt.Sprintf("the Read Request: % x", bad.payload),
+			fmt.Sprintf("% x", r.RDMAPHeader))
 	} else {
 		d.want(r.RDMAPHeader == nil, "no Read Request", r.RDMAPHeader)
 	}

@@ -3,40 +3,60 @@ package conform_test
 import (
 	"encoding/binary"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // activeVariants are those of our endpoint as the one that asks for sessions over SCTP.
 func activeVariants() []sctpVariant {
 	all := []sctpVariant{
-		{name: "no indication in the INIT", rule: "C05", caughtBy: "sctp/active-indication", fromPeer: onKinds(noParams, chunk.TypeInit)},
-		{name: "more streams out than in, in the INIT", rule: "C10", caughtBy: "sctp/active-streams", fromPeer: onKinds(streams, chunk.TypeInit)},
-		{name: "has two addresses in the INIT", rule: "C14", caughtBy: "sctp/active-addresses", reasons: true, fromPeer: onKinds(address, chunk.TypeInit)},
-		{name: "takes an INIT ACK without indication", rule: "C05", caughtBy: "sctp/active-indication-none", toPeer: onKinds(indicatedAck, chunk.TypeInitAck)},
-		{name: "takes an INIT ACK with another indication", rule: "C05", caughtBy: "sctp/active-indication-other", toPeer: onKinds(indicatedAck, chunk.TypeInitAck)},
+		{name: "no indication in the INIT", rule: "C05", caughtBy: "sctp/active-indication",
+			fromPeer: onKinds(noParams, chunk.TypeInit)},
+		{name: "more streams out than in, in the INIT", rule: "C10", caughtBy: "sctp/active-streams",
+			fromPeer: onKinds(streams, chunk.TypeInit)},
+		{name: "has two addresses in the INIT", rule: "C14", caughtBy: "sctp/active-addresses", reasons: true,
+			fromPeer: onKinds(address, chunk.TypeInit)},
+		{name: "takes an INIT ACK without indication", rule: "C05", caughtBy: "sctp/active-indication-none",
+			toPeer: onKinds(indicatedAck, chunk.TypeInitAck)},
+		{name: "takes an INIT ACK with another indication", rule: "C05", caughtBy: "sctp/active-indication-other",
+			toPeer: onKinds(indicatedAck, chunk.TypeInitAck)},
 		{name: "asks by a segment", rule: "C04", caughtBy: "sctp/active-accept", fromPeer: onFunction(5, harmless)},
 		{name: "asks by an Accept", rule: "C04", caughtBy: "sctp/active-accept", fromPeer: function(5, 6)},
-		{name: "counts DDP-SSNs from 1 as the first to speak", rule: "C04", caughtBy: "sctp/active-accept", fromPeer: onMessages(laterSSN)},
-		{name: "has private data in its last Terminate", rule: "C03", caughtBy: "sctp/active-accept", fromPeer: onFunction(4, func(m *sctp.Message) { m.Data = append(m.Data, 1) })},
-		{name: "sends no RTR indication", rule: "C01", caughtBy: "sctp/active-ready", fromPeer: onSegments(first(asSend))},
-		{name: "does not take 512 octets in an Accept", rule: "C02", caughtBy: "sctp/active-private-data", toPeer: onMessages(lengthened)},
+		{name: "counts DDP-SSNs from 1 as the first to speak", rule: "C04", caughtBy: "sctp/active-accept",
+			fromPeer: onMessages(laterSSN)},
+		{name: "has private data in its last Terminate", rule: "C03", caughtBy: "sctp/active-accept",
+			fromPeer: onFunction(4, func(m *sctp.Message) { m.Data = append(m.Data, 1) })},
+		{name: "sends no RTR indication", rule: "C01", caughtBy: "sctp/active-ready",
+			fromPeer: onSegments(first(asSend))},
+		{name: "does not take 512 octets in an Accept", rule: "C02", caughtBy: "sctp/active-private-data",
+			toPeer: onMessages(lengthened)},
 		{name: "does not mind a Reject", rule: "C01", caughtBy: "sctp/active-reject", toPeer: function(7, 6)},
-		{name: "delivers in the order of arrival, asking", rule: "C06", caughtBy: "sctp/active-ssn-order", toPeer: onSegments(inOrder())},
-		{name: "delivers a DDP-SSN twice, asking", rule: "C12", caughtBy: "sctp/active-ssn-twice", toPeer: onSegments(inOrder())},
-		{name: "delivers a DDP-SSN that cannot be, asking", rule: "C12", caughtBy: "sctp/active-ssn-far", toPeer: onSegments(inOrder())},
-		{name: "takes 513 octets in an Accept", rule: "C02", caughtBy: "sctp/active-answer-accept-513", toPeer: onFunction(6, cut(512))},
-		{name: "minds no Accept of the other kind", rule: "C01", caughtBy: "sctp/active-answer-accept-kind", plain: true, toPeer: function(6, 2)},
-		{name: "minds no unknown function as an answer", rule: "C01", caughtBy: "sctp/active-answer-function-unknown", plain: true, toPeer: function(8, 2)},
-		{name: "minds no Initiate as an answer", rule: "C04", caughtBy: "sctp/active-answer-initiate", plain: true, toPeer: function(1, 2)},
-		{name: "minds no segment as an answer", rule: "C04", caughtBy: "sctp/active-answer-segment", plain: true, toPeer: onSegments(asAccept)},
+		{name: "delivers in the order of arrival, asking", rule: "C06", caughtBy: "sctp/active-ssn-order",
+			toPeer: onSegments(inOrder())},
+		{name: "delivers a DDP-SSN twice, asking", rule: "C12", caughtBy: "sctp/active-ssn-twice",
+			toPeer: onSegments(inOrder())},
+		{name: "delivers a DDP-SSN that cannot be, asking", rule: "C12", caughtBy: "sctp/active-ssn-far",
+			toPeer: onSegments(inOrder())},
+		{name: "takes 513 octets in an Accept", rule: "C02", caughtBy: "sctp/active-answer-accept-513",
+			toPeer: onFunction(6, cut(512))},
+		{name: "minds no Accept of the other kind", rule: "C01", caughtBy: "sctp/active-answer-accept-kind",
+			plain: true, toPeer: function(6, 2)},
+		{name: "minds no unknown function as an answer", rule: "C01", caughtBy: "sctp/active-answer-function-unknown",
+			plain: true, toPeer: function(8, 2)},
+		{name: "minds no Initiate as an answer", rule: "C04", caughtBy: "sctp/active-answer-initiate",
+			plain: true, toPeer: function(1, 2)},
+		{name: "minds no segment as an answer", rule: "C04", caughtBy: "sctp/active-answer-segment", plain: true,
+			toPeer: onSegments(asAccept)},
 		{name: "speaks before it is accepted", rule: "C04", caughtBy: "sctp/active-waits", early: true},
 	}
 	for _, v := range sctpVariants() {
 		open := map[string]string{
-			"sctp/ppid": "sctp/active-ppid", "sctp/accept-again": "sctp/active-accept-again", "sctp/reject-late": "sctp/active-reject-late",
-			"sctp/function-unknown-open": "sctp/active-function-unknown-open", "sctp/terminate-data": "sctp/active-terminate-data",
-			"sctp/control-short": "sctp/active-control-short", "sctp/segment-short": "sctp/active-segment-short",
+			"sctp/ppid": "sctp/active-ppid", "sctp/accept-again": "sctp/active-accept-again",
+			"sctp/reject-late":           "sctp/active-reject-late",
+			"sctp/function-unknown-open": "sctp/active-function-unknown-open",
+			"sctp/terminate-data":        "sctp/active-terminate-data",
+			"sctp/control-short":         "sctp/active-control-short",
+			"sctp/segment-short":         "sctp/active-segment-short",
 		}
 		if open[v.caughtBy] == "" {
 			continue
@@ -49,7 +69,8 @@ func activeVariants() []sctpVariant {
 		all[i].active = true
 	}
 	return append(all, sctpVariant{
-		name: "minds no Initiate of the other end's", rule: "C04", caughtBy: "sctp/active-initiate-again", active: true, toPeer: onFunction(1, harmless),
+		name: "minds no Initiate of the other end's", rule: "C04", caughtBy: "sctp/active-initiate-again", active: true,
+		toPeer: onFunction(1, harmless),
 	})
 }
 

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -27,17 +27,20 @@ func fpduVariants() []variant {
 		unchecked.named("CRC of zero taken", "F04", "fpdu/responder-crc-zero"),
 		unchecked.named("first FPDU not validated", "Q11", "fpdu/responder-crc-first"),
 		unchecked.named("Initiator checks no CRC", "R01", "fpdu/initiator-crc-payload").of(anInitiator),
-		toEndpoint(dislikeCRC).named("CRC field looked at though CRCs are off", "F05", "fpdu/responder-crc-off").of(withoutCRC),
+		toEndpoint(dislikeCRC).named("CRC field looked at though CRCs are off", "F05",
+			"fpdu/responder-crc-off").of(withoutCRC),
 		fromEndpoint(fillPad).named("pad that is not zero", "F03", "fpdu/responder-pad-3"),
 		fromEndpoint(fillPad).named("Initiator's pad that is not zero", "F03", "fpdu/initiator-pad-2").of(anInitiator),
 		toEndpoint(dislikeFPDU(hasPad)).named("pad looked at", "F03", "fpdu/responder-pad-not-zero"),
 		toEndpoint(drop(tooShort)).named("ULPDU without a DDP header passed over", "D10", "fpdu/responder-length-13"),
-		toEndpoint(drop(tooShort)).named("ULPDU of one octet passed over", "D10", "fpdu/initiator-length-1").of(anInitiator),
+		toEndpoint(drop(tooShort)).named("ULPDU of one octet passed over", "D10",
+			"fpdu/initiator-length-1").of(anInitiator),
 		variant{toPeer: frame(nil, wholeReads)}.named("FPDU not taken in pieces", "R04", "fpdu/responder-split-each"),
 		variant{toPeer: frame(nil, firstOfEach)}.named("one FPDU in a TCP segment", "R04", "fpdu/responder-packed"),
 		toEndpoint(dislikeFPDU(func(_ uint64, _, ulpdu []byte) bool { return len(ulpdu) > 1024 })).
 			named("large FPDUs not understood", "F12", "fpdu/responder-size-1442"),
-		variant{toPeer: frame(nil, completeCRC)}.named("FPDU taken without its CRC", "R01", "fpdu/responder-fin-behind-crc"),
+		variant{toPeer: frame(nil, completeCRC)}.named("FPDU taken without its CRC", "R01",
+			"fpdu/responder-fin-behind-crc"),
 		variant{fromPeer: frame(nil, resetAtEnd)}.named("RST in place of a FIN", "Q15", "fpdu/responder-fin"),
 	}
 }

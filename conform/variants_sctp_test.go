@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/conform"
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A chunkWay changes a chunk of SCTP on its way, of which the value is without padding; nil
@@ -40,49 +40,73 @@ type sctpVariant struct {
 func sctpVariants() []sctpVariant {
 	indicated := onKinds(initParam(1), chunk.TypeInit)
 	return []sctpVariant{
-		{name: "no indication", rule: "C05", caughtBy: "sctp/indication", fromPeer: onKinds(noParams, chunk.TypeInitAck)},
-		{name: "another indication", rule: "C05", caughtBy: "sctp/indication", fromPeer: onKinds(initParam(2), chunk.TypeInitAck)},
-		{name: "more streams out than in", rule: "C10", caughtBy: "sctp/streams", fromPeer: onKinds(streams, chunk.TypeInitAck)},
-		{name: "takes an INIT without indication", rule: "C05", caughtBy: "sctp/indication-none", toPeer: onKinds(addParam, chunk.TypeInit)},
-		{name: "takes an INIT with another indication", rule: "C05", caughtBy: "sctp/indication-other", toPeer: indicated},
-		{name: "answers an Initiate as an enhanced one", rule: "C01", caughtBy: "sctp/accept", fromPeer: function(2, 6)},
+		{name: "no indication", rule: "C05", caughtBy: "sctp/indication",
+			fromPeer: onKinds(noParams, chunk.TypeInitAck)},
+		{name: "another indication", rule: "C05", caughtBy: "sctp/indication",
+			fromPeer: onKinds(initParam(2), chunk.TypeInitAck)},
+		{name: "more streams out than in", rule: "C10", caughtBy: "sctp/streams",
+			fromPeer: onKinds(streams, chunk.TypeInitAck)},
+		{name: "takes an INIT without indication", rule: "C05", caughtBy: "sctp/indication-none",
+			toPeer: onKinds(addParam, chunk.TypeInit)},
+		{name: "takes an INIT with another indication", rule: "C05",
+			caughtBy: "sctp/indication-other", toPeer: indicated},
+		{name: "answers an Initiate as an enhanced one", rule: "C01", caughtBy: "sctp/accept",
+			fromPeer: function(2, 6)},
 		{name: "answers by a Reject", rule: "C04", caughtBy: "sctp/accept", fromPeer: function(2, 3)},
 		{name: "counts DDP-SSNs from 1", rule: "C04", caughtBy: "sctp/accept", fromPeer: onMessages(laterSSN)},
 		{name: "sends ordered messages", rule: "C04", caughtBy: "sctp/accept", fromPeer: ordered},
-		{name: "has another PPID", rule: "C04", caughtBy: "sctp/accept", fromPeer: onMessages(func(m *sctp.Message) { m.PPID = 18 })},
-		{name: "answers an Enhanced Initiate as a plain one", rule: "C01", caughtBy: "sctp/accept-enhanced", fromPeer: function(6, 2)},
-		{name: "sends no enhanced data", rule: "C02", caughtBy: "sctp/accept-enhanced", fromPeer: onFunction(6, cut(6))},
-		{name: "has more ORD than it may", rule: "C02", caughtBy: "sctp/accept-enhanced", fromPeer: onFunction(6, octet(7, 99))},
-		{name: "answers A=0 with A=1", rule: "C02", caughtBy: "sctp/accept-enhanced", fromPeer: onFunction(6, octet(4, 0x80))},
-		{name: "answers A=1 with A=0", rule: "C01", caughtBy: "sctp/accept-ready", fromPeer: onFunction(6, octet(4, 0))},
-		{name: "negotiates what it must not", rule: "C02", caughtBy: "sctp/enhanced-unnegotiated", fromPeer: onFunction(6, octet(5, 4))},
+		{name: "has another PPID", rule: "C04", caughtBy: "sctp/accept",
+			fromPeer: onMessages(func(m *sctp.Message) { m.PPID = 18 })},
+		{name: "answers an Enhanced Initiate as a plain one", rule: "C01", caughtBy: "sctp/accept-enhanced",
+			fromPeer: function(6, 2)},
+		{name: "sends no enhanced data", rule: "C02", caughtBy: "sctp/accept-enhanced",
+			fromPeer: onFunction(6, cut(6))},
+		{name: "has more ORD than it may", rule: "C02", caughtBy: "sctp/accept-enhanced",
+			fromPeer: onFunction(6, octet(7, 99))},
+		{name: "answers A=0 with A=1", rule: "C02", caughtBy: "sctp/accept-enhanced",
+			fromPeer: onFunction(6, octet(4, 0x80))},
+		{name: "answers A=1 with A=0", rule: "C01", caughtBy: "sctp/accept-ready",
+			fromPeer: onFunction(6, octet(4, 0))},
+		{name: "negotiates what it must not", rule: "C02", caughtBy: "sctp/enhanced-unnegotiated",
+			fromPeer: onFunction(6, octet(5, 4))},
 		{name: "cannot take 512 octets", rule: "C02", caughtBy: "sctp/private-data", toPeer: onMessages(lengthened)},
-		{name: "cannot take 508 octets", rule: "C02", caughtBy: "sctp/private-data-enhanced", toPeer: onMessages(lengthened)},
+		{name: "cannot take 508 octets", rule: "C02", caughtBy: "sctp/private-data-enhanced",
+			toPeer: onMessages(lengthened)},
 		{name: "does not end a session", rule: "C03", caughtBy: "sctp/terminate", fromPeer: onFunction(4, harmless)},
-		{name: "has private data in a Terminate", rule: "C03", caughtBy: "sctp/terminate", fromPeer: onFunction(4, func(m *sctp.Message) { m.Data = append(m.Data, 1) })},
-		{name: "has one session at a time", rule: "C04", caughtBy: "sctp/sessions", fromPeer: onMessages(func(m *sctp.Message) {
-			if m.Stream == 2 {
-				harmless(m)
-			}
-		})},
-		{name: "does not begin anew with DDP-SSN 0", rule: "C08", caughtBy: "sctp/reuse", fromPeer: onSecond(2, laterSSN)},
+		{name: "has private data in a Terminate", rule: "C03", caughtBy: "sctp/terminate",
+			fromPeer: onFunction(4, func(m *sctp.Message) { m.Data = append(m.Data, 1) })},
+		{name: "has one session at a time", rule: "C04", caughtBy: "sctp/sessions",
+			fromPeer: onMessages(func(m *sctp.Message) {
+				if m.Stream == 2 {
+					harmless(m)
+				}
+			})},
+		{name: "does not begin anew with DDP-SSN 0", rule: "C08", caughtBy: "sctp/reuse",
+			fromPeer: onSecond(2, laterSSN)},
 		{name: "rejects by a Terminate", rule: "C01", caughtBy: "sctp/reject", rejects: true, fromPeer: function(3, 4)},
-		{name: "rejects an Enhanced Initiate as a plain one", rule: "C01", caughtBy: "sctp/reject-enhanced", rejects: true, fromPeer: function(7, 3)},
-		{name: "delivers in the order of arrival", rule: "C06", caughtBy: "sctp/ssn-order", toPeer: onSegments(inOrder())},
+		{name: "rejects an Enhanced Initiate as a plain one", rule: "C01", caughtBy: "sctp/reject-enhanced",
+			rejects: true, fromPeer: function(7, 3)},
+		{name: "delivers in the order of arrival", rule: "C06", caughtBy: "sctp/ssn-order",
+			toPeer: onSegments(inOrder())},
 		{name: "delivers a DDP-SSN twice", rule: "C12", caughtBy: "sctp/ssn-twice", toPeer: onSegments(inOrder())},
-		{name: "delivers a DDP-SSN that cannot be", rule: "C12", caughtBy: "sctp/ssn-far", toPeer: onSegments(inOrder())},
+		{name: "delivers a DDP-SSN that cannot be", rule: "C12", caughtBy: "sctp/ssn-far",
+			toPeer: onSegments(inOrder())},
 		{name: "takes 513 octets", rule: "C02", caughtBy: "sctp/initiate-513", toPeer: onFunction(1, cut(516))},
-		{name: "takes an Enhanced Initiate that is too short", rule: "C02", caughtBy: "sctp/initiate-enhanced-short", toPeer: onFunction(5, func(m *sctp.Message) {
-			m.Data = append(m.Data, make([]byte, max(8-len(m.Data), 0))...)
-		})},
-		{name: "takes an unknown function for an Initiate", rule: "C01", caughtBy: "sctp/function-unknown", toPeer: function(8, 1)},
-		{name: "begins a session with a segment", rule: "C04", caughtBy: "sctp/segment-first", toPeer: onSegments(asInitiate)},
+		{name: "takes an Enhanced Initiate that is too short", rule: "C02", caughtBy: "sctp/initiate-enhanced-short",
+			toPeer: onFunction(5, func(m *sctp.Message) {
+				m.Data = append(m.Data, make([]byte, max(8-len(m.Data), 0))...)
+			})},
+		{name: "takes an unknown function for an Initiate", rule: "C01",
+			caughtBy: "sctp/function-unknown", toPeer: function(8, 1)},
+		{name: "begins a session with a segment", rule: "C04", caughtBy: "sctp/segment-first",
+			toPeer: onSegments(asInitiate)},
 		{name: "begins a session with an Accept", rule: "C04", caughtBy: "sctp/accept-first", toPeer: function(2, 1)},
-		{name: "begins a session with a Terminate", rule: "C04", caughtBy: "sctp/terminate-first", toPeer: onFunction(4, func(m *sctp.Message) {
-			if m.Data[1] == 0 {
-				m.Data[3] = 1
-			}
-		})},
+		{name: "begins a session with a Terminate", rule: "C04", caughtBy: "sctp/terminate-first",
+			toPeer: onFunction(4, func(m *sctp.Message) {
+				if m.Data[1] == 0 {
+					m.Data[3] = 1
+				}
+			})},
 		{name: "minds no PPID", rule: "C09", caughtBy: "sctp/ppid", toPeer: onMessages(func(m *sctp.Message) {
 			if m.PPID == 51 {
 				m.PPID = sctp.PPIDSegment
@@ -91,26 +115,34 @@ func sctpVariants() []sctpVariant {
 		{name: "minds no second Initiate", rule: "C04", caughtBy: "sctp/initiate-again", toPeer: onSecond(1, harmless)},
 		{name: "minds no Accept", rule: "C04", caughtBy: "sctp/accept-again", toPeer: onFunction(2, harmless)},
 		{name: "minds no Reject", rule: "C04", caughtBy: "sctp/reject-late", toPeer: onFunction(3, harmless)},
-		{name: "minds no unknown function", rule: "C01", caughtBy: "sctp/function-unknown-open", toPeer: onFunction(8, harmless)},
-		{name: "minds no private data in a Terminate", rule: "C02", caughtBy: "sctp/terminate-data", fromPeer: onFunction(4, harmless)},
+		{name: "minds no unknown function", rule: "C01", caughtBy: "sctp/function-unknown-open",
+			toPeer: onFunction(8, harmless)},
+		{name: "minds no private data in a Terminate", rule: "C02", caughtBy: "sctp/terminate-data",
+			fromPeer: onFunction(4, harmless)},
 		{name: "minds no short control", rule: "C04", caughtBy: "sctp/control-short", toPeer: shorter(4, 17)},
 		{name: "minds no short segment", rule: "C04", caughtBy: "sctp/segment-short", toPeer: shorter(2, 16)},
-		{name: "has two addresses", rule: "C14", caughtBy: "sctp/addresses", reasons: true, fromPeer: onKinds(address, chunk.TypeInitAck)},
+		{name: "has two addresses", rule: "C14", caughtBy: "sctp/addresses", reasons: true,
+			fromPeer: onKinds(address, chunk.TypeInitAck)},
 		{name: "sends segments in fragments", rule: "C11", caughtBy: "sctp/segments", fromPeer: fragmented()},
 		{name: "writes elsewhere than told", rule: "C11", caughtBy: "sctp/segments", fromPeer: onSegments(elsewhere)},
-		{name: "waits for an acknowledgment", rule: "C15", caughtBy: "sctp/undelayed", reasons: true, fromPeer: delayed},
-		{name: "does not answer who has to wait", rule: "C07", caughtBy: "sctp/requests", fromPeer: onMessages(func(m *sctp.Message) {
-			if m.Stream == 40 {
-				harmless(m)
-			}
-		})},
-		{name: "ends a session without a Terminate of RDMAP", rule: "C13", caughtBy: "sctp/error-among", fromPeer: onSegments(unlessTerminate)},
-		{name: "ends the other sessions, too", rule: "C13", caughtBy: "sctp/error-among", fromPeer: onMessages(func(m *sctp.Message) {
-			if m.Stream == 2 && m.Function() == 0 {
-				m.PPID, m.Data = sctp.PPIDControl, []byte{m.Data[0], m.Data[1], 0, 4}
-			}
-		})},
-		{name: "tells each session of the association's end", rule: "C13", caughtBy: "sctp/abort-quiet", reasons: true, last: terminating()},
+		{name: "waits for an acknowledgment", rule: "C15", caughtBy: "sctp/undelayed",
+			reasons: true, fromPeer: delayed},
+		{name: "does not answer who has to wait", rule: "C07", caughtBy: "sctp/requests",
+			fromPeer: onMessages(func(m *sctp.Message) {
+				if m.Stream == 40 {
+					harmless(m)
+				}
+			})},
+		{name: "ends a session without a Terminate of RDMAP", rule: "C13", caughtBy: "sctp/error-among",
+			fromPeer: onSegments(unlessTerminate)},
+		{name: "ends the other sessions, too", rule: "C13", caughtBy: "sctp/error-among",
+			fromPeer: onMessages(func(m *sctp.Message) {
+				if m.Stream == 2 && m.Function() == 0 {
+					m.PPID, m.Data = sctp.PPIDControl, []byte{m.Data[0], m.Data[1], 0, 4}
+				}
+			})},
+		{name: "tells each session of the association's end", rule: "C13", caughtBy: "sctp/abort-quiet",
+			reasons: true, last: terminating()},
 	}
 }
 
@@ -118,7 +150,8 @@ func sctpVariants() []sctpVariant {
 // endpoint as it is passes over the same relay.
 func TestSCTPVariants(t *testing.T) {
 	t.Parallel()
-	crowd(t, slices.Concat(sctpVariants(), activeVariants()), func(v sctpVariant) string { return v.name }, func(t *testing.T, v sctpVariant) { v.judge(t) })
+	crowd(t, slices.Concat(sctpVariants(), activeVariants()), func(v sctpVariant) string { return v.name },
+		func(t *testing.T, v sctpVariant) { v.judge(t) })
 }
 
 // judge has the variant caught, and the endpoint as it is pass.
@@ -160,7 +193,8 @@ func variantNamed(name string) sctpVariant {
 }
 
 // result runs one case. A broken variant may do nothing, which is waited for.
-func (v *sctpVariant) result(t *testing.T, patience time.Duration, c conform.Case, want conform.Verdict) (r conform.Result, text string) {
+func (v *sctpVariant) result(t *testing.T, patience time.Duration, c conform.Case,
+	want conform.Verdict) (r conform.Result, text string) {
 	t.Helper()
 	var o conform.Options
 	if v.active {

@@ -5,9 +5,9 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // address has an INIT or INIT ACK announce one more.
@@ -60,7 +60,8 @@ func elsewhere(m *sctp.Message) {
 
 // delayed does not send what the second stream has while there is no acknowledgment, and in its case there is none.
 func delayed(kind chunk.Type, flags byte, b []byte) (byte, []byte) {
-	if kind == chunk.TypeData && binary.BigEndian.Uint16(b[4:]) == 2 && binary.BigEndian.Uint32(b[8:]) == sctp.PPIDSegment {
+	if kind == chunk.TypeData && binary.BigEndian.Uint16(b[4:]) == 2 &&
+		binary.BigEndian.Uint32(b[8:]) == sctp.PPIDSegment {
 		b = b[:4]
 	}
 	return flags, b
@@ -88,7 +89,8 @@ func terminating() func([]byte) []byte {
 			if c.Type == chunk.TypeAbort {
 				h := rdmap.OpTerminate.Header(1)
 				h.Last, h.MSN = true, 1
-				d := chunk.Data{TSN: last + 1000, PPID: sctp.PPIDSegment, Octets: sctp.AppendSegment(nil, 9, h.Append(nil), make([]byte, 4))}
+				d := chunk.Data{TSN: last + 1000, PPID: sctp.PPIDSegment,
+					Octets: sctp.AppendSegment(nil, 9, h.Append(nil), make([]byte, 4))}
 				told := d.Chunk(chunk.FlagsWhole | chunk.FlagUnordered)
 				return c.Append(told.Append(p[:chunk.HeaderLen:chunk.HeaderLen]))
 			}

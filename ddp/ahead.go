@@ -12,47 +12,61 @@ func (q *UntaggedQueue) Ahead(s *Segment) uint32 { return s.MSN - q.msn }
 // RFC 5041, section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".
 //
 // A segment that may not be placed yet is no error: Check judges it in its turn. So it does
-// with one that overlaps what is placed already: only the order in which the two were sent
-// tells which of them is wrong, and in its turn the first of them is placed over the other.
+// with one that overlaps what is placed already, where the bytes that were sent later stay: of two
+// that came ahead, it is not known yet which these are.
 func (q *UntaggedQueue) TakeAhead(s *Segment, buffers int, size uint64) bool {
 	n := q.Ahead(s)
 	if s.QN != q.qn || buffers <= 0 || n > uint32(buffers-1) {
 		return false
 	}
 	mo, octets, size := uint64(s.MO), uint64(s.PayloadLen()), min(size, maxMessage)
-	if mo > size || octets > size-mo || n == 0 && q.cover.overlaps(span{mo, mo + octets}) {
+	if mo > size || octets > size-mo || n == 0 && q.cover.Fresh(mo, octets) < octets {
 		return false
 	}
-	return octets == 0 || q.aheadOf(s.MSN).Take(mo, octets)
+	return octets == 0 || q.earlyOf(s.MSN).Take(mo, octets)
 }
 
-// Slack reports whether there is memory for what has come ahead of its turn, and nothing that has: Trim gives that back.
-func (q *UntaggedQueue) Slack() bool { return q.ahead != nil && len(q.ahead) == 0 }
+// DropAhead takes back what TakeAhead has noted of a segment, which has its turn, or was not placed after all.
+func (q *UntaggedQueue) DropAhead(s *Segment) {
+	q.early[s.MSN].Drop(uint64(s.MO), uint64(s.PayloadLen()))
+}
+
+// Early returns what of the message under way was placed ahead of its turn; nil if that is nothing.
+func (q *UntaggedQueue) Early() *Early {
+	if q.early == nil {
+		return nil
+	}
+	return q.early[q.msn]
+}
+
+// Slack reports whether there is memory for what has come ahead of its turn, and nothing that has: Trim gives that
+// back.
+func (q *UntaggedQueue) Slack() bool { return q.early != nil && len(q.early) == 0 }
 
 // Trim is described with Slack.
 func (q *UntaggedQueue) Trim() {
 	if q.Slack() {
-		q.ahead = nil
+		q.early = nil
 	}
 }
 
-func (q *UntaggedQueue) aheadOf(msn uint32) *Coverage {
-	if q.ahead == nil {
-		q.ahead = make(map[uint32]*Coverage)
+func (q *UntaggedQueue) earlyOf(msn uint32) *Early {
+	if q.early == nil {
+		q.early = make(map[uint32]*Early)
 	}
-	c := q.ahead[msn]
-	if c == nil {
-		c = new(Coverage)
-		q.ahead[msn] = c
+	e := q.early[msn]
+	if e == nil {
+		e = new(Early)
+		q.early[msn] = e
 	}
-	return c
+	return e
 }
 
 // Reach returns how many messages, from the expected one on, there are up to the last that
 // has something placed ahead of its turn: their buffers are settled.
 func (q *UntaggedQueue) Reach() int {
 	reach := uint32(0)
-	for msn := range q.ahead {
+	for msn := range q.early {
 		reach = max(reach, msn-q.msn+1)
 	}
 	return int(reach)

@@ -81,8 +81,8 @@ func TestQueueTrim(t *testing.T) {
 	want := func(slack, table bool) {
 		t.Helper()
 		got := k.q.Slack()
-		if k.q.Trim(); got != slack || (k.q.ahead != nil) != table {
-			t.Errorf("slack %t, and after Trim there is a table: %t", got, k.q.ahead != nil)
+		if k.q.Trim(); got != slack || (k.q.early != nil) != table {
+			t.Errorf("slack %t, and after Trim there is a table: %t", got, k.q.early != nil)
 		}
 	}
 	want(false, false)
@@ -92,4 +92,30 @@ func TestQueueTrim(t *testing.T) {
 	k.place(seg(2, 0, 10, false))
 	k.deliver(seg(2, 10, 10, true), 20)
 	want(true, false)
+}
+
+// wantEarly wants the first of 100 bytes that were not placed ahead of their turn, of the message under way.
+func (k *sink) wantEarly(from, to uint64) {
+	k.t.Helper()
+	if a, b := k.q.Early().Free(0, 100); a != from || b != to {
+		k.t.Errorf("bytes %d to %d are free, want %d to %d", a, b, from, to)
+	}
+}
+
+// TestQueueDropAhead: what is dropped, as it was not placed after all, may be taken again. What else was taken stays.
+func TestQueueDropAhead(t *testing.T) {
+	k := newSink(t, 2, 100)
+	k.wantEarly(0, 100)
+	k.ahead(seg(1, 20, 10, false), true)
+	k.ahead(seg(1, 40, 10, false), true)
+	k.ahead(seg(2, 20, 10, false), true)
+	k.wantEarly(0, 20)
+	k.q.DropAhead(seg(1, 20, 10, false))
+	k.wantEarly(0, 40)
+	k.ahead(seg(1, 40, 10, false), false)
+	k.ahead(seg(2, 20, 10, false), false)
+	k.ahead(seg(1, 20, 10, false), true)
+	k.wantEarly(0, 20)
+	k.deliver(seg(1, 0, 100, true), 100)
+	k.wantEarly(0, 20) // of message 2
 }

@@ -7,31 +7,73 @@ import (
 
 // maxIslands bounds the parts of a message that are placed apart from its
 // beginning, and with them what a peer can make a queue remember. A source sends
-// segments in order (RFC 5041, section 5.3: SHOULD), so that there are none.
+// segments in order (RFC 5041, section 5.3: SHOULD), so that there are none. [Z31]
 const maxIslands = 1024
 
-// A Coverage says which octets of a message are placed: those before low, and the islands,
-// which are ascending and touch neither each other nor low. Its zero value has none.
+// A Coverage says which bytes of a message are placed, however often: those before low, and the
+// islands, which do not touch low. Its zero value has none.
 type Coverage struct {
 	low     uint64
-	islands []span
+	apart   uint64 // bytes of the islands
+	islands spans
 }
 
-// Take notes that n octets from an offset on are placed, unless one of them is already, or
-// the parts with gaps between them become too many: then it reports false.
-func (c *Coverage) Take(from, n uint64) bool {
-	part := span{from, from + n}
-	if c.overlaps(part) || c.full(part) {
-		return false
+// Placed returns how many bytes are placed. Each counts once.
+func (c *Coverage) Placed() uint64 { return c.low + c.apart }
+
+// InOrder reports whether the bytes that are placed are the first ones, and the part that was added last ends with
+// them at end.
+func (c *Coverage) InOrder(end uint64) bool { return c.apart == 0 && end == c.low }
+
+// Fresh returns how many of n bytes from an offset on are not placed.
+func (c *Coverage) Fresh(from, n uint64) uint64 {
+	end := from + n
+	if end <= c.low {
+		return 0
 	}
-	c.add(part)
-	return true
+	part := span{max(from, c.low), end}
+	i, j := c.islands.reach(part)
+	fresh := part.len()
+	for _, s := range c.islands[i:j] {
+		fresh -= min(s.to, part.to) - max(s.from, part.from)
+	}
+	return fresh
 }
 
-// A span is the octets of a message from one offset on, up to another.
-type span struct{ from, to uint64 }
+// Full reports whether n bytes from an offset on would be one part too many with gaps around it.
+func (c *Coverage) Full(from, n uint64) bool {
+	return from > c.low && c.islands.full(span{from, from + n})
+}
 
-// end returns the end of the octet that lies highest.
+// Add notes that n bytes from an offset on are placed. Some of them may be already.
+func (c *Coverage) Add(from, n uint64) {
+	part := span{from, from + n}
+	switch {
+	case n == 0 || part.to <= c.low:
+	case from > c.low:
+		c.apart += c.islands.add(part)
+	default:
+		c.raise(part.to)
+	}
+}
+
+// AddNext is Add for n bytes that follow the first ones, while there are no islands.
+func (c *Coverage) AddNext(n uint64) { c.low += n }
+
+// raise has all bytes before an offset be placed.
+func (c *Coverage) raise(to uint64) {
+	_, j := c.islands.reach(span{c.low, to})
+	for _, s := range c.islands[:j] {
+		c.apart -= s.len()
+		to = max(to, s.to)
+	}
+	c.low, c.islands = to, slices.Delete(c.islands, 0, j)
+}
+
+// Clear begins with the next message.
+func (c *Coverage) Clear() { *c = Coverage{islands: c.islands[:0]} }
+
+// end returns the end of the byte that lies highest.
 func (c *Coverage) end() uint64 {
 	if n := len(c.islands); n > 0 {
 		return c.islands[n-1].to
@@ -39,51 +81,36 @@ func (c *Coverage) end() uint64 {
 	return c.low
 }
 
-// find returns the first island that ends at or after an offset, or where it
-// would be.
-func (c *Coverage) find(from uint64) int {
-	i, _ := slices.BinarySearchFunc(c.islands, from, func(s span, from uint64) int { return cmp.Compare(s.to, from) })
-	return i
+// A span is the bytes of a message from one offset on, up to another.
+type span struct{ from, to uint64 }
+
+func (s span) len() uint64 { return s.to - s.from }
+
+// spans ascend, and do not touch each other.
+type spans []span
+
+// reach returns the spans, from i up to j, that a part touches or overlaps.
+func (s spans) reach(part span) (i, j int) {
+	i, _ = slices.BinarySearchFunc(s, part.from, func(s span, from uint64) int { return cmp.Compare(s.to, from) })
+	for j = i; j < len(s) && s[j].from <= part.to; j++ {
+	}
+	return i, j
 }
 
-// overlaps reports whether any octet of a span is placed already.
-func (c *Coverage) overlaps(s span) bool {
-	if s.from == s.to {
-		return false
-	}
-	i := c.find(s.from + 1)
-	return s.from < c.low || i < len(c.islands) && c.islands[i].from < s.to
+// full reports whether a part would be a span too many.
+func (s spans) full(part span) bool {
+	i, j := s.reach(part)
+	return len(s) >= maxIslands && i == j && part.len() > 0
 }
 
-// full reports whether a span, which does not overlap, would be an island too many.
-func (c *Coverage) full(s span) bool {
-	i := c.find(s.from)
-	touches := s.from <= c.low || i < len(c.islands) && (c.islands[i].to == s.from || c.islands[i].from == s.to)
-	return len(c.islands) == maxIslands && !touches && s.from < s.to
+// add notes a part, and returns how many bytes of it there were not before.
+func (s *spans) add(part span) (fresh uint64) {
+	i, j := s.reach(part)
+	whole, had := part, uint64(0)
+	for _, t := range (*s)[i:j] {
+		had += t.len()
+		whole = span{min(whole.from, t.from), max(whole.to, t.to)}
+	}
+	*s = slices.Replace(*s, i, j, whole)
+	return whole.len() - had
 }
-
-// add notes a span which does not overlap.
-func (c *Coverage) add(s span) {
-	if s.from == s.to {
-		return
-	}
-	i := c.find(s.from)
-	j := i // islands i to j become one with s
-	if j < len(c.islands) && c.islands[j].to == s.from {
-		s.from = c.islands[j].from
-		j++
-	}
-	if j < len(c.islands) && c.islands[j].from == s.to {
-		s.to = c.islands[j].to
-		j++
-	}
-	if s.from == c.low {
-		c.low = s.to
-		c.islands = slices.Delete(c.islands, i, j)
-		return
-	}
-	c.islands = slices.Replace(c.islands, i, j, s)
-}
-
-// clear begins with the next message.
-func (c *Coverage) clear() { c.low, c.islands = 0, c.islands[:0] }

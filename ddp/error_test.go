@@ -75,8 +75,10 @@ func TestHeaderString(t *testing.T) {
 		h    Header
 		want string
 	}{
-		{Header{Tagged: true, Last: true, Version: 1, RsvdULP: 0x40, STag: 0x1234, TO: 0x10}, "DDP tagged L=1 Rsvd=0 DV=1 RsvdULP=0x40 STag=0x00001234 TO=0x10"},
-		{Header{Version: 1, RsvdULP: 0x44, ULP: 0xabc, QN: 1, MSN: 2, MO: 3}, "DDP untagged L=0 Rsvd=0 DV=1 RsvdULP=0x44:00000abc QN=1 MSN=2 MO=3"},
+		{Header{Tagged: true, Last: true, Version: 1, RsvdULP: 0x40, STag: 0x1234, TO: 0x10},
+			"DDP tagged L=1 Rsvd=0 DV=1 RsvdULP=0x40 STag=0x00001234 TO=0x10"},
+		{Header{Version: 1, RsvdULP: 0x44, ULP: 0xabc, QN: 1, MSN: 2, MO: 3},
+			"DDP untagged L=0 Rsvd=0 DV=1 RsvdULP=0x44:00000abc QN=1 MSN=2 MO=3"},
 	} {
 		if got := tt.h.String(); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)

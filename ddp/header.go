@@ -133,8 +133,9 @@ func (h *Header) Len() int {
 // legal or not; of Version the low two bits are taken, of Rsvd the low four.
 func (h *Header) Append(dst []byte) []byte { return h.appendAt(dst, h.TO, h.MO) }
 
-// appendAt is Append with another TO and MO. It writes words of eight octets, and then of four and two, as a reader of the header
-// takes them from there (mpa.Writer.Frame): a processor that loads at once what it has just stored piece by piece waits for all its stores.
+// appendAt is Append with another TO and MO. It writes words of eight octets, and then of four and two, as a reader
+// of the header takes them from there (mpa.Writer.Frame): a processor that loads at once what it has just stored
+// piece by piece waits for all its stores.
 func (h *Header) appendAt(dst []byte, to uint64, mo uint32) []byte {
 	front := uint64(h.control())<<56 | uint64(h.RsvdULP)<<48
 	if h.Tagged {
@@ -171,7 +172,8 @@ func (h Header) String() string {
 		l = 1
 	}
 	if h.Tagged {
-		return fmt.Sprintf("DDP tagged L=%d Rsvd=%d DV=%d RsvdULP=%#02x STag=%#08x TO=%#x", l, h.Rsvd, h.Version, h.RsvdULP, h.STag, h.TO)
+		return fmt.Sprintf("DDP tagged L=%d Rsvd=%d DV=%d RsvdULP=%#02x STag=%#08x TO=%#x",
+			l, h.Rsvd, h.Version, h.RsvdULP, h.STag, h.TO)
 	}
 	return fmt.Sprintf("DDP untagged L=%d Rsvd=%d DV=%d RsvdULP=%#02x:%08x QN=%d MSN=%d MO=%d",
 		l, h.Rsvd, h.Version, h.RsvdULP, h.ULP, h.QN, h.MSN, h.MO)

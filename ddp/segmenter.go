@@ -86,8 +86,8 @@ func (s *Segmenter) fit(mulpdu int, left uint32) int {
 	return room
 }
 
-// at sets the header for the payload at the offset of the message, field by field: a processor that copies in wide words what was just stored in
-// narrow ones waits for all its stores.
+// at sets the header for the payload at the offset of the message, field by field: a processor that copies in wide
+// words what was just stored in narrow ones waits for all its stores.
 func (s *Segmenter) at(h *Header) {
 	h.Tagged, h.Rsvd, h.Version, h.RsvdULP = s.h.Tagged, s.h.Rsvd, s.h.Version, s.h.RsvdULP
 	h.STag, h.ULP, h.QN, h.MSN = s.h.STag, s.h.ULP, s.h.QN, s.h.MSN

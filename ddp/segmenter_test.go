@@ -31,7 +31,8 @@ func cut(h Header, length uint32, mulpdu int) (parts []part) {
 }
 
 // stale is a header that was used for something else.
-var stale = Header{Tagged: true, Last: true, Rsvd: 3, Version: 2, RsvdULP: 0xff, STag: 0xbad, TO: 0xbad, ULP: 0xbad, QN: 0xbad, MSN: 0xbad, MO: 0xbad}
+var stale = Header{Tagged: true, Last: true, Rsvd: 3, Version: 2, RsvdULP: 0xff, STag: 0xbad, TO: 0xbad, ULP: 0xbad,
+	QN: 0xbad, MSN: 0xbad, MO: 0xbad}
 
 // Proves D18: 2048 octets over a MULPDU of 1500 are the RFC's two untagged segments.
 // Proves D19: and, from TO 16384 on, its two tagged ones.
@@ -166,7 +167,8 @@ func TestSegmenterAnyMessage(t *testing.T) {
 	})
 }
 
-// A Segmenter that has begun with a message, whether or not it has cut all of it, begins the next with a zero Header, from its beginning.
+// A Segmenter that has begun with a message, whether or not it has cut all of it, begins the next with a zero Header,
+// from its beginning.
 func TestSegmenterBeginsAgain(t *testing.T) {
 	for _, mulpdu := range []int{30, 200} {
 		g, h := segmenter(stale, 100), stale
@@ -199,7 +201,8 @@ func TestSegmenterMiddle(t *testing.T) {
 				t.Fatalf("MULPDU %d: %d octets and %t, then %d and %t, %t", mulpdu, n, last, want, h.Last, ok)
 			}
 			if ok && n > 0 && !last {
-				if got := s.AppendMiddle([]byte("kept"), n); string(got) != string(h.Append([]byte("kept"))) || s != next {
+				if got := s.AppendMiddle([]byte("kept"),
+					n); string(got) != string(h.Append([]byte("kept"))) || s != next {
 					t.Fatalf("% x, then %d octets are left; want % x, %d", got, s.Left(), h.Append(nil), next.Left())
 				}
 			}

@@ -2,9 +2,9 @@ package ddp
 
 import "encoding/binary"
 
-// A Sequel is the segment that comes next in a message of several, as far as its header can be foretold: it equals that of
-// the segment before it, except for the TO or MO, which is where that segment ended. All else that was found out about that
-// segment holds for its sequel, too. The last segment of a message is no Sequel, as its L bit differs.
+// A Sequel is the segment that comes next in a message of several, as far as its header can be foretold: it equals
+// that of the segment before it, except for the TO or MO, which is where that segment ended. All else that was found
+// out about that segment holds for its sequel, too. The last segment of a message is no Sequel, as its L bit differs.
 //
 // The zero value belongs to no message, and no segment matches it.
 type Sequel struct {
@@ -26,8 +26,8 @@ func (q *Sequel) After(s *Segment) {
 	}
 }
 
-// Take reports whether a ULPDU is the segment that comes next, and has a payload, and returns that with its TO or MO. After that,
-// the segment that follows it is the next.
+// Take reports whether a ULPDU is the segment that comes next, and has a payload, and returns that with its TO or MO.
+// After that, the segment that follows it is the next.
 func (q *Sequel) Take(ulpdu []byte) (payload []byte, at uint64, ok bool) {
 	if q.Tagged() {
 		payload, at, ok = q.tagged(ulpdu)

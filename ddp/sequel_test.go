@@ -136,7 +136,8 @@ func TestNoSequel(t *testing.T) {
 // FuzzSequel: whatever comes, a sequel is a segment that Parse finds, and follows.
 func FuzzSequel(f *testing.F) {
 	h := Header{Tagged: true, Version: 1, STag: 7, TO: 100}
-	f.Add(append(h.Append(nil), "abc"...), append((&Header{Tagged: true, Version: 1, STag: 7, TO: 103}).Append(nil), "d"...))
+	f.Add(append(h.Append(nil), "abc"...), append((&Header{Tagged: true, Version: 1, STag: 7, TO: 103}).Append(nil),
+		"d"...))
 	f.Add(append(h.Append(nil), "abc"...), []byte{0x80})
 	u := Header{Version: 1, MSN: 3, MO: 100}
 	f.Add(append(u.Append(nil), "abc"...), append((&Header{Version: 1, MSN: 3, MO: 103}).Append(nil), "d"...))

@@ -68,3 +68,17 @@ func TestCheckBoundsAny(t *testing.T) {
 }
 
 func number(v uint64) *big.Int { return new(big.Int).SetUint64(v) }
+
+// TestWraps: the end of a buffer is the sum, and one of no bytes has one wherever it is.
+func TestWraps(t *testing.T) {
+	const top = math.MaxUint64
+	for _, tt := range []struct {
+		to, length uint64
+		wraps      bool
+	}{{0, 0, false}, {5, 0, false}, {top, 0, false}, {top - 1, 1, false}, {top, 1, true},
+		{top, top, true}, {1, top, true}} {
+		if got := Wraps(tt.to, tt.length); got != tt.wraps {
+			t.Errorf("%d bytes at %#x: %t", tt.length, tt.to, got)
+		}
+	}
+}

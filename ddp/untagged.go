@@ -12,21 +12,22 @@ const FirstMSN = 1
 const maxMessage = 1<<32 - 1
 
 // An UntaggedQueue is the receiving side of one queue of Untagged Buffers. It knows which
-// message is expected and how much of it is placed; the buffers themselves are the
+// message is expected and which bytes of it are placed; the buffers themselves are the
 // caller's.
 //
-// A source may send the segments of one message in any order of MO, only the
-// one with the L bit last (RFC 5041, sections 4.1 and 5.3). Messages of a queue
-// come one after the other, those of different queues may interleave.
+// A source may send the segments of one message in any order of MO, and a byte in several of
+// them, only the one with the L bit last (RFC 5041, sections 4.1, 5.2 and 5.3). Messages of a
+// queue come one after the other, those of different queues may interleave.
 //
 // Check and Place take segments in the order in which they were sent. What an LLP brings
 // ahead of others may be placed by TakeAhead, and is given to Check and Place in its turn.
 type UntaggedQueue struct {
-	qn     uint32
-	msn    uint32 // of the message expected or under way
-	placed uint64 // octets of it that are placed
-	cover  Coverage
-	ahead  map[uint32]*Coverage // by MSN: what is placed ahead of its turn
+	qn    uint32
+	msn   uint32 // of the message expected or under way
+	top   uint32 // the highest MO of its segments so far, but for empty ones
+	began bool   // a segment of it has come
+	cover Coverage
+	early map[uint32]*Early // by MSN: what is placed ahead of its turn
 }
 
 // NewUntaggedQueue returns queue qn of a new stream: it expects [FirstMSN].
@@ -37,13 +38,14 @@ func NewUntaggedQueue(qn uint32) UntaggedQueue {
 // MSN returns the Message Sequence Number of the message that is expected or under way.
 func (q *UntaggedQueue) MSN() uint32 { return q.msn }
 
-// Placed returns how many octets of the message under way are placed.
-func (q *UntaggedQueue) Placed() uint64 { return q.placed }
+// Placed returns how many bytes of the message under way are placed. Each counts once, however often it has come.
+func (q *UntaggedQueue) Placed() uint64 { return q.cover.Placed() }
 
-// InOrder reports whether what is placed of the message under way are its first octets, and the segment that was placed last ends
-// with them, so that what follows it may be placed by PlaceNext. A segment that has filled a gap ends before others.
+// InOrder reports whether what is placed of the message under way are its first bytes, and the segment that was
+// placed last ends with them, so that what follows it may be placed by PlaceNext. A segment that has filled a gap
+// ends before others.
 func (q *UntaggedQueue) InOrder(s *Segment) bool {
-	return q.cover.low == q.placed && uint64(s.MO)+uint64(s.PayloadLen()) == q.placed
+	return q.cover.InOrder(uint64(s.MO) + uint64(s.PayloadLen()))
 }
 
 // Check says whether an untagged segment may be placed now. buffers is how
@@ -55,7 +57,11 @@ func (q *UntaggedQueue) InOrder(s *Segment) bool {
 // [CodeMessageTooLong]. Zero-length segments are checked too: an empty message
 // consumes a buffer like any other.
 //
-// A message is delivered if every octet of it was placed, and each once: so nothing is
+// Segments may overlap, and the bytes that were sent last stay. RFC 5041, section 5.2: "the DDP
+// layer MUST Place the ULP Payload contained in all valid incoming DDP Segments", and section 7.1,
+// which says what is valid, does not ask for bytes that did not come before.
+//
+// A message is delivered if every byte of it was placed: so nothing is
 // delivered that was in the buffer before, from another message or another peer. RFC 5041,
 // section 5.2, leaves it open ("the Data Sink is not required to verify that the entire ULP
 // Message has been received"), and section 5.4 demands it.
@@ -67,7 +73,7 @@ func (q *UntaggedQueue) Check(s *Segment, buffers int, size uint64) *Error {
 	if err := q.checkMSN(s, buffers); err != nil {
 		return err
 	}
-	if err := q.checkRange(s, size); err != nil {
+	if err := q.checkRange(s, size); err != nil { // [D24]
 		return err
 	}
 	return q.checkLast(s)
@@ -101,15 +107,12 @@ func (q *UntaggedQueue) checkRange(s *Segment, size uint64) *Error {
 	// RFC 5041, section 7.1: "The sum of the DDP Segment payload length and the
 	// MO falls in the range of legal offsets associated with the Untagged Buffer." [D38]
 	if n > size-mo {
-		return &Error{CodeMessageTooLong, "MO", fmt.Sprintf("MO %d and length %d exceed the buffer's length of %d", mo, n, size)}
+		return &Error{CodeMessageTooLong, "MO", fmt.Sprintf("MO %d and length %d exceed the buffer's length of %d",
+			mo, n, size)}
 	}
-	// RFC 5041, section 5.2: a source sends the octets of a message in segments, each
-	// octet in one, and an LLP which delivers in order delivers each once.
-	switch part := (span{mo, mo + n}); {
-	case q.cover.overlaps(part):
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("MO %d and length %d overlap a segment placed before", mo, n)}
-	case q.cover.full(part):
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("MO %d and length %d make more than %d parts of one message with gaps between them", mo, n, maxIslands)}
+	if q.cover.Full(mo, n) { // [Z31]
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf(
+			"MO %d and length %d make more than %d parts of one message with gaps between them", mo, n, maxIslands)}
 	}
 	return nil
 }
@@ -119,16 +122,27 @@ func (q *UntaggedQueue) checkLast(s *Segment) *Error {
 	if !s.Last {
 		return nil
 	}
-	mo := uint64(s.MO)
+	mo, low := uint64(s.MO), q.cover.low
 	// RFC 5041, section 4.1: "For an Untagged DDP Message, the DDP Segment with
 	// the L bit set to 1 MUST carry the highest MO." [D11]
-	if end := q.cover.end(); end > mo {
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, octets up to %d came before", mo, end)}
+	if s.MO < q.top {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, one at %d came before", mo, q.top)}
+	}
+	// RFC 5041, section 5.4: the message ends where its last segment does. [D28]
+	if end := q.cover.end(); end > mo+uint64(s.PayloadLen()) {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, with %d bytes; bytes up to %d came before",
+			mo, s.PayloadLen(), end)}
 	}
 	// RFC 5041, section 5.4: "DDP MUST Deliver a DDP Message if and only if [...]
 	// all of the DDP Segments of the DDP Message have been Placed". [D27]
-	if q.cover.low != mo {
-		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, and octet %d has not come before it", mo, q.cover.low)}
+	if low < mo {
+		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, and byte %d has not come before it",
+			mo, low)}
+	}
+	// RFC 5041, section 5.2: "A zero-length DDP Message is allowed and MUST consume
+	// exactly one DDP Segment." [D22]
+	if q.began && low == 0 && s.PayloadLen() == 0 {
+		return &Error{CodeInvalidMO, "L", "last segment of an empty message, which has another segment"}
 	}
 	return nil
 }
@@ -137,28 +151,31 @@ func (q *UntaggedQueue) checkLast(s *Segment) *Error {
 // segment that has the L bit the message is delivered: msgLen is its length,
 // and the queue goes on to the next MSN.
 func (q *UntaggedQueue) Place(s *Segment) (msgLen uint32, delivered bool) {
-	end := uint64(s.MO) + uint64(s.PayloadLen())
-	q.placed += uint64(s.PayloadLen())
-	q.cover.add(span{uint64(s.MO), end})
+	mo, n := uint64(s.MO), uint64(s.PayloadLen())
+	q.cover.Add(mo, n)
+	q.began = true
+	if n > 0 {
+		q.top = max(q.top, s.MO)
+	}
 	if !s.Last {
 		return 0, false
 	}
 	// RFC 5041, section 4.3: the MSN "MUST be increased by one (modulo 2^32)",
 	// it "MUST wrap to 0 after a value of 0xFFFFFFFF". [D17]
-	if q.ahead != nil {
-		delete(q.ahead, q.msn)
+	if q.early != nil {
+		delete(q.early, q.msn)
 	}
 	q.msn++
-	q.placed = 0
-	q.cover.clear()
+	q.top, q.began = 0, false
+	q.cover.Clear()
 	// RFC 5041, section 5.4: the length "may be calculated by adding the MO and
 	// the ULP Payload length in the last DDP Segment". [D28]
-	return uint32(end), true
+	return uint32(mo + n), true
 }
 
-// PlaceNext is Place for a segment of n octets that is the sequel of one after which the queue was InOrder, and that ends within
-// the buffer: it needs no Check. It is not the last.
+// PlaceNext is Place for a segment of n bytes that is the sequel of one after which the queue was InOrder, and that
+// ends within the buffer: it needs no Check. It is not the last.
 func (q *UntaggedQueue) PlaceNext(n int) {
-	q.placed += uint64(n)
-	q.cover.low = q.placed
+	q.top = uint32(q.cover.low)
+	q.cover.AddNext(uint64(n))
 }

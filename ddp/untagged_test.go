@@ -179,7 +179,7 @@ func TestQueueTooLong(t *testing.T) {
 // Proves D21: however large the buffer, octets from 2^32 on are in no message.
 func TestQueueLongestMessage(t *testing.T) {
 	k := newSink(t, 2, math.MaxUint64)
-	k.q.placed, k.q.cover.low = math.MaxUint32-10, math.MaxUint32-10
+	k.q.cover.low = math.MaxUint32 - 10
 	k.refuse(seg(1, math.MaxUint32-10, 11, true), CodeMessageTooLong)
 	k.deliver(seg(1, math.MaxUint32-10, 10, true), math.MaxUint32)
 }
@@ -195,7 +195,7 @@ func TestQueueLastSegment(t *testing.T) {
 	k.refuse(seg(1, 80, 20, true), CodeInvalidMO) // 30 to 59 are missing
 	k.refuse(seg(1, 30, 30, true), CodeInvalidMO) // not the highest MO
 	k.place(seg(1, 30, 30, false))
-	k.refuse(seg(1, 79, 1, true), CodeInvalidMO)
+	k.refuse(seg(1, 59, 41, true), CodeInvalidMO) // not the highest MO, though it covers all that is left
 	k.refuse(seg(1, 81, 1, true), CodeInvalidMO)
 	k.refuse(seg(1, 0, 0, true), CodeInvalidMO)
 	k.deliver(seg(1, 80, 20, true), 100)
@@ -205,30 +205,7 @@ func TestQueueLastSegment(t *testing.T) {
 	k.deliver(seg(3, 5, 0, true), 5) // an empty last segment
 	k.place(seg(4, 0, 10, false))
 	k.place(seg(4, 20, 10, false))
-	k.refuse(seg(4, 20, 10, true), CodeInvalidMO) // as many octets as it takes, not the right ones
-}
-
-// Segments that overlap are refused, as no source sends an octet twice: they would
-// fill a message by their number and leave a gap.
-//
-// Proves D27: two segments at MO 0 and a last at MO 64 are 128 octets, of which 64 are
-// those that were in the buffer before.
-func TestQueueOverlap(t *testing.T) {
-	k := newSink(t, 2, 128)
-	k.place(seg(1, 0, 32, false))
-	k.refuse(seg(1, 0, 32, false), CodeInvalidMO)
-	k.refuse(seg(1, 31, 1, false), CodeInvalidMO)
-	k.refuse(seg(1, 64, 64, true), CodeInvalidMO)
-	k.place(seg(1, 64, 10, false))
-	k.refuse(seg(1, 40, 25, false), CodeInvalidMO) // over the beginning
-	k.refuse(seg(1, 73, 5, false), CodeInvalidMO)  // over the end
-	k.refuse(seg(1, 66, 2, false), CodeInvalidMO)  // inside
-	k.refuse(seg(1, 50, 50, false), CodeInvalidMO) // around
-	k.place(seg(1, 66, 0, false))                  // nothing overlaps nothing
-	k.place(seg(1, 32, 32, false))
-	k.refuse(seg(1, 73, 55, true), CodeInvalidMO)
-	k.deliver(seg(1, 74, 54, true), 128)
-	k.deliver(seg(2, 0, 128, true), 128)
+	k.refuse(seg(4, 20, 10, true), CodeInvalidMO) // 10 to 19 are missing
 }
 
 // What a queue remembers of segments out of order is bounded; those in order are none
@@ -269,20 +246,24 @@ func TestQueueIslandsAndBeginning(t *testing.T) {
 	}
 }
 
-// Against a map of the octets: what overlaps is refused, nothing else is, and a
-// message is delivered if and only if all its octets have come.
+// Against a map of the bytes: whatever lies in the buffer is taken, overlaps included, and a message is
+// delivered if and only if all its bytes have come, none of them lies after its end, and no MO is higher than the last
+// one's.
 func TestQueueCoverage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 24
 		q := NewUntaggedQueue(0)
 		var placed [size]bool
+		top, began := 0, false
 		for range rapid.IntRange(1, 30).Draw(t, "segments") {
 			mo := rapid.IntRange(0, size).Draw(t, "MO")
-			s := seg(q.MSN(), uint32(mo), rapid.IntRange(0, size-mo).Draw(t, "n"), rapid.IntRange(0, 5).Draw(t, "L") == 0)
+			s := seg(q.MSN(), uint32(mo), rapid.IntRange(0, size-mo).Draw(t, "n"),
+				rapid.IntRange(0, 5).Draw(t, "L") == 0)
 			end := mo + len(s.Payload)
-			legal := !slices.Contains(placed[mo:end], true)
+			legal := true
 			if s.Last {
-				legal = legal && !slices.Contains(placed[:mo], false) && !slices.Contains(placed[mo:], true)
+				legal = mo >= top && !slices.Contains(placed[:mo], false) &&
+					!slices.Contains(placed[end:], true) && (end > 0 || !began)
 			}
 			if err := q.Check(s, 1, size); (err == nil) != legal {
 				t.Fatalf("%v with %d octets: %v; placed %v", s.Header, len(s.Payload), err, placed)
@@ -291,13 +272,27 @@ func TestQueueCoverage(t *testing.T) {
 				continue
 			}
 			for i := range s.Payload {
-				placed[mo+i] = true
+				placed[mo+i], top = true, max(top, mo)
 			}
 			if _, delivered := q.Place(s); delivered {
-				placed = [size]bool{}
+				placed, top, began = [size]bool{}, 0, false
+			} else {
+				began = true
+			}
+			if n := count(placed[:]); q.Placed() != uint64(n) {
+				t.Fatalf("%d bytes are placed, want %d of %v", q.Placed(), n, placed)
 			}
 		}
 	})
+}
+
+func count(placed []bool) (n int) {
+	for _, p := range placed {
+		if p {
+			n++
+		}
+	}
+	return n
 }
 
 // Any message, cut anyhow and sent in any order with the L segment last, is
@@ -357,8 +352,8 @@ func TestQueueAnySegments(t *testing.T) {
 	})
 }
 
-// A queue is in order when what has come are the first octets of the message, and the last segment ends with them; those that follow it
-// need no Check then.
+// A queue is in order when what has come are the first octets of the message, and the last segment ends with them;
+// those that follow it need no Check then.
 func TestQueueInOrder(t *testing.T) {
 	k := newSink(t, 1, 100)
 	for _, step := range []struct {
@@ -373,7 +368,7 @@ func TestQueueInOrder(t *testing.T) {
 	if k.q.PlaceNext(5); k.q.Placed() != 55 || !k.q.InOrder(seg(1, 50, 5, false)) {
 		t.Errorf("%d octets placed, and out of order", k.q.Placed())
 	}
-	k.refuse(seg(1, 54, 1, false), CodeInvalidMO)
+	k.refuse(seg(1, 49, 20, true), CodeInvalidMO) // the highest MO is that of PlaceNext
 	k.refuse(seg(1, 56, 1, true), CodeInvalidMO)
 	k.deliver(seg(1, 55, 5, true), 60)
 }

@@ -24,7 +24,8 @@ type builder struct {
 	build   []string // in the directory with the Containerfile
 	inspect []string // what it says of the image
 	config  func(said []byte) (config, error)
-	// run runs a command as the image says: its entry point with arguments, or, if dir is one, a program of dir in its place.
+	// run runs a command as the image says: its entry point with arguments, or, if dir is one, a program of dir in its
+	// place.
 	run func(ctx context.Context, entry []string, dir string, args ...string) ([]byte, error)
 }
 
@@ -42,12 +43,15 @@ func builders(t *testing.T) []builder {
 	return []builder{buildah(t), daemon("podman"), daemon("docker")}
 }
 
-// buildah keeps everything in a directory of the test's. It runs no entry point by itself: it is told the one that the image has.
+// buildah keeps everything in a directory of the test's. It runs no entry point by itself: it is told the one that the
+// image has.
 func buildah(t *testing.T) builder {
-	own := []string{"buildah", "--storage-driver", "vfs", "--root", filepath.Join(t.TempDir(), "root"), "--runroot", t.TempDir()}
+	own := []string{"buildah", "--storage-driver", "vfs", "--root", filepath.Join(t.TempDir(), "root"),
+		"--runroot", t.TempDir()}
 	with := func(args ...string) []string { return append(slices.Clone(own), args...) }
 	return builder{
-		name: "buildah", works: with("info"), build: with("bud", "--isolation", "chroot", "-t", image, "-f", "Containerfile", "."),
+		name: "buildah", works: with("info"), build: with("bud", "--isolation", "chroot", "-t", image,
+			"-f", "Containerfile", "."),
 		inspect: with("inspect", "--type", "image", image),
 		config: func(said []byte) (config, error) {
 			var of struct{ OCIv1 struct{ Config config } }
@@ -71,7 +75,8 @@ func buildah(t *testing.T) builder {
 // daemon is podman or docker.
 func daemon(name string) builder {
 	return builder{
-		name: name, works: []string{name, "info"}, build: []string{name, "build", "-t", image, "-f", "Containerfile", "."},
+		name: name, works: []string{name, "info"},
+		build:   []string{name, "build", "-t", image, "-f", "Containerfile", "."},
 		inspect: []string{name, "image", "inspect", image},
 		config: func(said []byte) (config, error) {
 			var of []struct{ Config config }
@@ -117,7 +122,8 @@ func output(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// TestContainer builds the container, compares what it says of the program, its user and its arguments, and runs a measurement in it, by its entry point.
+// TestContainer builds the container, compares what it says of the program, its user and its arguments, and runs a
+// measurement in it, by its entry point.
 func TestContainer(t *testing.T) {
 	if !testrig.Everything() || runtime.GOOS != "linux" {
 		t.Skip("it takes a while: IWARP_ALL=1 on Linux has it")
@@ -151,7 +157,8 @@ func (b builder) test(ctx context.Context, t *testing.T) {
 	testrig.Must(t, err)
 	got, err := b.config(said)
 	testrig.Must(t, err)
-	want := config{User: "65532:65532", Entrypoint: []string{"/iwarp"}, Cmd: []string{"serve", "--metrics", ":9174", "--log", "json"}}
+	want := config{User: "65532:65532", Entrypoint: []string{"/iwarp"},
+		Cmd: []string{"serve", "--metrics", ":9174", "--log", "json"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("of the image: %s", diff)
 	}
@@ -164,7 +171,8 @@ func (b builder) test(ctx context.Context, t *testing.T) {
 	source := filepath.Join(t.TempDir(), "whoami.go")
 	testrig.Must(t, os.WriteFile(source, []byte(whoami), 0o600))
 	compile(ctx, t, filepath.Join(probe, "whoami"), source)
-	if said, err := b.run(ctx, []string{probes + "/whoami"}, probe); err != nil || strings.TrimSpace(string(said)) != "65532 65532" {
+	if said, err := b.run(ctx, []string{probes + "/whoami"}, probe); err != nil ||
+		strings.TrimSpace(string(said)) != "65532 65532" {
 		t.Errorf("it runs as %s, %v", said, err)
 	}
 }

@@ -42,7 +42,8 @@ func readDashboard(t *testing.T) *dashboard {
 	return d
 }
 
-// expressions are those of all panels, each once, with values for the variables: over so long, of any instance and device.
+// expressions are those of all panels, each once, with values for the variables: over so long, of any instance and
+// device.
 func (d *dashboard) expressions(over string) (all []string) {
 	values := strings.NewReplacer("$__rate_interval", over, "$instance", ".+", "$device", ".+")
 	for _, p := range d.Panels {
@@ -54,8 +55,8 @@ func (d *dashboard) expressions(over string) (all []string) {
 	return slices.Compact(all)
 }
 
-// documented are the metrics that there are, each with its labels: those of docs/metrics.md, which tests of metrics and of monitor hold to
-// what is collected, and those of Prometheus' own collectors.
+// documented are the metrics that there are, each with its labels: those of docs/metrics.md, which tests of metrics and
+// of monitor hold to what is collected, and those of Prometheus' own collectors.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/metrics.md")
@@ -69,7 +70,8 @@ func documented(t *testing.T) map[string][]string {
 		}
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	families, err := registry.Gather()
 	testrig.Must(t, err)
 	for _, family := range families {
@@ -111,10 +113,12 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// wantKnown judges the names in an expression: each metric has a selector in it, and the labels in that and after "by" are its own.
+// wantKnown judges the names in an expression: each metric has a selector in it, and the labels in that and after "by"
+// are its own.
 func wantKnown(t *testing.T, known map[string][]string, title, expression string) {
 	t.Helper()
-	metrics := regexp.MustCompile(`\b((?:iwarp|node|process|go)_\w+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(expression, -1)
+	metrics := regexp.MustCompile(`\b((?:iwarp|node|process|go)_\w+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(expression,
+		-1)
 	if len(metrics) == 0 {
 		t.Errorf("%s: %s is of no metric", title, expression)
 	}

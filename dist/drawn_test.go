@@ -25,8 +25,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// TestDashboardDrawn has a Prometheus scrape an iwarp serve under traffic, and wants data of every expression of the dashboard: more
-// than zero, but of what does not happen there. Grafana itself is not run.
+// TestDashboardDrawn has a Prometheus scrape an iwarp serve under traffic, and wants data of every expression of the
+// dashboard: more than zero, but of what does not happen there. Grafana itself is not run.
 func TestDashboardDrawn(t *testing.T) {
 	if !testrig.Everything() {
 		t.Skip("it takes a while: IWARP_ALL=1 has it")
@@ -40,7 +40,8 @@ func TestDashboardDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	served := start(t, regexp.MustCompile(`(?s)listening on (\S+)\n.*metrics at http://(\S+)/metrics`), program, "serve", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+	served := start(t, regexp.MustCompile(`(?s)listening on (\S+)\n.*metrics at http://(\S+)/metrics`), program,
+		"serve", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
 	host, port, err := net.SplitHostPort(served[1])
 	testrig.Must(t, err)
 	start(t, regexp.MustCompile("ping data"), program, "rping", "-c", "-v", "-a", host, "-p", port)
@@ -55,7 +56,8 @@ func TestDashboardDrawn(t *testing.T) {
 	}
 }
 
-// start starts a program that runs until the end of the test, and returns what it says by then, as an expression has it.
+// start starts a program that runs until the end of the test, and returns what it says by then, as an expression has
+// it.
 func start(t *testing.T, says *regexp.Regexp, name string, args ...string) []string {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -92,7 +94,8 @@ func scraper(t *testing.T, target string) prometheusAt {
 	dir := t.TempDir()
 	config := fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs: [{job_name: iwarp, static_configs: [{targets: ['%s']}]}]\n", target)
 	testrig.Must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
-	at := start(t, regexp.MustCompile(`msg="Listening on" address=(\S+)`), "prometheus", "--web.listen-address=127.0.0.1:0",
+	at := start(t, regexp.MustCompile(`msg="Listening on" address=(\S+)`), "prometheus",
+		"--web.listen-address=127.0.0.1:0",
 		"--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"))
 	return prometheusAt(at[1])
 }
@@ -119,7 +122,8 @@ func (p prometheusAt) without(ctx context.Context, t *testing.T, expressions []s
 // query returns the values of an expression now, one for each series.
 func (p prometheusAt) query(ctx context.Context, t *testing.T, expression string) (values []float64) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+string(p)+"/api/v1/query?query="+url.QueryEscape(expression), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+string(p)+"/api/v1/query?query="+url.QueryEscape(expression), nil)
 	testrig.Must(t, err)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil && ctx.Err() != nil {
@@ -149,7 +153,8 @@ func (p prometheusAt) query(ctx context.Context, t *testing.T, expression string
 	return values
 }
 
-// trouble does what a server counts beside traffic: a startup that is none, a request for no service, and Terminates in both directions.
+// trouble does what a server counts beside traffic: a startup that is none, a request for no service, and Terminates in
+// both directions.
 func trouble(ctx context.Context, t *testing.T, addr string) {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -166,7 +171,8 @@ func trouble(ctx context.Context, t *testing.T, addr string) {
 		_, err := qp.Write(ctx, mr.Slice(0, 1), iwarp.Remote{STag: 0xBAD00000})
 		return err
 	})
-	wrong(ctx, t, addr, func(qp *iwarp.QP, mr *iwarp.MR) error { // of which the server reads, and is told that it must not
+	// of which the server reads, and is told that it must not
+	wrong(ctx, t, addr, func(qp *iwarp.QP, mr *iwarp.MR) error {
 		return qp.Send(ctx, mr.Slice(0, message.Len))
 	})
 }

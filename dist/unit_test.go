@@ -29,7 +29,8 @@ func TestUnit(t *testing.T) {
 		args []string
 	}{
 		{"verify", []string{"verify", "--man=no", unit}},
-		{"security", []string{"security", "--offline=true", "--no-pager", "--threshold=15", unit}}, // of 100, where 0 is the least exposed
+		// of 100, where 0 is the least exposed
+		{"security", []string{"security", "--offline=true", "--no-pager", "--threshold=15", unit}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			said, err := exec.CommandContext(testrig.Within(t), analyze, c.args...).CombinedOutput()

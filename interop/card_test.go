@@ -25,7 +25,8 @@ const (
 	ourMAC, guestMAC = "52:54:00:77:01:01", "52:54:00:77:01:02"
 )
 
-// setCardUp is the guest's part: siw moves to the second card, and ARP has nothing to ask (busybox's own ip knows no neighbors).
+// setCardUp is the guest's part: siw moves to the second card, and ARP has nothing to ask (busybox's own ip knows no
+// neighbors).
 const setCardUp = `ip addr add ` + guestIP + `/24 dev eth1 && ip link set eth1 up &&
 	/usr/bin/ip neigh add ` + ourIP + ` lladdr ` + ourMAC + ` dev eth1 nud permanent &&
 	rdma link delete siw0 && rdma link add siw1 type siw netdev eth1`
@@ -35,8 +36,8 @@ const etherMTU, etherHeader, etherIPv4 = 1500, 14, 0x0800
 // cardQueue is how many frames wait for a QEMU that is slow: more than a connection has under way (4 MiB).
 const cardQueue = 4096
 
-// A card is the link to the guest's second network card: QEMU carries its frames over a Unix socket, each behind its length in
-// 4 octets. It takes neither root nor a network device of the host's.
+// A card is the link to the guest's second network card: QEMU carries its frames over a Unix socket, each behind its
+// length in 4 octets. It takes neither root nor a network device of the host's.
 type card struct {
 	path   string
 	ln     *net.UnixListener
@@ -58,7 +59,8 @@ func listenCard(t testing.TB) *card {
 	ln, err := net.Listen("unix", path)
 	testrig.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
-	return &card{path: path, ln: ln.(*net.UnixListener), header: header(t), out: make(chan []byte, cardQueue), ended: make(chan struct{})}
+	return &card{path: path, ln: ln.(*net.UnixListener), header: header(t), out: make(chan []byte, cardQueue),
+		ended: make(chan struct{})}
 }
 
 // header is that of an IPv4 packet to the guest.

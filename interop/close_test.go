@@ -57,7 +57,8 @@ func closes(t *testing.T, g *Guest, rounds int) {
 			for r := (repeated{t: t, rounds: rounds}); r.more(); {
 				ln, port, err := g.listen(t.Context(), iwarp.ListenConfig{})
 				testrig.Must(t, err)
-				guest := g.Start(t, fmt.Sprintf("timeout -s KILL 60 cmpd -N $PEER_IP %s '%d %s'", port, closeCount, wait))
+				guest := g.Start(t, fmt.Sprintf("timeout -s KILL 60 cmpd -N $PEER_IP %s '%d %s'",
+					port, closeCount, wait))
 				req, err := ln.Accept(testrig.Within(t))
 				testrig.Must(t, err)
 				e := closer{t: t}
@@ -81,7 +82,8 @@ type repeated struct {
 func (r *repeated) more() bool {
 	switch {
 	case r.judged >= r.rounds:
-		r.t.Logf("%d of %d rounds were judged in full: in the others siw was the first to disconnect", r.judged, r.tried)
+		r.t.Logf("%d of %d rounds were judged in full: in the others siw was the first to disconnect",
+			r.judged, r.tried)
 		return false
 	case r.tried == r.rounds*closeTries:
 		r.t.Errorf("%d of %d rounds were judged in full, and %d are to be: siw was the first to disconnect in the others", r.judged, r.tried, r.rounds)
@@ -125,19 +127,23 @@ func (e *closer) judge(qp *iwarp.QP, guest *Proc, leaves bool) int {
 	received := e.received(qp)
 	guest.Wait(e.t, 30*time.Second)
 	var sent, came, good int
-	if _, err := fmt.Sscanf(guest.Output()[max(0, strings.Index(guest.Output(), "SENT ")):], "SENT %d CAME %d GOOD %d", &sent, &came, &good); err != nil {
+	if _, err := fmt.Sscanf(guest.Output()[max(0, strings.Index(guest.Output(), "SENT ")):], "SENT %d CAME %d GOOD %d",
+		&sent, &came, &good); err != nil {
 		e.t.Fatalf("the guest: %v\n%s", err, guest.Output())
 	}
-	e.t.Logf("Close: %v; the guest has sent %d, %d came; %d of ours came there, %d of them good", closed, sent, received, came, good)
+	e.t.Logf("Close: %v; the guest has sent %d, %d came; %d of ours came there, %d of them good",
+		closed, sent, received, came, good)
 	if good != came {
 		e.t.Errorf("%d messages have come to the guest, of which %d are right", came, good)
 	}
 	cut := errors.As(closed, new(*iwarp.TerminateError))
-	if lost := errors.Is(closed, iwarp.ErrConnectionLost); (qp.State() == iwarp.StateClosed) != (closed == nil) || closed != nil && !lost && !cut {
+	if lost := errors.Is(closed, iwarp.ErrConnectionLost); (qp.State() == iwarp.StateClosed) != (closed == nil) ||
+		closed != nil && !lost && !cut {
 		e.t.Errorf("Close: %v, in state %v", closed, qp.State())
 	}
 	if leaves && sent == closeCount && came < closeCount {
-		return 0 // siw was the first to disconnect: our FIN would have stopped its sending, or come after our last message
+		// siw was the first to disconnect: our FIN would have stopped its sending, or come after our last message
+		return 0
 	}
 	if received < sent {
 		e.t.Errorf("the guest has sent %d messages with success, and %d have come", sent, received)

@@ -44,7 +44,8 @@ func sendEarly(t *testing.T, g *Guest) {
 	})
 	t.Run("ib_write_lat", func(t *testing.T) {
 		e := listenEarly(t, g, iwarp.AcceptConfig{Preset: &siw})
-		guest := g.Start(t, fmt.Sprintf("timeout -s KILL 60 ib_write_lat -R -F -n %d -s %d -p %s $PEER_IP", earlyCount, earlySize, e.port))
+		guest := g.Start(t, fmt.Sprintf("timeout -s KILL 60 ib_write_lat -R -F -n %d -s %d -p %s $PEER_IP",
+			earlyCount, earlySize, e.port))
 		e.latency(testrig.Within(t))
 		guest.WantSuccess(t, 30*time.Second)
 		guest.WantOutput(t, fmt.Sprintf(" %d     %d  ", earlySize, earlyCount))

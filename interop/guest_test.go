@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/peers"
 )
 
 const (
@@ -40,8 +41,8 @@ type Options struct {
 	UserTCP bool
 	// Put names files of the host's by their paths in the guest.
 	Put map[string]string
-	// NVMe adds what disks over RDMA take: the kernel's host and target of NVMe, nvme, the kernel's initiator of iSER, iscsiadm, fio,
-	// stress-ng and the tools of ext4.
+	// NVMe adds what disks over RDMA take: the kernel's host and target of NVMe, nvme, the kernel's initiator of iSER,
+	// iscsiadm, fio, stress-ng and the tools of ext4.
 	NVMe bool
 }
 
@@ -68,7 +69,8 @@ func Boot(t testing.TB, o Options) *Guest {
 		g.card = listenCard(t)
 	}
 	for tries := 1; !g.boot(t, o); tries++ {
-		if tries == 3 || !strings.Contains(g.Output(), "Could not set up host forwarding rule") { // somebody else was faster to take a port that was free
+		// somebody else was faster to take a port that was free
+		if tries == 3 || !strings.Contains(g.Output(), "Could not set up host forwarding rule") {
 			t.Fatalf("the guest did not boot (see README.md)")
 		}
 	}
@@ -104,6 +106,13 @@ func (g *Guest) server() string {
 func (g *Guest) dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
 	d.Stack = g.stack
 	return d.Dial(ctx, "tcp", addr)
+}
+
+// dialNudging is dial for an offer of any kind: siw may miss the first FPDU, and not every Reply shows that the peer is
+// siw.
+func (g *Guest) dialNudging(ctx context.Context, d *iwarp.Dialer, addr string) (*iwarp.QP, error) {
+	d.QP.Nudge = peers.Nudge
+	return g.dial(ctx, d, addr)
 }
 
 // dialConn connects to that server over the TCP for iwarp's ends, and dialTo to an address.
@@ -167,7 +176,8 @@ func (g *Guest) args(o Options) []string {
 	}
 	_, command, _ := net.SplitHostPort(g.command)
 	return append(args, "--fwd", fmt.Sprintf("%s:%d", command, commandPort),
-		"--fwd", fmt.Sprintf("%s:%d", g.port, rpingPort), "--", fmt.Sprintf("echo RIG-READY; rig-serve %d", commandPort))
+		"--fwd", fmt.Sprintf("%s:%d", g.port, rpingPort), "--",
+		fmt.Sprintf("echo RIG-READY; rig-serve %d", commandPort))
 }
 
 func (g *Guest) ready() bool { return strings.Contains(g.Output(), "RIG-READY") }
@@ -215,8 +225,8 @@ func (g *Guest) Start(t testing.TB, script string) *Proc {
 	return p
 }
 
-// condition is what a failure wants to know of the guest: what its kernel has said last, who holds which sockets, and where its
-// programs are in the kernel, as one that siw does not let go seems merely silent from outside.
+// condition is what a failure wants to know of the guest: what its kernel has said last, who holds which sockets, and
+// where its programs are in the kernel, as one that siw does not let go seems merely silent from outside.
 func (g *Guest) condition() string {
 	said, err := g.tell(`dmesg | tail -n 25; cat /proc/net/tcp; cd /proc
 		for p in [0-9]*; do c=$(tr '\0' ' ' <$p/cmdline); [ -z "$c" ] || { echo "$p $c"; cat $p/task/*/stack; }; done`)

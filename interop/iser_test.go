@@ -21,8 +21,8 @@ const (
 	iserPort = "3260"                        // of tgt, which takes no other for iSER
 )
 
-// mountISER has the guest log in, make a file system, work on it and have it checked, and read the disk as it is then, and none of it
-// from the guest's memory.
+// mountISER has the guest log in, make a file system, work on it and have it checked, and read the disk as it is then,
+// and none of it from the guest's memory.
 const mountISER = `set -e
 modprobe -a ib_iser sd_mod crct10dif_generic ext4
 iscsid
@@ -40,8 +40,8 @@ echo DIGEST $(dd if=/dev/sda bs=1M iflag=direct 2>/dev/null | sha256sum)
 timeout 60 iscsiadm $node --logout
 `
 
-// TestISERInitiator: Linux's initiator of iSER has a file system on a disk of Debian's tgt, which runs on our library. The digest of
-// the target's file is what the guest reads.
+// TestISERInitiator: Linux's initiator of iSER has a file system on a disk of Debian's tgt, which runs on our library.
+// The digest of the target's file is what the guest reads.
 func TestISERInitiator(t *testing.T) {
 	run := library(t)
 	disk := serveISER(t, run)
@@ -65,9 +65,11 @@ func serveISER(t *testing.T, run runner) (disk string) {
 	control := fmt.Sprint(os.Getpid() % 0x8000) // a number that names a socket of the file system
 	daemon := run(t, "", "tgtd -f -C "+control+" --iscsi portal=127.0.0.1:"+freePort(t))
 	adm := func(line string) error {
-		return exec.CommandContext(t.Context(), "tgtadm", append([]string{"-C", control}, strings.Fields(line)...)...).Run()
+		return exec.CommandContext(t.Context(), "tgtadm",
+			append([]string{"-C", control}, strings.Fields(line)...)...).Run()
 	}
-	if !poll(20*time.Second, func() bool { return adm("--mode sys --op show") == nil || daemon.ended() }) || daemon.ended() {
+	if !poll(20*time.Second, func() bool { return adm("--mode sys --op show") == nil || daemon.ended() }) ||
+		daemon.ended() {
 		t.Fatal("tgtd does not run")
 	}
 	for _, line := range []string{

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestKernelSCTP runs DDP over the SCTP of Linux's kernel, which the hosts of these tests do not have: iwarp, and tests of
-// ours, are linked statically and run in the guest.
+// TestKernelSCTP runs DDP over the SCTP of Linux's kernel, which the hosts of these tests do not have: iwarp, and tests
+// of ours, are linked statically and run in the guest.
 func TestKernelSCTP(t *testing.T) {
 	needIwarp(t)
 	pcap := filepath.Join(t.TempDir(), "sctp.pcap")
@@ -33,7 +33,8 @@ func TestKernelSCTP(t *testing.T) {
 	})
 	t.Run("verbs", func(t *testing.T) {
 		names := dialogues(t)
-		p := g.Start(t, fmt.Sprintf("iwarp.test -test.v -test.timeout 100s -test.run '^(%s)$/^SCTP_of_the_kernel$'", strings.Join(names, "|")))
+		p := g.Start(t, fmt.Sprintf("iwarp.test -test.v -test.timeout 100s -test.run '^(%s)$/^SCTP_of_the_kernel$'",
+			strings.Join(names, "|")))
 		p.WantSuccess(t, 110*time.Second)
 		wantPassed(t, p.Output(), "/SCTP_of_the_kernel", len(names))
 	})
@@ -109,7 +110,8 @@ func pingOverSCTP(t *testing.T, g *Guest, server, client string, size int) {
 	const count = 3
 	s := g.Start(t, fmt.Sprintf("iwarp rping -s --network %s -p 7174 -C %d -v -V -d", server, count))
 	s.WantOutput(t, "listening on")
-	c := g.Start(t, fmt.Sprintf("timeout -s KILL 60 iwarp rping -c -a 127.0.0.1 --network %s -p 7174 -C %d -v -V -S %d", client, count, size))
+	c := g.Start(t, fmt.Sprintf("timeout -s KILL 60 iwarp rping -c -a 127.0.0.1 --network %s -p 7174 -C %d -v -V -S %d",
+		client, count, size))
 	c.WantSuccess(t, 60*time.Second)
 	s.WantSuccess(t, 20*time.Second)
 	wantPings(t, c.Output(), s.Output(), count, size)
@@ -118,10 +120,11 @@ func pingOverSCTP(t *testing.T, g *Guest, server, client string, size int) {
 // kernelAndUser has the two carriers meet within the guest. To the kernel a peer in UDP is one whose port it was told
 // (net.sctp.encap_port), or has learned from an INIT that came to its own (net.sctp.udp_port).
 //
-// A packet of the kernel's is as long as the path allows: 65536 octets on an unchanged loopback interface, which is more
-// than pion takes.
+// A packet of the kernel's is as long as the path allows: 65536 octets on an unchanged loopback interface, which is
+// more than pion takes.
 func kernelAndUser(t *testing.T, g *Guest) {
-	g.Start(t, "ip link set lo mtu 1500; cd /proc/sys/net/sctp; echo 7174 >udp_port && echo 0 >encap_port").WantSuccess(t, 10*time.Second)
+	g.Start(t, "ip link set lo mtu 1500; cd /proc/sys/net/sctp; echo 7174 >udp_port && echo 0 >encap_port").WantSuccess(
+		t, 10*time.Second)
 	for _, size := range []int{1, 1001, 65000} {
 		pingOverSCTP(t, g, "sctp:kernel", "sctp", size)
 	}
@@ -131,10 +134,12 @@ func kernelAndUser(t *testing.T, g *Guest) {
 	}
 }
 
-// kernelAndHost has the guest's kernel meet the carrier in user space on the host, and looks at the packets between them.
+// kernelAndHost has the guest's kernel meet the carrier in user space on the host, and looks at the packets between
+// them.
 func kernelAndHost(t *testing.T, g *Guest, pcap string) {
 	port := freePort(t)
-	g.Start(t, fmt.Sprintf("cd /proc/sys/net/sctp; echo 9899 >udp_port && echo %s >encap_port", port)).WantSuccess(t, 10*time.Second)
+	g.Start(t, fmt.Sprintf("cd /proc/sys/net/sctp; echo 9899 >udp_port && echo %s >encap_port",
+		port)).WantSuccess(t, 10*time.Second)
 	const count, size = 5, 30000
 	s := iwarpCommand(t, "rping", "-s", "--network", "sctp", "-a", "127.0.0.1", "-p", port, "-P", "-v", "-V", "-d")
 	s.WantOutput(t, "listening on")
@@ -147,11 +152,12 @@ func kernelAndHost(t *testing.T, g *Guest, pcap string) {
 	wantPackets(t, pcap, port)
 }
 
-// wantPackets looks at them with tshark: both sides have DDP's indication, all data is unordered, in one piece and of the
-// two PPIDs, and the end is a SHUTDOWN.
+// wantPackets looks at them with tshark: both sides have DDP's indication, all data is unordered, in one piece and of
+// the two PPIDs, and the end is a SHUTDOWN.
 func wantPackets(t *testing.T, pcap, port string) {
 	t.Helper()
-	fields := []string{"sctp.chunk_type", "sctp.adaptation_layer_indication", "sctp.data_payload_proto_id", "sctp.data_u_bit", "sctp.data_b_bit", "sctp.data_e_bit"}
+	fields := []string{"sctp.chunk_type", "sctp.adaptation_layer_indication", "sctp.data_payload_proto_id",
+		"sctp.data_u_bit", "sctp.data_b_bit", "sctp.data_e_bit"}
 	args := []string{"-r", pcap, "-d", "udp.port==" + port + ",sctp", "-Y", "sctp", "-T", "fields"}
 	for _, f := range fields {
 		args = append(args, "-e", f)
@@ -179,7 +185,8 @@ func wantPackets(t *testing.T, pcap, port string) {
 			t.Errorf("%s: %q, want %q", fields[i], seen[i], want[i])
 		}
 	}
-	for _, kind := range []string{"0", "1", "2", "3", "7", "8", "10", "11", "14"} { // DATA, INIT, ..., SHUTDOWN COMPLETE
+	// DATA, INIT, ..., SHUTDOWN COMPLETE
+	for _, kind := range []string{"0", "1", "2", "3", "7", "8", "10", "11", "14"} {
 		if !slices.Contains(seen[0], kind) {
 			t.Errorf("no chunk of type %s, but %q", kind, seen[0])
 		}

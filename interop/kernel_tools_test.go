@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// kernelTools runs iwarp's tools over the kernel's SCTP: perf with itself; and probe and conform, which play a peer in UDP, with
-// rping's server. A socket answers in UDP only if net.sctp.udp_port was set before it was made.
+// kernelTools runs iwarp's tools over the kernel's SCTP: perf with itself; and probe and conform, which play a peer in
+// UDP, with rping's server. A socket answers in UDP only if net.sctp.udp_port was set before it was made.
 func kernelTools(t *testing.T, g *Guest) {
 	t.Run("perf", func(t *testing.T) {
 		p := g.Start(t, "iwarp perf --network sctp:kernel --size 1001 --duration 50ms --tcp off 2>/dev/null")
@@ -24,7 +24,8 @@ func kernelTools(t *testing.T, g *Guest) {
 			}
 		}
 	})
-	g.Start(t, fmt.Sprintf("ip link set lo mtu 1500; cd /proc/sys/net/sctp; echo %d >udp_port && echo 0 >encap_port", rpingPort)).WantSuccess(t, 10*time.Second)
+	g.Start(t, fmt.Sprintf("ip link set lo mtu 1500; cd /proc/sys/net/sctp; echo %d >udp_port && echo 0 >encap_port",
+		rpingPort)).WantSuccess(t, 10*time.Second)
 	t.Run("probe", func(t *testing.T) {
 		kernelServer(t, g, "")
 		p := g.Start(t, fmt.Sprintf("iwarp probe --network sctp 127.0.0.1:%d 2>/dev/null", rpingPort))
@@ -40,7 +41,8 @@ func kernelTools(t *testing.T, g *Guest) {
 		kernelServer(t, g, "--reject no")
 		wantConforms(t, g, "--app reject --run reject "+rpingAddr, 2)
 	})
-	g.Start(t, fmt.Sprintf("cd /proc/sys/net/sctp; echo 9899 >udp_port && echo %d >encap_port", rpingPort)).WantSuccess(t, 10*time.Second)
+	g.Start(t, fmt.Sprintf("cd /proc/sys/net/sctp; echo 9899 >udp_port && echo %d >encap_port",
+		rpingPort)).WantSuccess(t, 10*time.Second)
 	t.Run("conform, as the client", func(t *testing.T) {
 		wantConforms(t, g, "--listen "+rpingAddr+" --exec 'iwarp rping -c -a {host} -p {port} --network sctp:kernel -C 1'", 25)
 	})
@@ -52,7 +54,8 @@ var rpingAddr = fmt.Sprintf("127.0.0.1:%d", rpingPort)
 // kernelServer starts rping's server.
 func kernelServer(t *testing.T, g *Guest, flags string) {
 	t.Helper()
-	g.Start(t, fmt.Sprintf("iwarp rping -s -P -d -a 127.0.0.1 --network sctp:kernel -p %d %s", rpingPort, flags)).WantOutput(t, "listening on")
+	g.Start(t, fmt.Sprintf("iwarp rping -s -P -d -a 127.0.0.1 --network sctp:kernel -p %d %s",
+		rpingPort, flags)).WantOutput(t, "listening on")
 }
 
 // wantConforms wants so many cases of conform to pass, at least, and none to fail.
@@ -60,7 +63,8 @@ func wantConforms(t *testing.T, g *Guest, flags string, least int) {
 	t.Helper()
 	p := g.Start(t, fmt.Sprintf("iwarp conform --network sctp %s", flags))
 	p.WantSuccess(t, 60*time.Second)
-	passed := regexp.MustCompile(`(\d+) passed, 0 failed, \d+ not applicable, 0 inconclusive`).FindStringSubmatch(p.Output())
+	passed := regexp.MustCompile(`(\d+) passed, 0 failed, \d+ not applicable, 0 inconclusive`).FindStringSubmatch(
+		p.Output())
 	if passed == nil {
 		t.Fatalf("not all have passed: %s", p.Output()[strings.LastIndex(strings.TrimSpace(p.Output()), "\n"):])
 	}

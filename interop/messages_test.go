@@ -59,7 +59,7 @@ func (k *talk) ping(n int) {
 // TestTsharkMessages has tshark read what rping never sends: every message of
 // RFC 5040 and of RFC 7306, in both directions.
 //
-// Proves F01, F04, D09, D10, P04, P06, P08, P10, X03
+// Proves F01, F04, D09, D10, P04, P06, P08, P10, A06, A23, A32
 func TestTsharkMessages(t *testing.T) {
 	k := newTalk([2]bool{}, true)
 	for op := rdmap.OpWrite; op <= rdmap.OpAtomicResponse; op++ {
@@ -84,7 +84,8 @@ func TestTsharkMessages(t *testing.T) {
 func payloadOf(op rdmap.Opcode) []byte {
 	switch op {
 	case rdmap.OpReadRequest:
-		r := rdmap.ReadRequest{SinkSTag: 1 << 31, SinkTO: 1 << 63, Size: 1<<32 - 1, SrcSTag: 0x11223344, SrcTO: 0x5566778899aabbcc}
+		r := rdmap.ReadRequest{SinkSTag: 1 << 31, SinkTO: 1 << 63, Size: 1<<32 - 1, SrcSTag: 0x11223344,
+			SrcTO: 0x5566778899aabbcc}
 		return r.Append(nil)
 	case rdmap.OpTerminate:
 		t := rdmap.Terminate{Code: rdmap.CodeMPACRC}

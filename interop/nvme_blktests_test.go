@@ -17,7 +17,8 @@ func nvmeCaseScript(port string) string {
 	return fmt.Sprintf("set -e\nNQN=%s UUID=%s PORT=%s\n", ourNQN, ourUUID, port) + nvmeCaseFunctions
 }
 
-// connect asks again where TCP had no place (EADDRNOTAVAIL): the port that rdma_cm drew is one that a connection before still holds.
+// connect asks again where TCP had no place (EADDRNOTAVAIL): the port that rdma_cm drew is one that a connection before
+// still holds.
 const nvmeCaseFunctions = `modprobe nvme-rdma
 once() { nvme connect -t rdma -a $PEER_IP -s $PORT -i 1 -l 120 -n "$@"; }
 connect() { once "$@" || { dmesg | grep "rdma_connect_locked failed (-99)" && dmesg -c >/dev/null && once "$@"; }; }

@@ -22,17 +22,20 @@ type nvmeCase struct {
 	script string
 }
 
-// nvmeCases are those that apply to a target that is not the kernel's, with less data and shorter times: the guest is emulated.
+// nvmeCases are those that apply to a target that is not the kernel's, with less data and shorter times: the guest is
+// emulated.
 var nvmeCases = []nvmeCase{
 	{"003", "A controller for discovery is kept alive.", `connect nqn.2014-08.org.nvmexpress.discovery -k 4
 usleep 8000000
 [ "$(cat /sys/class/nvme/nvme*/state)" = live ]
 if dmesg | grep 'failed nvme_keep_alive_end_io'; then exit 1; fi
 nvme disconnect -n nqn.2014-08.org.nvmexpress.discovery`},
-	{"004", "The namespace has its UUID, and by that its name for the system.", `attach; [ "$(cat /sys/block/$ns/wwid)" = uuid.$UUID ]`},
+	{"004", "The namespace has its UUID, and by that its name for the system.",
+		`attach; [ "$(cat /sys/block/$ns/wwid)" = uuid.$UUID ]`},
 	{"005", "A reset, and at once the end.", `attach; echo 1 >/sys/class/nvme/$ctl/reset_controller`},
 	{"006", "It is found by discovery.", `nvme discover -t rdma -a $PEER_IP -s $PORT | grep "^subnqn: *$NQN$"`},
-	{"008", "A host connects, and knows subsystem and disk.", `attach; nvme id-ctrl /dev/$ctl | grep "^subnqn *: $NQN$"; nvme id-ns /dev/$ns | grep '^nsze'`},
+	{"008", "A host connects, and knows subsystem and disk.",
+		`attach; nvme id-ctrl /dev/$ctl | grep "^subnqn *: $NQN$"; nvme id-ns /dev/$ns | grep '^nsze'`},
 	{"010", "fio writes, reads back and compares.", `attach; verify`},
 	{"014", "Flush after writes.", `attach; dd if=/dev/urandom of=/dev/$ns bs=4k count=1024 2>/dev/null; nvme flush /dev/$ns`},
 	{"018", "A read after the last block is refused.", `attach
@@ -45,7 +48,8 @@ grep -i 'lba out of range' /tmp/out`},
 	{"025", "The log of its commands' effects.", `attach; nvme effects-log /dev/$ctl`},
 	{"026", "The descriptors of the namespace.", `attach; nvme ns-descs /dev/$ns | grep "uuid *: $UUID"`},
 	{"027", "The namespaces are looked for once more.", `attach; nvme ns-rescan /dev/$ctl; [ -b /dev/$ns ]`},
-	{"028", "It is in the host's list of subsystems.", `attach; nvme list-subsys | grep "$NQN"; nvme list-subsys | grep 'rdma traddr='`},
+	{"028", "It is in the host's list of subsystems.",
+		`attach; nvme list-subsys | grep "$NQN"; nvme list-subsys | grep 'rdma traddr='`},
 	{"029", "Writes and reads by commands of a program, of lengths about a power of two.", `attach
 for blocks in 1,512 1,511 1,513 511,1024 511,1023 511,1025; do passthrough ${blocks%,*} ${blocks#*,}; done`},
 	{"031", "Ten times a host connects, and goes at once (the kernel's target is made anew each time, ours is not).", `for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -134,7 +138,8 @@ func TestNVMeOtherCases(t *testing.T) {
 		}
 	}
 	if missing != nil || len(told) != 0 {
-		t.Errorf("%s does not tell of each case once: %v; of none that there is: %v", diskDoc, missing, slices.Sorted(maps.Keys(told)))
+		t.Errorf("%s does not tell of each case once: %v; of none that there is: %v",
+			diskDoc, missing, slices.Sorted(maps.Keys(told)))
 	}
 }
 

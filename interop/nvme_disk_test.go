@@ -99,7 +99,8 @@ func serveDisk(t *testing.T, path, port string) *servedDisk {
 	backend, err := target.OpenFile(path, 512, false)
 	testrig.Must(t, err)
 	d := &servedDisk{path: path, disk: &counted{File: backend}}
-	d.target, err = target.New(target.Config{NQN: ourNQN, Namespaces: []target.Namespace{{Backend: d.disk, Name: "disk"}}})
+	d.target, err = target.New(target.Config{NQN: ourNQN,
+		Namespaces: []target.Namespace{{Backend: d.disk, Name: "disk"}}})
 	testrig.Must(t, err)
 	under, err := net.Listen("tcp", "127.0.0.1:"+port)
 	testrig.Must(t, err)

@@ -24,7 +24,8 @@ func nvmeDialer(t *testing.T) *host.Dialer {
 	return &host.Dialer{RDMA: iwarp.Dialer{Preset: &siw, MPA: mpa.Offer{NoCRC: true}}}
 }
 
-// TestNVMeHost has our host read and write a namespace of Linux's target, which a program in the guest reads and writes too.
+// TestNVMeHost has our host read and write a namespace of Linux's target, which a program in the guest reads and writes
+// too.
 func TestNVMeHost(t *testing.T) {
 	needIwarp(t)
 	t.Parallel()
@@ -64,7 +65,8 @@ func TestNVMeHost(t *testing.T) {
 	}
 }
 
-// testNVMeHostCommand has the built command list what the target has, write a file to its disk, and read the whole disk, whose content the guest knows too.
+// testNVMeHostCommand has the built command list what the target has, write a file to its disk, and read the whole
+// disk, whose content the guest knows too.
 func testNVMeHostCommand(t *testing.T, g *Guest) {
 	asHost := func(args ...string) *Proc {
 		t.Helper()

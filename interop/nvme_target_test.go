@@ -20,8 +20,9 @@ until [ -e /dev/nvme0n1 ]; do usleep 50000; done
 `, port, ourNQN)
 }
 
-// useScript makes a file system, works on it and has it checked, and reads the disk as it is then. Debian has no package with
-// fsstress, whose part stress-ng has: files and directories are made, renamed, filled, verified and removed by several processes.
+// useScript makes a file system, works on it and has it checked, and reads the disk as it is then. Debian has no
+// package with fsstress, whose part stress-ng has: files and directories are made, renamed, filled, verified and
+// removed by several processes.
 const useScript = `mkfs.ext4 -q /dev/nvme0n1
 mkdir -p /mnt; mount /dev/nvme0n1 /mnt
 fio --name=v --directory=/mnt --size=3m --rw=randwrite --bsrange=4k-64k --iodepth=16 --ioengine=libaio --direct=1 --verify=crc32c \
@@ -37,7 +38,8 @@ const digestScript = `echo DIGEST $(dd if=/dev/nvme0n1 bs=1M iflag=direct 2>/dev
 nvme disconnect -n ` + ourNQN + `
 `
 
-// lossScript has the guest's link lose 1 % of the packets in both directions. Busybox's shell has a tc of its own that knows no netem.
+// lossScript has the guest's link lose 1 % of the packets in both directions. Busybox's shell has a tc of its own that
+// knows no netem.
 const lossScript = `set -e
 modprobe -a sch_netem ifb act_mirred cls_matchall sch_ingress
 ip link add ifb0 type ifb 2>/dev/null || true; ip link set ifb0 up
@@ -69,8 +71,8 @@ func TestNVMeTarget(t *testing.T) {
 	t.Run("restart", func(t *testing.T) { testNVMeRestart(t, g) })
 }
 
-// testNVMeCommand has the host use a disk of the built command's, as an operator does: it makes the file, says by which line to connect, and ends at
-// SIGTERM with everything in the file.
+// testNVMeCommand has the host use a disk of the built command's, as an operator does: it makes the file, says by which
+// line to connect, and ends at SIGTERM with everything in the file.
 func testNVMeCommand(t *testing.T, g *Guest) {
 	path := filepath.Join(t.TempDir(), "disk")
 	disk, port := diskCommand(t, path, "0")
@@ -89,7 +91,8 @@ func testNVMeCommand(t *testing.T, g *Guest) {
 // diskCommand starts the command with a disk that it makes where there is none, and returns it with its port.
 func diskCommand(t *testing.T, path, port string, flags ...string) (disk *Proc, itsPort string) {
 	t.Helper()
-	args := []string{"disk", path, "--create", strconv.Itoa(diskSize), "--listen", "127.0.0.1:" + port, "--nqn", ourNQN, "-v"}
+	args := []string{"disk", path, "--create", strconv.Itoa(diskSize), "--listen",
+		"127.0.0.1:" + port, "--nqn", ourNQN, "-v"}
 	disk = iwarpCommand(t, append(args, flags...)...)
 	disk.WantOutput(t, "-n "+ourNQN+"\n")
 	found := connectPort.FindStringSubmatch(disk.Output())
@@ -126,7 +129,8 @@ func testNVMeCut(t *testing.T, g *Guest) {
 	}, "RECONNECTED 3")
 }
 
-// testNVMeRestart ends the target in the middle of the host's work, and starts another with the same disk at the same address.
+// testNVMeRestart ends the target in the middle of the host's work, and starts another with the same disk at the same
+// address.
 func testNVMeRestart(t *testing.T, g *Guest) {
 	nvmeUpset(t, g, func(d *servedDisk, p *Proc) *servedDisk {
 		if !d.written(p, 400) {
@@ -139,7 +143,8 @@ func testNVMeRestart(t *testing.T, g *Guest) {
 	}, "RECONNECTED 1")
 }
 
-// nvmeUpset has the guest work on a disk while something happens to its connections, and goes on until the kernel has been spared its own fault.
+// nvmeUpset has the guest work on a disk while something happens to its connections, and goes on until the kernel has
+// been spared its own fault.
 func nvmeUpset(t *testing.T, g *Guest, upset func(*servedDisk, *Proc) *servedDisk, want string) {
 	for turn := 1; ; turn++ {
 		d := serveDisk(t, newDisk(t), "0")
@@ -158,8 +163,9 @@ func nvmeUpset(t *testing.T, g *Guest, upset func(*servedDisk, *Proc) *servedDis
 	}
 }
 
-// postRefused reports whether the guest's kernel has run into a fault of its own: while a connection ends, siw may answer a post with ENOTCONN, and
-// nvme-rdma, which sends commands again after any other end of a connection, takes that for the end of the command (docs/disk.md).
+// postRefused reports whether the guest's kernel has run into a fault of its own: while a connection ends, siw may
+// answer a post with ENOTCONN, and nvme-rdma, which sends commands again after any other end of a connection, takes
+// that for the end of the command (docs/disk.md).
 func postRefused(t *testing.T, g *Guest) bool {
 	return g.Start(t, "dmesg | grep -q 'nvme_rdma_post_send failed with error code -107'").Wait(t, 20*time.Second) == 0
 }

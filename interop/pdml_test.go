@@ -65,7 +65,8 @@ func (r reported) String() string {
 		s += fmt.Sprintf(", %v", r.read)
 	}
 	if t := r.terminate; t != nil {
-		s += fmt.Sprintf(", %v, M=%t length %d, headers %x %x", t, t.HasLength, t.SegmentLength, t.DDPHeader, t.RDMAPHeader)
+		s += fmt.Sprintf(", %v, M=%t length %d, headers %x %x",
+			t, t.HasLength, t.SegmentLength, t.DDPHeader, t.RDMAPHeader)
 	}
 	return s
 }
@@ -77,7 +78,8 @@ func reportOf(e event) reported {
 	}
 	f := &e.fpdu
 	r := reported{
-		packet: e.packet, length: f.Length, checked: f.CRC == decode.CRCRight || f.CRC == decode.CRCWrong, right: f.CRC == decode.CRCRight,
+		packet: e.packet, length: f.Length, checked: f.CRC == decode.CRCRight ||
+			f.CRC == decode.CRCWrong, right: f.CRC == decode.CRCRight,
 		header: f.Segment.Header, op: f.Op, read: f.ReadRequest, terminate: f.Terminate,
 	}
 	r.pad, r.crc = f.Trailer()
@@ -175,7 +177,8 @@ func (f *field) mpa(t testing.TB, packet uint64) reported {
 	check := f.find("iwarp_mpa.crc_check")
 	r := reported{
 		packet: packet, length: int(f.num(t, "iwarp_mpa.ulpdulength")), pad: f.octets(t, "iwarp_mpa.pad"),
-		crc: f.octets(t, "iwarp_mpa.crc"), checked: check.Name != "", right: strings.Contains(check.ShowName, "(Good CRC32)"),
+		crc: f.octets(t, "iwarp_mpa.crc"), checked: check.Name != "",
+		right: strings.Contains(check.ShowName, "(Good CRC32)"),
 	}
 	for _, m := range f.find("iwarp_mpa.markers").Fields {
 		if m.Name == "iwarp_mpa.marker_fpduptr" {
@@ -222,9 +225,11 @@ func (f *field) ddp(t testing.TB) ddp.Header {
 		Tagged: f.flag(t, "iwarp_ddp.tagged_flag"), Last: f.flag(t, "iwarp_ddp.last_flag"),
 		Rsvd: uint8(f.num(t, "iwarp_ddp.rsvd")), Version: uint8(f.num(t, "iwarp_ddp.dv")),
 		STag: uint32(f.num(t, "iwarp_ddp.stag")), TO: f.num(t, "iwarp_ddp.tagged_offset"),
-		QN: uint32(f.num(t, "iwarp_ddp.qn")), MSN: uint32(f.num(t, "iwarp_ddp.msn")), MO: uint32(f.num(t, "iwarp_ddp.mo")),
+		QN: uint32(f.num(t, "iwarp_ddp.qn")), MSN: uint32(f.num(t, "iwarp_ddp.msn")),
+		MO: uint32(f.num(t, "iwarp_ddp.mo")),
 		// of a tagged header tshark shows RDMAP's octet only taken apart
-		RsvdULP: uint8(f.num(t, "iwarp_rdma.version")<<6 | f.num(t, "iwarp_rdma.rsv")<<4 | f.num(t, "iwarp_rdma.opcode")),
+		RsvdULP: uint8(f.num(t, "iwarp_rdma.version")<<6 | f.num(t,
+			"iwarp_rdma.rsv")<<4 | f.num(t, "iwarp_rdma.opcode")),
 	}
 	if ulp := f.octets(t, "iwarp_ddp.rsvdulp"); len(ulp) == 5 {
 		h.RsvdULP, h.ULP = ulp[0], binary.BigEndian.Uint32(ulp[1:])
@@ -245,7 +250,8 @@ func (f *field) readRequest(t testing.TB) *rdmap.ReadRequest {
 // where its bit is set, and only there.
 func (f *field) terminate(t testing.TB) *rdmap.Terminate {
 	t.Helper()
-	code := f.num(t, "iwarp_rdma.term_layer")<<12 | f.num(t, "iwarp_rdma.term_etype")<<8 | f.num(t, "iwarp_rdma.term_errcode")
+	code := f.num(t, "iwarp_rdma.term_layer")<<12 | f.num(t, "iwarp_rdma.term_etype")<<8 | f.num(t,
+		"iwarp_rdma.term_errcode")
 	term := &rdmap.Terminate{
 		Code:        rdmap.Code(code),
 		HasLength:   f.flag(t, "iwarp_rdma.term_hdrct_m"),

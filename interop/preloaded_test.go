@@ -20,7 +20,8 @@ import (
 // netcat is busybox's in the guest, which uses sockets, and what makes rsockets of them there.
 const netcat = "LD_PRELOAD=/usr/lib/librspreload.so timeout -s KILL 120 busybox-dynamic nc"
 
-// putNetcat names what that takes. Debian's busybox is linked dynamically, and that of the guest is not: nothing can be preloaded there.
+// putNetcat names what that takes. Debian's busybox is linked dynamically, and that of the guest is not: nothing can be
+// preloaded there.
 func putNetcat(t *testing.T) map[string]string {
 	t.Helper()
 	program, err := exec.LookPath("busybox-dynamic")
@@ -41,8 +42,8 @@ func putNetcat(t *testing.T) map[string]string {
 	return put
 }
 
-// TestPreloaded has a netcat in the guest, a program of TCP, exchange octets with package stream in both roles and directions: it is unmodified, and
-// its sockets are rsockets over siw.
+// TestPreloaded has a netcat in the guest, a program of TCP, exchange octets with package stream in both roles and
+// directions: it is unmodified, and its sockets are rsockets over siw.
 func TestPreloaded(t *testing.T) {
 	t.Parallel()
 	g := Boot(t, Options{Put: putNetcat(t)})
@@ -71,8 +72,8 @@ func TestPreloaded(t *testing.T) {
 	})
 }
 
-// swapped has both send at once, and compares what has come. Netcat ends when it has heard our end, and leaves without a word then: so that comes last,
-// and what becomes of it is nobody's concern.
+// swapped has both send at once, and compares what has come. Netcat ends when it has heard our end, and leaves without
+// a word then: so that comes last, and what becomes of it is nobody's concern.
 func swapped(t *testing.T, conn *stream.Conn, peer *Proc, toNetcat, fromNetcat []byte) {
 	t.Helper()
 	defer conn.Close()

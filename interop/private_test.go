@@ -44,7 +44,7 @@ func privateDataToGuest(t *testing.T, g *Guest) {
 	})
 	t.Run("revision 1", func(t *testing.T) {
 		server := g.Serve(t, "cmpd -s 7174 from-the-guest")
-		client := rpingTo(t, g, "-C 1 -d --mpa-rev 1 --private-data from-iwarp")
+		client := rpingTo(t, g, "-C 1 -d --peer siw --mpa-rev 1 --private-data from-iwarp")
 		server.WantOutput(t, "CONNECT_REQUEST status=0 private=10:from-iwarp\n")
 		client.WantOutput(t, "from-the-guest")
 	})

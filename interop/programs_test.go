@@ -24,7 +24,8 @@ type unmodified struct {
 	hasty          bool   // the client leaves when it has sent, before siw need have read anything
 }
 
-// unmodifieds are shown in both roles. rping's, rstream's and riostream's compare the data, and so does that of fio's with a pattern.
+// unmodifieds are shown in both roles. rping's, rstream's and riostream's compare the data, and so does that of fio's
+// with a pattern.
 var unmodifieds = slices.Concat(others, perftests(), disks)
 
 var others = []unmodified{
@@ -38,14 +39,15 @@ var others = []unmodified{
 	{"riostream -p PORT -T v -S 65536 -C 20", "riostream -s PEER -p PORT -T v -S 65536 -C 20", "64k", false, false},
 }
 
-// perftests are those of perftest at several sizes. -a, which is all of them, has a program fill 16 MiB octet by octet in the middle of
-// connecting, for which the emulated processor takes longer than either end waits.
+// perftests are those of perftest at several sizes. -a, which is all of them, has a program fill 16 MiB octet by octet
+// in the middle of connecting, for which the emulated processor takes longer than either end waits.
 func perftests() (all []unmodified) {
 	for _, size := range []int{2, 4096, 64 << 10, 1 << 20} {
 		for _, program := range []string{"ib_write_bw -R", "ib_send_bw -R", "ib_read_bw -R", "ib_read_bw -R -e"} {
 			all = append(all, perftest(fmt.Sprintf("%s -F -n 50 -s %d", program, size), fmt.Sprint(size)))
 		}
-		for _, program := range []string{"ib_write_lat -R", "ib_send_lat -R", "ib_send_lat -R -e", "ib_read_lat -R", "ib_read_lat -R -e"} {
+		for _, program := range []string{"ib_write_lat -R", "ib_send_lat -R", "ib_send_lat -R -e",
+			"ib_read_lat -R", "ib_read_lat -R -e"} {
 			all = append(all, perftest(fmt.Sprintf("%s -F -n 20 -s %d", program, size), "t_typical"))
 		}
 	}
@@ -60,11 +62,12 @@ func perftest(line, says string) unmodified {
 var disks = []unmodified{
 	{fioServer + " --iodepth=8", fioClient + " --iodepth=8 --verb=write", "err= 0", false, false},
 	{fioServer + " --iodepth=8", fioClient + " --iodepth=8 --verb=read", "err= 0", false, false},
-	{fioServer + " --iodepth=64" + fioPattern, fioClient + " --iodepth=1 --verb=send" + fioPattern, "err= 0", false, false},
+	{fioServer + " --iodepth=64" + fioPattern, fioClient + " --iodepth=1 --verb=send" +
+		fioPattern, "err= 0", false, false},
 }
 
-// fio's server looks for the pattern in what Sends bring; of what Writes and Reads carry it looks at nothing. It has no flow control: to
-// be sure of the Sends the server has a receive for each, for which the client waits half a second.
+// fio's server looks for the pattern in what Sends bring; of what Writes and Reads carry it looks at nothing. It has no
+// flow control: to be sure of the Sends the server has a receive for each, for which the client waits half a second.
 const (
 	fioServer  = "fio --name=s --ioengine=rdma --rw=read --port=PORT --bs=64k --size=4m"
 	fioClient  = "fio --name=c --ioengine=rdma --rw=write --hostname=PEER --port=PORT --bs=64k --size=4m"
@@ -109,8 +112,8 @@ func (p *unmodified) toGuest(t *testing.T, g *Guest, run runner) (server, client
 	return server, run(t, p.settings(), strings.NewReplacer("PORT", port, "PEER", "127.0.0.1").Replace(p.client))
 }
 
-// settings are those of the client on our library. The kernel of siw crashes where a connection in the peer-to-peer model ends before
-// it has worked on the RTR indication (docs/interop.md): revision 1 has none.
+// settings are those of the client on our library. The kernel of siw crashes where a connection in the peer-to-peer
+// model ends before it has worked on the RTR indication (docs/interop.md): revision 1 has none.
 func (p *unmodified) settings() string {
 	if p.hasty {
 		return "IWARP_DIALECT=rfc5044"
@@ -118,10 +121,10 @@ func (p *unmodified) settings() string {
 	return ""
 }
 
-// leftEarly reports whether the server of rsockets has ended in success, and its client waits for what it was sent last. The server
-// leaves when its TCP has that: the memory for the peer's credits goes first, and then the QP. A client that has read little by then
-// and grants room for more hears by a reset that nobody takes it, with which what it has not read is lost. Nothing wakes
-// rsockets' programs then (docs/interop.md).
+// leftEarly reports whether the server of rsockets has ended in success, and its client waits for what it was sent
+// last. The server leaves when its TCP has that: the memory for the peer's credits goes first, and then the QP. A
+// client that has read little by then and grants room for more hears by a reset that nobody takes it, with which what
+// it has not read is lost. Nothing wakes rsockets' programs then (docs/interop.md).
 func (p *unmodified) leftEarly(t *testing.T, server, client *Proc) bool {
 	t.Helper()
 	if !strings.Contains(p.client, "stream ") {
@@ -188,7 +191,8 @@ func TestProgramsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../docs/programs.md")
 	testrig.Must(t, err)
 	for _, p := range unmodifieds {
-		row := fmt.Sprintf("| `%s` | runs | runs |\n", strings.NewReplacer(" -p PORT", "", " --port=PORT", "", "PEER", "IP").Replace(p.client))
+		row := fmt.Sprintf("| `%s` | runs | runs |\n",
+			strings.NewReplacer(" -p PORT", "", " --port=PORT", "", "PEER", "IP").Replace(p.client))
 		if !strings.Contains(string(doc), row) {
 			t.Errorf("no row %s", row)
 		}

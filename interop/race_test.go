@@ -14,7 +14,8 @@ import (
 // faster, their code is in the cache), so each round is a boot of its own.
 const raceBoots, userRaceBoots = 50, 8
 
-// TestAcceptRace: iwarp gets through all the same, against the unchanged driver; in the last boots over our TCP in user space.
+// TestAcceptRace: iwarp gets through all the same, against the unchanged driver; in the last boots over our TCP in user
+// space.
 func TestAcceptRace(t *testing.T) {
 	needIwarp(t)
 	boots, user := raceBoots, userRaceBoots

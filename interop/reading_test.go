@@ -143,7 +143,8 @@ func (c *connection) wantWhole(t testing.TB) {
 		if e.offset != next[e.dir] {
 			t.Errorf("%v is at offset %d, want %d", e, e.offset, next[e.dir])
 		}
-		if e.startup == nil && (e.fpdu.Err != nil || !e.fpdu.HasSegment || int(e.fpdu.End-e.fpdu.Offset) != len(e.octets)) {
+		if e.startup == nil && (e.fpdu.Err != nil || !e.fpdu.HasSegment ||
+			int(e.fpdu.End-e.fpdu.Offset) != len(e.octets)) {
 			t.Errorf("%v of %d octets: %v", e, len(e.octets), e.fpdu.Err)
 		}
 		next[e.dir] = e.offset + uint64(len(e.octets))
@@ -180,7 +181,8 @@ func describe(f *decode.FPDU) string {
 	}
 	version, op := rdmap.ParseControl(f.Segment.RsvdULP)
 	pad, crc := f.Trailer()
-	s := fmt.Sprintf("%d%s CRC %v %x, %v, RDMAP v%d %v", f.Length, shown(" pad", pad), f.CRC, crc, f.Segment.Header, version, op)
+	s := fmt.Sprintf("%d%s CRC %v %x, %v, RDMAP v%d %v",
+		f.Length, shown(" pad", pad), f.CRC, crc, f.Segment.Header, version, op)
 	if stag, ok := rdmap.InvalidateSTag(&f.Segment.Header); ok {
 		s += fmt.Sprintf(" of STag %#08x", stag)
 	}
@@ -188,7 +190,8 @@ func describe(f *decode.FPDU) string {
 		s += fmt.Sprintf(", %v", r)
 	}
 	if t := f.Terminate; t != nil {
-		s += fmt.Sprintf(", %v, M=%t length %d, headers %x %x", t, t.HasLength, t.SegmentLength, t.DDPHeader, t.RDMAPHeader)
+		s += fmt.Sprintf(", %v, M=%t length %d, headers %x %x",
+			t, t.HasLength, t.SegmentLength, t.DDPHeader, t.RDMAPHeader)
 	}
 	for i, m := range f.Markers {
 		s += fmt.Sprintf("%s %d", map[bool]string{true: ", FPDUPTR", false: ""}[i == 0], m.FPDUPTR)

@@ -18,9 +18,9 @@ import (
 
 // A relay passes connections on.
 //
-// QEMU's user network sends on what it happens to have read, and siw does not survive that pad and CRC of an FPDU are cut in two
-// (docs/interop.md). Where all that TCP brings it are multiples of four octets, as FPDUs are, it cuts nowhere else, which leaves a CRC
-// whole that no pad precedes.
+// QEMU's user network sends on what it happens to have read, and siw does not survive that pad and CRC of an FPDU are
+// cut in two (docs/interop.md). Where all that TCP brings it are multiples of four octets, as FPDUs are, it cuts
+// nowhere else, which leaves a CRC whole that no pad precedes.
 type relay struct {
 	ln    net.Listener
 	to    string
@@ -44,7 +44,8 @@ func relayTo(t testing.TB, to string, await func() error) (port string) {
 	return port
 }
 
-// wholeWords has the segments of a TCP socket be of a multiple of four octets, which on loopback they are not: 16384, and 12 of options.
+// wholeWords has the segments of a TCP socket be of a multiple of four octets, which on loopback they are not: 16384,
+// and 12 of options.
 func wholeWords(_, _ string, c syscall.RawConn) (err error) {
 	failed := c.Control(func(fd uintptr) {
 		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 16384+12)
@@ -86,13 +87,14 @@ func pass(ctx context.Context, near, far net.Conn) {
 	_, _ = near.Close(), far.Close()
 }
 
-// anew returns a function that waits until another socket than at its last call listens on rpingPort: perftest connects twice, and its
-// server listens anew in between. QEMU's user network accepts a connection before the guest does, and resets it if the guest refuses it:
-// a client that comes early ends there.
+// anew returns a function that waits until another socket than at its last call listens on rpingPort: perftest connects
+// twice, and its server listens anew in between. QEMU's user network accepts a connection before the guest does, and
+// resets it if the guest refuses it: a client that comes early ends there.
 func (g *Guest) anew() func() error {
 	var last string
 	return func() error {
-		said, err := g.tell(until(fmt.Sprintf(`i=$(%s) && [ -n "$i" ] && [ "$i" != "%s" ]`, listener, last)) + "; " + listener)
+		said, err := g.tell(until(fmt.Sprintf(`i=$(%s) && [ -n "$i" ] && [ "$i" != "%s" ]`,
+			listener, last)) + "; " + listener)
 		now := inode.FindString(said)
 		if err == nil && (now == "" || now == last) {
 			return fmt.Errorf("the server does not listen anew: %s", said)

@@ -42,7 +42,8 @@ func (c *siwCase) connect(t testing.TB, g *Guest) *Proc {
 		if c.echo {
 			return c.sayTo(ctx, p, g)
 		}
-		return rping.Client(ctx, g.server(), rping.ClientConfig{Config: c.rping(p), Count: pingCount, Dial: g.dial})
+		return rping.Client(ctx, g.server(), rping.ClientConfig{Config: c.rping(p),
+			Count: pingCount, Dial: g.dialNudging})
 	})
 }
 
@@ -59,7 +60,8 @@ func (c *siwCase) serve(t testing.TB, g *Guest) (p *Proc, port string) {
 }
 
 // serveHere runs a Responder in this process, and returns when it listens.
-func serveHere(t testing.TB, g *Guest, name string, config func(*Proc) iwarp.ListenConfig, serve func(context.Context, *Proc, *iwarp.Listener) error) (p *Proc, port string) {
+func serveHere(t testing.TB, g *Guest, name string, config func(*Proc) iwarp.ListenConfig,
+	serve func(context.Context, *Proc, *iwarp.Listener) error) (p *Proc, port string) {
 	t.Helper()
 	ready := make(chan string, 1)
 	p = inProcess(t, name, func(ctx context.Context, p *Proc) error {
@@ -112,7 +114,7 @@ const hello = "hello from iwarp"
 func (c *siwCase) sayTo(ctx context.Context, p *Proc, g *Guest) error {
 	e := echo{p: p}
 	d := iwarp.Dialer{MPA: c.offer, NoReads: c.noReads, Prepare: e.prepare}
-	qp, err := g.dial(ctx, &d, g.server())
+	qp, err := g.dialNudging(ctx, &d, g.server())
 	if err != nil {
 		return err
 	}
@@ -205,5 +207,6 @@ func ended(qp *iwarp.QP, err error) error {
 
 // agreed prints what was negotiated.
 func agreed(p *Proc, n iwarp.Negotiated) {
-	fmt.Fprintf(&p.out, "negotiated: revision=%d crc=%s rtr=%v ird=%d ord=%d\n", n.Revision, wording.OnOff(n.CRC), n.RTR, n.IRD, n.ORD)
+	fmt.Fprintf(&p.out, "negotiated: revision=%d crc=%s rtr=%v ird=%d ord=%d\n",
+		n.Revision, wording.OnOff(n.CRC), n.RTR, n.IRD, n.ORD)
 }

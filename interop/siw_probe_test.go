@@ -68,7 +68,9 @@ func (r *siwRig) wantProbed(t *testing.T, slow bool) {
 // QEMU's user networking does not tell: it is in the capture. Over the card it is told.
 func answers(r *probe.Report, all []*connection) string {
 	var b strings.Builder
-	for i, q := range r.Questions {
+	i := -1 // of the connection
+	for _, q := range r.Questions {
+		i++
 		switch {
 		case q.Outcome == probe.Closed && i < len(all):
 			fmt.Fprintf(&b, "%s: %v by %s", q.Name, q.Outcome, all[i].ending(fromResponder))
@@ -84,6 +86,9 @@ func answers(r *probe.Report, all []*connection) string {
 			fmt.Fprintf(&b, "; %v", q.Then)
 		}
 		b.WriteString("\n")
+		if q.StillThere {
+			i++ // the control question
+		}
 	}
 	return b.String()
 }
@@ -103,7 +108,8 @@ func (c *connection) ending(d capture.Dir) string {
 // conclusions are the rest of a report.
 func conclusions(r *probe.Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "dialects: %v\nkind: %v, %s\nmarkers: %s\nCRC: %s\n", r.Dialects, r.Kind, r.KindReason, r.Markers, r.CRC)
+	fmt.Fprintf(&b, "dialects: %v\nkind: %v, %s\nmarkers: %s\nCRC: %s\n",
+		r.Dialects, r.Kind, r.KindReason, r.Markers, r.CRC)
 	for _, a := range r.RTR {
 		fmt.Fprintf(&b, "RTR %s: %s\n", a.Offered, a.Answered)
 	}
@@ -112,7 +118,8 @@ func conclusions(r *probe.Report) string {
 	}
 	fmt.Fprintf(&b, "private data: %d of %d\n", r.PrivateData.Most, r.PrivateData.Allowed)
 	if a := r.FirstFPDUs.Plain; a != nil {
-		fmt.Fprintf(&b, "zero-length Read: %v, CRC %s, DDP version %d, peer first: %v\n", a.Outcome, a.CRC, a.Version, a.First)
+		fmt.Fprintf(&b, "zero-length Read: %v, CRC %s, DDP version %d, peer first: %v\n",
+			a.Outcome, a.CRC, a.Version, a.First)
 	}
 	if len(r.Resembles) == 0 {
 		return b.String() + "resembles nobody\n"

@@ -74,7 +74,8 @@ func (c *connection) startup() (text []string) {
 var frameNoise = regexp.MustCompile(`^MPA ID (Re[qp]) Frame(.*?) pd \d+`)
 
 func shortFrame(f mpa.StartupFrame) string {
-	return strings.NewReplacer("Req ", "Request ", "Rep ", "Reply ").Replace(frameNoise.ReplaceAllString(f.String(), "$1$2"))
+	return strings.NewReplacer("Req ", "Request ", "Rep ",
+		"Reply ").Replace(frameNoise.ReplaceAllString(f.String(), "$1$2"))
 }
 
 // kind says what an FPDU is, and whether it has a payload.

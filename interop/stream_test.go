@@ -19,7 +19,8 @@ import (
 // rstream is put into guests, which come without.
 var rstream = map[string]string{"/usr/bin/rstream": "/usr/bin/rstream"}
 
-// TestStream has rdma-core's rstream, over siw in the guest, stream to and from package stream, in both roles. Both ends compare every octet.
+// TestStream has rdma-core's rstream, over siw in the guest, stream to and from package stream, in both roles. Both
+// ends compare every octet.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	streams(t, Boot(t, Options{Put: rstream}))
@@ -59,12 +60,13 @@ func streams(t *testing.T, g *Guest) {
 	}
 }
 
-// patient has so many credits that none are given back during a stream of this test: else those of its last octets meet the server's disconnect in four of
-// five streams on some machines.
+// patient has so many credits that none are given back during a stream of this test: else those of its last octets meet
+// the server's disconnect in four of five streams on some machines.
 var patient = stream.Config{Credits: 4096}
 
-// streamServed streams with a server in the guest. It reports false if siw has cut the last octets off: the server disconnects directly after
-// them, and siw then answers the credits that are on their way to it by a reset (docs/interop.md). What came before is right.
+// streamServed streams with a server in the guest. It reports false if siw has cut the last octets off: the server
+// disconnects directly after them, and siw then answers the credits that are on their way to it by a reset
+// (docs/interop.md). What came before is right.
 func streamServed(t *testing.T, g *Guest, x *testrig.Rstream, options string, noCRC bool) bool {
 	t.Helper()
 	server := g.Serve(t, fmt.Sprintf("timeout -s KILL 120 rstream -p %d %s", rpingPort, options))
@@ -73,7 +75,8 @@ func streamServed(t *testing.T, g *Guest, x *testrig.Rstream, options string, no
 	testrig.Must(t, err)
 	err = x.Lead(conn)
 	server.WantSuccess(t, 60*time.Second)
-	if errors.As(err, new(*testrig.CutError)) && errors.As(err, new(*net.OpError)) { // not the end of the stream, which is io.EOF
+	// not the end of the stream, which is io.EOF
+	if errors.As(err, new(*testrig.CutError)) && errors.As(err, new(*net.OpError)) {
 		t.Logf("once more: %v", err)
 		_ = conn.Close()
 		return false

@@ -51,8 +51,10 @@ func tap(t testing.TB, port string) (pcap string, stop func()) {
 		testrig.Lacks(t, err.Error())
 	}
 	pcap = filepath.Join(t.TempDir(), "lo.pcap")
-	p := startHost(t, "tcpdump", "-i", "lo", "-U", "--immediate-mode", "-B", "8192", "-Z", "root", "-w", pcap, "tcp port "+port)
-	if !poll(10*time.Second, func() bool { return strings.Contains(p.Output(), "listening on") || p.ended() }) || p.ended() {
+	p := startHost(t, "tcpdump", "-i", "lo", "-U", "--immediate-mode", "-B", "8192", "-Z", "root",
+		"-w", pcap, "tcp port "+port)
+	if !poll(10*time.Second, func() bool { return strings.Contains(p.Output(), "listening on") || p.ended() }) ||
+		p.ended() {
 		testrig.Lacks(t, fmt.Sprintf("tcpdump cannot listen on lo: %s", p.Output()))
 	}
 	return pcap, func() {

@@ -72,6 +72,7 @@ func parseRping(t testing.TB, flags string) (r rpingHere) {
 	f.BoolVar(&r.persistent, "P", false, "")
 	f.Bool("v", true, "")
 	f.Bool("d", true, "")
+	f.String("peer", "", "") // which dialNudging does here
 	f.IntVar(&r.revision, "mpa-rev", 2, "")
 	f.StringVar(&r.data, "private-data", "", "")
 	f.Func("reject", "", func(s string) error { r.reject = &s; return nil })
@@ -94,7 +95,8 @@ func rpingHereTo(t testing.TB, g *Guest, flags string) *Proc {
 	t.Helper()
 	r := parseRping(t, flags)
 	return inProcess(t, "rping "+flags, func(ctx context.Context, p *Proc) error {
-		return rping.Client(ctx, g.server(), rping.ClientConfig{Config: r.config(p), Size: r.size, Count: r.count, Dial: g.dial})
+		return rping.Client(ctx, g.server(), rping.ClientConfig{Config: r.config(p), Size: r.size,
+			Count: r.count, Dial: g.dialNudging})
 	})
 }
 

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/metrics.md")
 	testrig.Must(t, err)
-	for _, m := range all {
+	for _, m := range slices.Concat(all, ofSCTP) {
 		label := ""
 		if m.label != "" {
 			label = "`" + m.label + "`"
@@ -22,7 +23,9 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("docs/metrics.md has no %s", row)
 		}
 	}
-	if rows := strings.Count(string(text), "\n| `iwarp_") + strings.Count(string(text), "\n| `node_"); rows != len(all)+4 { // and internal/monitor's
-		t.Errorf("%d rows, and %d metrics", rows, len(all))
+	// and internal/monitor's
+	if rows := strings.Count(string(text), "\n| `iwarp_") + strings.Count(string(text),
+		"\n| `node_"); rows != len(all)+len(ofSCTP)+4 {
+		t.Errorf("%d rows, and %d metrics", rows, len(all)+len(ofSCTP))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/metrics"
 	"github.com/goiwarp/iwarp/rdmap"
+	"github.com/goiwarp/iwarp/sctp"
 )
 
 // counted is a Source whose every number is another one.
@@ -47,11 +48,17 @@ func number(v reflect.Value, next *uint64) {
 	}
 }
 
-// gather returns the metrics of a Source, which are as Prometheus wants them.
-func gather(t *testing.T, s metrics.Source) []*dto.MetricFamily {
+// overSCTP counts what SCTP does.
+type overSCTP struct{ stats sctp.Stats }
+
+func (o overSCTP) Stats() sctp.Stats { return o.stats }
+
+// gather returns the metrics of a Source, and of SCTP, which are as Prometheus wants them.
+func gather(t *testing.T, s metrics.Source, over metrics.SCTPSource) []*dto.MetricFamily {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	testrig.Must(t, registry.Register(metrics.New(s, "iwarp0")))
+	testrig.Must(t, registry.Register(metrics.NewSCTP(over, "iwarp0")))
 	problems, err := testutil.GatherAndLint(registry)
 	testrig.Must(t, err)
 	for _, p := range problems {
@@ -62,13 +69,16 @@ func gather(t *testing.T, s metrics.Source) []*dto.MetricFamily {
 	return all
 }
 
-// TestEveryNumber: each number of Stats is in one metric, and a field that is added to Stats has to be, too.
+// TestEveryNumber: each number of the Stats is in one metric, and a field that is added to Stats has to be, too.
 func TestEveryNumber(t *testing.T) {
-	var s iwarp.Stats
+	var s struct {
+		RNIC iwarp.Stats
+		SCTP sctp.Stats
+	}
 	count := uint64(0)
 	number(reflect.ValueOf(&s).Elem(), &count)
 	found := make(map[uint64]string)
-	for _, family := range gather(t, counted{s}) {
+	for _, family := range gather(t, counted{s.RNIC}, overSCTP{s.SCTP}) {
 		for _, m := range family.Metric {
 			value := uint64(m.GetCounter().GetValue() + m.GetGauge().GetValue())
 			if other := found[value]; other != "" {
@@ -93,7 +103,7 @@ func TestUnknownCodes(t *testing.T) {
 	for code := rdmap.Code(0x7000); code < 0x7100; code++ {
 		s.TerminatesReceived[code] = 1
 	}
-	for _, family := range gather(t, counted{s}) {
+	for _, family := range gather(t, counted{s}, overSCTP{}) {
 		if family.GetName() != "iwarp_terminates_received_total" {
 			continue
 		}
@@ -106,9 +116,11 @@ func TestUnknownCodes(t *testing.T) {
 	t.Error("no such metric")
 }
 
-// TestNothing: what a Source has no number of has no metric, as an RNIC has no EMSS; a known code alone is no unknown one.
+// TestNothing: what a Source has no number of has no metric, as an RNIC has no EMSS; a known code alone is no unknown
+// one.
 func TestNothing(t *testing.T) {
-	for _, family := range gather(t, counted{iwarp.Stats{TerminatesReceived: map[rdmap.Code]uint64{0x0100: 3}}}) {
+	for _, family := range gather(t, counted{iwarp.Stats{TerminatesReceived: map[rdmap.Code]uint64{0x0100: 3}}},
+		overSCTP{}) {
 		switch name := family.GetName(); {
 		case name == "iwarp_emss_bytes", name == "iwarp_mulpdu_bytes":
 			t.Errorf("%s: %v", name, family.Metric)
@@ -164,7 +176,8 @@ iwarp_payload_sent_bytes_total{device="server",opcode="RDMA Read Response"} 300
 iwarp_startups_established_total{device="client"} 1
 iwarp_startups_established_total{device="server"} 1
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "iwarp_payload_sent_bytes_total", "iwarp_startups_established_total"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "iwarp_payload_sent_bytes_total",
+		"iwarp_startups_established_total"); err != nil {
 		t.Error(err)
 	}
 }

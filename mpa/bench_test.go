@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 func BenchmarkAppend(b *testing.B) {

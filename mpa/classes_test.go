@@ -22,11 +22,8 @@ func (c *class) begin(t *testing.T) *node {
 	}
 	v := newVirtual(i, mpa.NewResponder(c.cfg), c.answer, c.decision)
 	v.insist = c.insist
-	return &node{virtual: v, deaf: map[string]bool{}}
+	return &node{virtual: v, deaf: map[string]bool{}, patience: c.patience()}
 }
-
-// hangs reports whether somebody may wait for ever, as no timeouts are set.
-func (c *class) hangs() bool { return c.outcome().hang || c.offer.Timeout < 0 && c.cfg.Timeout < 0 }
 
 type setting func(s *scenario)
 
@@ -93,16 +90,19 @@ var classes = []class{
 	of("enhanced, the Responder's ORD is lowered", depths(4, 4, 4, 64)),
 	of("enhanced, the Initiator's depths left to the ULP", depths(unnegotiated, unnegotiated, 8, 8)),
 	of("enhanced, the Responder's depths left to the ULP", depths(8, 8, unnegotiated, unnegotiated)),
-	of("enhanced, the Initiator's IRD grows to what the Reply insists on", depths(4, 4, 4, 4), bound(16, 0), insisting(16)),
+	of("enhanced, the Initiator's IRD grows to what the Reply insists on", depths(4, 4, 4, 4),
+		bound(16, 0), insisting(16)),
 	of("enhanced, the Initiator's IRD cannot grow", depths(4, 4, 4, 4), insisting(16)),
 	of("enhanced, RTR by Send", initiatorRTR(sends)),
+	of("enhanced, a Responder that takes a Send alone", responderRTR(sends)),
 	of("enhanced, RTR by Read without IRD", initiatorRTR(reads), depths(0, 0, 0, 0)),
 	of("enhanced, no RTR in common", initiatorRTR(sends), responderRTR(writes)),
 	of("enhanced, all RTR named", initiatorRTR(sends|writes), allRTR),
 	of("enhanced, client-server", clientServer, depths(2, 2, 2, 2)),
 	of("enhanced, private data", data("ask", "answer")),
 	of("enhanced, rejected", deciding(rejects)),
-	of("enhanced, rejected with data, client-server", deciding(rejects), clientServer, data("ask", "no"), depths(7, 7, 7, 7)),
+	of("enhanced, rejected with data, client-server", deciding(rejects), clientServer,
+		data("ask", "no"), depths(7, 7, 7, 7)),
 	of("enhanced, no decision", deciding(ignores)),
 	of("enhanced, without timeouts", patient),
 	of("enhanced to a Responder of revision 1", serving(rfc5044)),
@@ -123,7 +123,8 @@ var classes = []class{
 	of("revision 1 to a Responder of revision 2", dialect(rfc5044), serving(rfc6581)),
 
 	of("Rtr frame", dialect(rtr2007), serving(rtr2007)),
-	of("Rtr frame, markers, no CRC, data", dialect(rtr2007), serving(mpa.Dialects()...), markers(true, true), noCRC(true, true), data("ask", "answer")),
+	of("Rtr frame, markers, no CRC, data", dialect(rtr2007), serving(mpa.Dialects()...), markers(true, true),
+		noCRC(true, true), data("ask", "answer")),
 	of("Rtr frame not served", dialect(rtr2007)),
 	of("Rtr frame to an RDMAC RNIC", dialect(rtr2007), kind(perm, rdmac)),
 	of("Rtr frame, rejected", dialect(rtr2007), serving(rtr2007), deciding(rejects)),
@@ -153,6 +154,8 @@ var classes = []class{
 	of("messages, no decision", dialect(startKey), bothMessages, deciding(ignores)),
 	of("messages, without timeouts", dialect(startKey), bothMessages, patient),
 	of("a short message to a Responder that looks for a key", dialect(startKey), asking, data("ask", "")),
-	of("a message as long as a key to a Responder that looks for one", dialect(startKey), asking, data("fourteen octets"[:14], "")),
-	of("a long message to a Responder that looks for a key", dialect(startKey), asking, data("more than fourteen octets", "")),
+	of("a message as long as a key to a Responder that looks for one", dialect(startKey), asking,
+		data("fourteen octets"[:14], "")),
+	of("a long message to a Responder that looks for a key", dialect(startKey), asking,
+		data("more than fourteen octets", "")),
 }

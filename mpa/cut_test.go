@@ -111,7 +111,8 @@ func TestCutAnywhere(t *testing.T) {
 				for _, fin := range []bool{true, false} {
 					n := c.cut(t, name, octets, fin)
 					if wrong := c.judgeCut(n, name, s, octets, fin); wrong != "" {
-						t.Errorf("%s, %d of %d octets to the %s, FIN %v: %s: %v / %v", c.name, octets, s.startup, name, fin, wrong, n.i.err, n.r.err)
+						t.Errorf("%s, %d of %d octets to the %s, FIN %v: %s: %v / %v",
+							c.name, octets, s.startup, name, fin, wrong, n.i.err, n.r.err)
 					}
 				}
 			}

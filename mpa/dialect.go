@@ -71,7 +71,8 @@ var dialects = [...]dialect{
 		ulpData: MaxEnhancedPrivateData, version: 1,
 	},
 	DialectRtr: {
-		name: "2007 Rtr frame", short: "rtr2007", revision: revision1, sBit: true, ulpData: MaxPrivateData, version: 1, free: true,
+		name: "2007 Rtr frame", short: "rtr2007", revision: revision1, sBit: true,
+		ulpData: MaxPrivateData, version: 1, free: true,
 		answers: []Dialect{DialectRFC5044, DialectRevision0},
 	},
 	DialectRevision0: {

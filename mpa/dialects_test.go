@@ -47,14 +47,15 @@ var plays = []play{
 	},
 	{
 		"RFC 6581 Initiator", mpa.RoleInitiator, mpa.Offer{}, mpa.ResponderConfig{},
-		reqKey + "50 02 00 04 80 00 c0 00", []act{{"MPA Reply Frame", repKey + "50 02 00 06 80 01 c0 00 79 6f", ""}},
+		reqKey + "50 02 00 04 c0 00 c0 00", []act{{"MPA Reply Frame", repKey + "50 02 00 06 80 01 c0 00 79 6f", ""}},
 	},
 	{
 		"RFC 6581 Responder", mpa.RoleResponder, mpa.Offer{}, mpa.ResponderConfig{},
 		"", []act{{"MPA Request Frame", reqKey + "10 02 00 06 80 00 c0 00 68 69", repKey + "50 02 00 04 80 01 c0 00"}},
 	},
 	{
-		"Rtr Initiator", mpa.RoleInitiator, mpa.Offer{Dialect: mpa.DialectRtr, PrivateData: []byte("hi")}, mpa.ResponderConfig{},
+		"Rtr Initiator", mpa.RoleInitiator, mpa.Offer{Dialect: mpa.DialectRtr,
+			PrivateData: []byte("hi")}, mpa.ResponderConfig{},
 		rtrRequest, []act{{"MPA Reply Frame", rtrReply, rtrFrame}},
 	},
 	{
@@ -62,7 +63,8 @@ var plays = []play{
 		"", []act{{"MPA Request Frame", rtrRequest, rtrReply}, {"Rtr frame", rtrFrame, ""}},
 	},
 	{
-		"revision 0 Initiator", mpa.RoleInitiator, mpa.Offer{Kind: rdmac, PrivateData: []byte("hi")}, mpa.ResponderConfig{},
+		"revision 0 Initiator", mpa.RoleInitiator,
+		mpa.Offer{Kind: rdmac, PrivateData: []byte("hi")}, mpa.ResponderConfig{},
 		revision0Request, []act{{"MPA Reply Frame", revision0Reply, ""}},
 	},
 	{
@@ -78,11 +80,13 @@ var plays = []play{
 		"", []act{{"MPA Request Frame", startKeyC, startKeyC}},
 	},
 	{
-		"Passive with messages", mpa.RoleInitiator, mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hello")}, mpa.ResponderConfig{},
+		"Passive with messages", mpa.RoleInitiator,
+		mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hello")}, mpa.ResponderConfig{},
 		helloMessage, []act{{"private data message", noMessage, startKeyC}, {"Start Key", startKeyC, ""}},
 	},
 	{
-		"Active with messages", mpa.RoleResponder, mpa.Offer{PrivateData: []byte("no")}, mpa.ResponderConfig{Messages: true},
+		"Active with messages", mpa.RoleResponder, mpa.Offer{PrivateData: []byte("no")},
+		mpa.ResponderConfig{Messages: true},
 		"", []act{{"MPA Request Frame", helloMessage, noMessage}, {"Start Key", startKeyC, startKeyC}},
 	},
 }
@@ -214,8 +218,10 @@ func TestEveryDialectTimeout(t *testing.T) {
 			d.advance(0)
 			d.wantOK()
 			d.advance(1)
-			e := d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, fmt.Sprintf("no %s within %v: ", p.acts[n].awaits, limit))
-			if !e.Timeout() || arrived == 0 != strings.Contains(e.Error(), "nothing arrived") || e.Err.Offset != uint64(arrived) {
+			e := d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost,
+				fmt.Sprintf("no %s within %v: ", p.acts[n].awaits, limit))
+			if !e.Timeout() || arrived == 0 != strings.Contains(e.Error(), "nothing arrived") ||
+				e.Err.Offset != uint64(arrived) {
 				t.Errorf("%d octets arrived: %v", arrived, e)
 			}
 		}
@@ -251,7 +257,8 @@ func TestEveryDialectClosed(t *testing.T) {
 				}
 				continue
 			}
-			e := d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, "closed the connection before its "+p.acts[n].awaits+" was whole")
+			e := d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost,
+				"closed the connection before its "+p.acts[n].awaits+" was whole")
 			if e.Err.Hint == "" || e.Fallback != (p.name == "RFC 6581 Initiator" && arrived == 0) {
 				t.Errorf("%d octets arrived: %v, Fallback %v", arrived, e, e.Fallback)
 			}
@@ -269,7 +276,8 @@ func TestEveryDialectClosed(t *testing.T) {
 		}
 		d.closed()
 		var e *mpa.StartupError
-		if !errors.As(d.err, &e) || e.Failure != mpa.FailureClosed || e.Err.Hint == "" || !strings.Contains(e.Error(), "after the startup") {
+		if !errors.As(d.err, &e) || e.Failure != mpa.FailureClosed || e.Err.Hint == "" ||
+			!strings.Contains(e.Error(), "after the startup") {
 			t.Error(d.err)
 		}
 	})
@@ -303,7 +311,8 @@ func TestEveryDialectPrivateData(t *testing.T) {
 				fields.PDLength = length
 				d := p.begin(t)
 				d.input(frame(fields)[:20], 0)
-				d.wantError(mpa.FailurePrivateData, mpa.CodeStartupFrame, fmt.Sprintf("bad PD_Length at octet 18 of the startup frame: %d octets, and at most 512", length))
+				d.wantError(mpa.FailurePrivateData, mpa.CodeStartupFrame,
+					fmt.Sprintf("bad PD_Length at octet 18 of the startup frame: %d octets, and at most 512", length))
 				d.output(nil)
 			}
 		})
@@ -329,7 +338,8 @@ func TestEveryDialectReject(t *testing.T) {
 				continue // has no room; see TestMessagesReject
 			}
 			reply, err := r.Reject([]byte(data), 0, 0)
-			if err != nil || !r.Done() || r.KeepsTCP() != (q.Dialect != mpa.DialectStartKey) || r.Want() != 0 || !r.Deadline().IsZero() || r.Output() != nil {
+			if err != nil || !r.Done() || r.KeepsTCP() != (q.Dialect != mpa.DialectStartKey) || r.Want() != 0 ||
+				!r.Deadline().IsZero() || r.Output() != nil {
 				t.Fatalf("%s: %v, wants %d, deadline %v", p.name, err, r.Want(), r.Deadline())
 			}
 			o := mpa.Offer{Dialect: q.Dialect, Messages: p.cfg.Messages}
@@ -344,7 +354,8 @@ func TestEveryDialectReject(t *testing.T) {
 				d.output(nil)
 			}
 			e := i.Rejected()
-			if e == nil || !i.Done() || string(e.PrivateData) != data || i.Want() != 0 || !i.Deadline().IsZero() || e.Enhanced != (q.Dialect == mpa.DialectRFC6581) {
+			if e == nil || !i.Done() || string(e.PrivateData) != data || i.Want() != 0 || !i.Deadline().IsZero() ||
+				e.Enhanced != (q.Dialect == mpa.DialectRFC6581) {
 				t.Errorf("%s: %+v", p.name, e)
 			}
 		}
@@ -370,7 +381,8 @@ func TestRequestPrivateDataAlone(t *testing.T) {
 			d.input(octets(t, p.acts[n].frame), 0)
 			p.send(d, n)
 		}
-		if got := string(d.m.Negotiated().PrivateData); got != want || strings.Trim(want, "\x00") == "" && len(want) > 0 {
+		if got := string(d.m.Negotiated().PrivateData); got != want ||
+			strings.Trim(want, "\x00") == "" && len(want) > 0 {
 			t.Errorf("%s: %q want %q", p.name, got, want)
 		}
 	}

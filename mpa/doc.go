@@ -15,7 +15,7 @@
 //	r := mpa.NewReader(markers, crc)
 //	f, n, err := r.Next(in) // f.ULPDU is verified before it is handed out
 //
-// layout.MULPDU, in package mpa/layout, says how large a ULPDU may be for a given effective MSS.
+// layout.MULPDU, in package internal/layout, says how large a ULPDU may be for a given effective MSS.
 //
 // # Startup
 //
@@ -30,7 +30,7 @@
 // [ParseStartKey], [AppendStartKey]) check lengths only and write any value, legal or
 // not. The two machines judge what is legal.
 //
-// Private data is the ULP's. Package mpa/ulpdata has codecs for what some ULPs are known
+// Private data is the ULP's. Package internal/ulpdata has codecs for what some ULPs are known
 // to put there.
 //
 // # Errors

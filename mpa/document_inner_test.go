@@ -24,7 +24,8 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	names := map[Dialect]string{
-		DialectRFC5044: "DialectRFC5044", DialectRFC6581: "DialectRFC6581", DialectRtr: "DialectRtr", DialectRevision0: "DialectRevision0", DialectStartKey: "DialectStartKey",
+		DialectRFC5044: "DialectRFC5044", DialectRFC6581: "DialectRFC6581", DialectRtr: "DialectRtr",
+		DialectRevision0: "DialectRevision0", DialectStartKey: "DialectStartKey",
 	}
 	if len(rows) != len(Dialects()) {
 		t.Errorf("%d rows, %d dialects", len(rows), len(Dialects()))

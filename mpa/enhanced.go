@@ -3,6 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -59,8 +60,9 @@ func shortEnhanced(n int) *Error {
 		Code:   CodeStartupFrame,
 		Offset: startupPDLength,
 		Field:  "PD_Length",
-		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d octets of enhanced data", wording.Octets(n), EnhancedLen),
-		Hint:   "the sender sets S without the enhanced data of RFC 6581",
+		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d octets of enhanced data",
+			wording.Octets(n), EnhancedLen),
+		Hint: "the sender sets S without the enhanced data of RFC 6581",
 	}
 }
 
@@ -87,7 +89,6 @@ func depthWord(depth Depth, ac, bd bool) uint16 {
 // RFC 6581, section 9.2: "On reception, if Control Flag A is set to 0, then Control
 // Flags B, C, and D MUST be ignored."
 func (e Enhanced) RTR() (kinds RTR) {
-	// [E07]
 	if !e.A {
 		return 0
 	}
@@ -200,4 +201,26 @@ func (r RTR) String() string {
 		return "none"
 	}
 	return strings.Join(names, "|")
+}
+
+// Depth is a depth of RDMA Reads: an IRD is how many inbound Read Requests an end takes at
+// once, an ORD how many outbound ones it has under way at most. RFC 6581, section 9.1,
+// sends 14 bits of it: 0 to [MaxDepth], or [NoNegotiation].
+type Depth uint16
+
+const (
+	// MaxDepth is the largest depth that there is.
+	MaxDepth Depth = 0x3fff - 1
+	// NoNegotiation in place of an IRD or ORD means that "automatic negotiation of the
+	// IRD or ORD is not desired, and that the ULP will be responsible for it": RFC 6581,
+	// section 9.1.
+	NoNegotiation Depth = 0x3fff
+)
+
+// String returns the number, or "not negotiated" for [NoNegotiation].
+func (d Depth) String() string {
+	if d == NoNegotiation {
+		return "not negotiated"
+	}
+	return strconv.Itoa(int(d))
 }

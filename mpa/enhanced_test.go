@@ -1,27 +1,29 @@
 package mpa_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Proves E01, E06, E07: the enhanced data of a Request, by what the consumer wants.
+// Proves E01, E06, E07, E16: the enhanced data of a Request, by what the consumer wants.
 func TestEnhancedRequest(t *testing.T) {
 	const send, write, read, none = mpa.RTRSend, mpa.RTRWrite, mpa.RTRRead, mpa.NoNegotiation
 	for _, c := range []struct {
 		offer mpa.Offer
 		want  string
 	}{
-		{mpa.Offer{IRD: 1, ORD: 2}, "80 01 c0 02 # A C D"},
+		{mpa.Offer{IRD: 1, ORD: 2}, "c0 01 c0 02 # A B C D"},
 		{mpa.Offer{IRD: 1, ORD: 2, RTR: send}, "c0 01 00 02 # A B"},
 		{mpa.Offer{IRD: 1, ORD: 2, RTR: write}, "80 01 80 02 # A C"},
 		{mpa.Offer{IRD: 1, ORD: 2, RTR: read}, "80 01 40 02 # A D"},
-		{mpa.Offer{IRD: 1, ORD: 2, RTR: send | write | read}, "c0 01 c0 02 # A B C D"},
-		{mpa.Offer{IRD: 1, ORD: 2, ClientServer: true, RTR: send | write | read}, "00 01 00 02 # B, C and D 0 with A=0"},
-		{mpa.Offer{IRD: 0x3ffe, ORD: 0x3ffe}, "bf fe ff fe # the largest depths"},
-		{mpa.Offer{IRD: none, ORD: none}, "bf ff ff ff # left to the ULP, and yet peer-to-peer"},
+		{mpa.Offer{IRD: 1, ORD: 2, RTR: write | read}, "80 01 c0 02 # A C D"},
+		{mpa.Offer{IRD: 1, ORD: 2, ClientServer: true, RTR: send | write | read},
+			"00 01 00 02 # B, C and D 0 with A=0"},
+		{mpa.Offer{IRD: 0x3ffe, ORD: 0x3ffe}, "ff fe ff fe # the largest depths"},
+		{mpa.Offer{IRD: none, ORD: none}, "ff ff ff ff # left to the ULP, and yet peer-to-peer"},
 		{mpa.Offer{IRD: none, ORD: 0, ClientServer: true}, "3f ff 00 00"},
 	} {
 		c.offer.NoCRC = true
@@ -86,7 +88,7 @@ func TestInitiatorTerminates(t *testing.T) {
 		{"80 04 bf fe", mpa.CodeInsufficientIRD},
 		{"80 04 bf ff", 0}, // left to the ULP
 	} {
-		i := clone(t, mpa.Offer{IRD: 2, ORD: 4, MaxIRD: 4})
+		i := clone(t, mpa.Offer{IRD: 2, ORD: 4, MaxIRD: 4, RTR: mpa.RTRWrite | mpa.RTRRead})
 		if _, err := i.Input(epoch, frame(reply(2, c.reply))); err != nil || i.Negotiated().TerminateCode != c.code {
 			t.Errorf("%s: %v, %v", c.reply, i.Negotiated().TerminateCode, err)
 		}
@@ -108,7 +110,8 @@ func TestEveryDialectMarkersAndCRC(t *testing.T) {
 			a, b := i.Negotiated(), v.r.m.Negotiated()
 			always := d == mpa.DialectRevision0
 			want := [3]bool{ours.Markers || always, theirs.Markers || always, !ours.NoCRC || !theirs.NoCRC || always}
-			for _, got := range [][3]bool{{a.MarkersReceive, a.MarkersSend, a.CRC}, {b.MarkersSend, b.MarkersReceive, b.CRC}} {
+			for _, got := range [][3]bool{{a.MarkersReceive, a.MarkersSend, a.CRC},
+				{b.MarkersSend, b.MarkersReceive, b.CRC}} {
 				if got != want || !v.i.up(fpduOfResponder) || !v.r.up(fpduOfInitiator) || v.wrong != nil {
 					t.Errorf("%v, %+v to %+v: %v want %v, %v", d, ours, theirs, got, want, v.wrong)
 				}
@@ -171,7 +174,7 @@ func enhancedReply(e mpa.Enhanced) mpa.StartupFields {
 // Proves E07, E08, E09, E10, E12: which RTR indication an initiator sends, by the choice of
 // its consumer.
 func TestInitiatorRTR(t *testing.T) {
-	const write, read, send = mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend
+	const write, read, send, all = mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend, able
 	one := func(rtr mpa.RTR) mpa.Enhanced {
 		return mpa.Enhanced{A: true, B: rtr&send != 0, C: rtr&write != 0, D: rtr&read != 0, IRD: 1, ORD: 1}
 	}
@@ -185,22 +188,27 @@ func TestInitiatorRTR(t *testing.T) {
 		p2p     bool
 		code    mpa.Code
 	}{
-		{"write of both", mpa.Offer{}, one(write | read), write | read, write, true, 0},
-		{"read of both", mpa.Offer{}, one(read), write | read, read, true, 0},
-		{"several bits", mpa.Offer{}, one(send | write | read), write | read, write, true, 0},
-		{"send was not offered", mpa.Offer{}, one(send), write | read, 0, true, mpa.CodeNoMatchingRTR},
-		{"none named", mpa.Offer{}, one(0), write | read, 0, true, mpa.CodeNoMatchingRTR},
+		{"all", mpa.Offer{}, one(all), all, write, true, 0},
+		{"write and read", mpa.Offer{}, one(write | read), all, write, true, 0},
+		{"send and write", mpa.Offer{}, one(send | write), all, write, true, 0},
+		{"send and read", mpa.Offer{}, one(send | read), all, read, true, 0},
+		{"read", mpa.Offer{}, one(read), all, read, true, 0},
+		{"send", mpa.Offer{}, one(send), all, send, true, 0},
+		{"several bits", mpa.Offer{RTR: write | read}, one(all), write | read, write, true, 0},
+		{"send was not offered", mpa.Offer{RTR: write | read}, one(send), write | read, 0, true, mpa.CodeNoMatchingRTR},
+		{"none named", mpa.Offer{}, one(0), all, 0, true, mpa.CodeNoMatchingRTR},
 		{"write to a read", mpa.Offer{RTR: write}, one(read), write, 0, true, mpa.CodeNoMatchingRTR},
 		{"send alone", mpa.Offer{RTR: send}, one(send | write), send, send, true, 0},
 		{"read before send", mpa.Offer{RTR: send | read}, one(send | read), send | read, read, true, 0},
-		{"send before read without IRD", mpa.Offer{RTR: send | read}, noIRD(send | read), send | read, send, true, 0},
+		{"read without IRD before send", mpa.Offer{RTR: send | read}, noIRD(send | read), send | read, read, true, 0},
 		{"read without IRD", mpa.Offer{RTR: read}, noIRD(read), read, read, true, 0},
-		{"A was cleared", mpa.Offer{}, mpa.Enhanced{IRD: 1, ORD: 1}, write | read, 0, true, mpa.CodeNoMatchingRTR},
-		{"A was cleared, C left", mpa.Offer{}, mpa.Enhanced{C: true, IRD: 1, ORD: 1}, write | read, 0, true, mpa.CodeNoMatchingRTR},
+		{"A was cleared", mpa.Offer{}, mpa.Enhanced{IRD: 1, ORD: 1}, all, 0, true, mpa.CodeNoMatchingRTR},
+		{"A was cleared, C left", mpa.Offer{}, mpa.Enhanced{C: true, IRD: 1, ORD: 1}, all, 0,
+			true, mpa.CodeNoMatchingRTR},
 		{"client-server", mpa.Offer{ClientServer: true}, mpa.Enhanced{IRD: 1, ORD: 1}, 0, 0, false, 0},
 		{"client-server, C left", mpa.Offer{ClientServer: true}, mpa.Enhanced{C: true, IRD: 1, ORD: 1}, 0, 0, false, 0},
 		{"client-server, A was set", mpa.Offer{ClientServer: true}, one(read | send), 0, read, true, 0},
-		{"client-server, A was set, send", mpa.Offer{ClientServer: true}, one(send), 0, 0, true, mpa.CodeNoMatchingRTR},
+		{"client-server, A was set, send", mpa.Offer{ClientServer: true}, one(send), 0, send, true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.offer.IRD, c.offer.ORD = 1, 1
@@ -210,8 +218,20 @@ func TestInitiatorRTR(t *testing.T) {
 			d.wantOK()
 			n := i.Negotiated()
 			if n.OfferedRTR != c.offered || n.RTR != c.want || n.PeerToPeer != c.p2p || n.TerminateCode != c.code {
-				t.Errorf("offered %v, chosen %v, peer-to-peer %v, code %d", n.OfferedRTR, n.RTR, n.PeerToPeer, n.TerminateCode)
+				t.Errorf("offered %v, chosen %v, peer-to-peer %v, code %d",
+					n.OfferedRTR, n.RTR, n.PeerToPeer, n.TerminateCode)
 			}
 		})
+	}
+}
+
+// TestDepthString prints depths as a person reads them, and as numbers where asked to.
+func TestDepthString(t *testing.T) {
+	for depth, want := range map[mpa.Depth]string{
+		0: "0 0", 7: "7 7", mpa.MaxDepth: "16382 16382", mpa.NoNegotiation: "not negotiated 16383",
+	} {
+		if got := fmt.Sprintf("%v %d", depth, depth); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

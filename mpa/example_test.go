@@ -43,7 +43,7 @@ func ExampleInitiator() {
 	n := i.Negotiated()
 	fmt.Printf("%v: IRD %d, ORD %d, first the RTR indication %v\n", n.Dialect, n.IRD, n.ORD, n.RTR)
 	// Output:
-	// MPA ID Req Frame C S rev 2 pd 9: A ird 4 ord 16 rtr write|read
+	// MPA ID Req Frame C S rev 2 pd 9: A ird 4 ord 16 rtr send|write|read
 	// "hello"
 	// RFC 6581: IRD 4, ORD 8, first the RTR indication write
 }

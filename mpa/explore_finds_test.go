@@ -11,12 +11,14 @@ import (
 // flawed is an Initiator with a mistake that the search has to find.
 type flawed struct {
 	*mpa.Initiator
-	flaw string
+	flaw  string
+	heard time.Time // when something arrived last
 }
 
-func (f *flawed) copy() machine { return &flawed{f.Initiator.Copy(), f.flaw} }
+func (f *flawed) copy() machine { return &flawed{f.Initiator.Copy(), f.flaw, f.heard} }
 
 func (f *flawed) Input(now time.Time, b []byte) (int, error) {
+	f.heard = now
 	n, err := f.Initiator.Input(now, b)
 	if f.flaw == "takes an octet too many" && f.Initiator.Done() && n < len(b) {
 		n++
@@ -25,14 +27,21 @@ func (f *flawed) Input(now time.Time, b []byte) (int, error) {
 }
 
 func (f *flawed) Deadline() time.Time {
-	if f.flaw == "waits for ever" {
+	at := f.Initiator.Deadline()
+	switch {
+	case at.IsZero(), f.flaw == "waits for ever", f.flaw == "waits for ever once it has heard something" &&
+		!f.heard.IsZero():
 		return time.Time{}
+	case f.flaw == "waits anew for each octet" && !f.heard.IsZero():
+		return f.heard.Add(mpa.DefaultReplyTimeout)
+	case f.flaw == "waits for too long":
+		return at.Add(time.Second)
 	}
-	return f.Initiator.Deadline()
+	return at
 }
 
 func (f *flawed) HandleTimeout(now time.Time) error {
-	if f.flaw == "waits for ever" || f.flaw == "forgets its deadline" {
+	if f.flaw == "waits for ever" || f.flaw == "forgets its deadline" || now.Before(f.Deadline()) {
 		return nil
 	}
 	return f.Initiator.HandleTimeout(now)
@@ -59,17 +68,21 @@ func TestExploreFinds(t *testing.T) {
 	}{
 		{of("flawed"), "", ""},
 		{of("flawed"), "takes an octet too many", "wants nothing and took 1 octets"},
-		{of("flawed", deciding(ignores)), "waits for ever", "the Initiator waits for ever"},
+		{of("flawed"), "waits for ever", "the Initiator waits, and has no deadline"},
+		{of("flawed"), "waits for ever once it has heard something", "the Initiator waits, and has no deadline"},
+		{of("flawed"), "waits for too long", "the Initiator waits for 11s in all, and may for 10s"},
+		{of("flawed"), "waits anew for each octet", "in all, and may for 10s"},
 		{of("flawed"), "forgets its deadline", "a wait ended with"},
 		{of("flawed"), "sends markers unasked", "the two ends disagree"},
 		{of("flawed"), "leaves CRCs out", "the two ends disagree"},
 		{of("flawed"), "lets the other end begin", `has ""`}, // both wait for the other's first FPDU,
 	} {
 		n := c.class.begin(t)
-		n.i.m = &flawed{n.i.m.(*mpa.Initiator), c.flaw}
-		s := search{class: &c.class}
+		n.i.m = &flawed{Initiator: n.i.m.(*mpa.Initiator), flaw: c.flaw}
+		s := search{class: &c.class, octetwise: strings.HasPrefix(c.flaw, "waits")}
 		s.run(n)
-		if found := strings.Join(s.wrong, "\n"); (found == "") != (c.report == "") || !strings.Contains(found, c.report) {
+		if found := strings.Join(s.wrong, "\n"); (found == "") != (c.report == "") ||
+			!strings.Contains(found, c.report) {
 			t.Errorf("%q: found %q", c.flaw, found)
 		}
 	}

@@ -56,12 +56,18 @@ func by(n int) func(int) int { return func(was int) int { return was + n } }
 // frameFaults are those of a Request, Reply or Rtr frame.
 var frameFaults = []fault{
 	{"as it should be", func(b []byte) []byte { return b }},
-	octet("Key, octet 0", 0, 0x01), octet("Key, octet 9", 9, 0x80), octet("Key, octet 15", 15, 0x20), replace("Key, in small letters", 0, "mpa id "),
-	replace("Key of a Request", 0, mpa.KeyRequest), replace("Key of a Reply", 0, mpa.KeyReply), replace("Key of an Rtr frame", 0, mpa.KeyRtr), replace("a Start Key", 0, mpa.KeyStart+"\x40"),
-	octet("M (markers) the other way", 16, 0x80), octet("C (CRCs) the other way", 16, 0x40), octet("R (rejected) the other way", 16, 0x20), octet("S the other way", 16, 0x10), octet("all of Res", 16, 0x0f),
-	value("Rev 0", 17, 0), value("Rev 1", 17, 1), value("Rev 2", 17, 2), value("Rev 3", 17, 3), value("Rev 255", 17, 255),
-	length("PD_Length 0, data left out", 18, is(0), true), length("PD_Length one too small", 18, by(-1), false), length("PD_Length one too large, then FIN", 18, by(1), false),
-	length("PD_Length 512, with data", 18, is(512), true), length("PD_Length 513", 18, is(513), false), length("PD_Length 65535", 18, is(65535), false),
+	octet("Key, octet 0", 0, 0x01), octet("Key, octet 9", 9, 0x80), octet("Key, octet 15", 15, 0x20),
+	replace("Key, in small letters", 0, "mpa id "),
+	replace("Key of a Request", 0, mpa.KeyRequest), replace("Key of a Reply", 0, mpa.KeyReply),
+	replace("Key of an Rtr frame", 0, mpa.KeyRtr), replace("a Start Key", 0, mpa.KeyStart+"\x40"),
+	octet("M (markers) the other way", 16, 0x80), octet("C (CRCs) the other way", 16, 0x40),
+	octet("R (rejected) the other way", 16, 0x20), octet("S the other way", 16, 0x10), octet("all of Res", 16, 0x0f),
+	value("Rev 0", 17, 0), value("Rev 1", 17, 1), value("Rev 2", 17, 2), value("Rev 3", 17, 3),
+	value("Rev 255", 17, 255),
+	length("PD_Length 0, data left out", 18, is(0), true), length("PD_Length one too small", 18, by(-1), false),
+	length("PD_Length one too large, then FIN", 18, by(1), false),
+	length("PD_Length 512, with data", 18, is(512), true), length("PD_Length 513", 18, is(513), false),
+	length("PD_Length 65535", 18, is(65535), false),
 	{"the last octet missing, then FIN", func(b []byte) []byte { return b[:len(b)-1] }},
 	{"the header cut, then FIN", func(b []byte) []byte { return b[:19] }},
 	{"nothing but a FIN", func(b []byte) []byte { return nil }},
@@ -70,25 +76,31 @@ var frameFaults = []fault{
 // enhancedFaults are those of the enhanced data.
 var enhancedFaults = []fault{
 	length("PD_Length 3, with data", 18, is(3), true),
-	octet("Control Flag A the other way", 20, 0x80), octet("Control Flag B the other way", 20, 0x40), octet("Control Flag C the other way", 22, 0x80), octet("Control Flag D the other way", 22, 0x40),
+	octet("Control Flag A the other way", 20, 0x80), octet("Control Flag B the other way", 20, 0x40),
+	octet("Control Flag C the other way", 22, 0x80), octet("Control Flag D the other way", 22, 0x40),
 	replace("B, C and D of 0", 20, "\x80\x00\x00\x00"),
-	replace("IRD 32, ORD 32", 20, "\x80\x20\xc0\x20"), replace("IRD 0x3FFE, ORD 0x3FFE", 20, "\xbf\xfe\xff\xfe"), replace("IRD 0x3FFF, ORD 0x3FFF", 20, "\xbf\xff\xff\xff"),
+	replace("IRD 32, ORD 32", 20, "\x80\x20\xc0\x20"), replace("IRD 0x3FFE, ORD 0x3FFE", 20, "\xbf\xfe\xff\xfe"),
+	replace("IRD 0x3FFF, ORD 0x3FFF", 20, "\xbf\xff\xff\xff"),
 }
 
 // keyFaults are those of a Start Key, messageFaults those of a private data message.
 var (
 	keyFaults = []fault{
 		frameFaults[0],
-		octet("Key, octet 0", 0, 0x01), octet("Key, octet 14", 14, 0x20), replace("Key of a Request", 0, mpa.KeyRequest), replace("Key of a Reply", 0, mpa.KeyReply),
-		octet("M (markers) the other way", 15, 0x80), octet("C (CRCs) the other way", 15, 0x40), octet("all of Res", 15, 0x30),
+		octet("Key, octet 0", 0, 0x01), octet("Key, octet 14", 14, 0x20),
+		replace("Key of a Request", 0, mpa.KeyRequest), replace("Key of a Reply", 0, mpa.KeyReply),
+		octet("M (markers) the other way", 15, 0x80), octet("C (CRCs) the other way", 15, 0x40),
+		octet("all of Res", 15, 0x30),
 		value("Rev 1", 15, 0x41), value("Rev 15", 15, 0x4f),
 		{"the last octet missing, then FIN", func(b []byte) []byte { return b[:15] }},
 		{"nothing but a FIN", func(b []byte) []byte { return nil }},
 	}
 	messageFaults = []fault{
 		frameFaults[0],
-		length("length 0, data left out", 0, is(0), true), length("length one too small", 0, by(-1), false), length("length one too large, then FIN", 0, by(1), false),
-		length("length 512, with data", 0, is(512), true), length("length 513", 0, is(513), false), length("length 65535", 0, is(65535), false),
+		length("length 0, data left out", 0, is(0), true), length("length one too small", 0, by(-1), false),
+		length("length one too large, then FIN", 0, by(1), false),
+		length("length 512, with data", 0, is(512), true), length("length 513", 0, is(513), false),
+		length("length 65535", 0, is(65535), false),
 		{"a Request instead", func([]byte) []byte {
 			return frame(mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 1})
 		}},
@@ -211,7 +223,8 @@ func negotiatedText(n mpa.Negotiated) string {
 		}
 		return ""
 	}
-	s := fmt.Sprintf("up: %v, revision %d sent, %d received, DDP %d", n.Dialect, n.Revision, n.PeerRevision, n.DDPVersion)
+	s := fmt.Sprintf("up: %v, revision %d sent, %d received, DDP %d",
+		n.Dialect, n.Revision, n.PeerRevision, n.DDPVersion)
 	s += mark(n.MarkersReceive, "markers received") + mark(n.MarkersSend, "markers sent") + mark(n.CRC, "CRC")
 	if n.Enhanced {
 		s += fmt.Sprintf(", IRD %v, ORD %v, peer's %v and %v", n.IRD, n.ORD, n.PeerIRD, n.PeerORD)

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // figures are the annotated FPDUs of the documents, and some from siw.
@@ -244,7 +244,8 @@ func TestReaderErrorText(t *testing.T) {
 		reversed[i], reversed[j] = reversed[j], reversed[i]
 	}
 	zero := append(bytes.Clone(plain[:len(plain)-4]), 0, 0, 0, 0)
-	uncovered := layout.AppendCRC(bytes.Clone(vector(t, "rfc5044-fig5")[:48]), layout.CRC32C(0, vector(t, "rfc5044-fig5")[4:48]))
+	uncovered := layout.AppendCRC(bytes.Clone(vector(t, "rfc5044-fig5")[:48]),
+		layout.CRC32C(0, vector(t, "rfc5044-fig5")[4:48]))
 	for _, c := range []struct {
 		name         string
 		b            []byte
@@ -252,16 +253,27 @@ func TestReaderErrorText(t *testing.T) {
 		want         string
 	}{
 		{"damaged", damaged, false, true, "mpa: bad CRC at stream offset 12: got 0x38be10c4 want 0x70682e30; the FPDU was damaged on the way, or the streams are out of step since an earlier FPDU"},
-		{"reversed", reversed, false, true, "the other octet order"},
-		{"CRC off at the peer", zero, false, true, "the peer may have CRC off"},
-		{"markers not asked for", vector(t, "rfc5044-fig5"), false, true, "the peer inserts markers though M=0 was declared"},
-		{"no markers", append(bytes.Clone(vector(t, "fpdu-unmarked")), make([]byte, 2<<16)...), true, true, "the peer inserts none though M=1 was declared"},
+		{"reversed", reversed, false, true, "the other byte order: the peer must send the CRC least significant byte first"},
+		{"CRC off at the peer", zero, false, true,
+			"the peer may have CRC off; it must send CRCs if either side declared C=1, or both must declare C=0"},
+		{"markers not asked for", vector(t, "rfc5044-fig5"), false, true,
+			"the peer inserts markers though M=0 was declared"},
+		{"no markers", append(bytes.Clone(vector(t, "fpdu-unmarked")), make([]byte, 2<<16)...), true, true,
+			"the peer inserts none though M=1 was declared"},
 		{"leading marker not covered", uncovered, true, true, "without the marker in front"},
 		{"complement", vector(t, "fpdu-unmarked"), false, true, "complemented"},
 		{"marker", marked, true, false, "mpa: bad marker at stream offset 512: marker 2 of 2 in the FPDU at 0: got FPDUPTR 0x0200 want 0x01fc; the peer counts from the marker"},
-		{"marker from ULPDU", marked, true, false, "got FPDUPTR 0x01f8 want 0x01fc; the peer counts from the first octet of the ULPDU"},
+		{"marker from ULPDU", marked, true, false,
+			"got FPDUPTR 0x01fa want 0x01fc; the peer counts from the first byte of the ULPDU"},
+		{"marker's low bits", marked, true, false,
+			"got FPDUPTR 0x0103 want 0x01fc; the two ends disagree on where the FPDU began"},
+		{"marker in host order", marked, true, false,
+			"got FPDUPTR 0xfc01 want 0x01fc; the peer writes FPDUPTR least significant byte first"},
+		{"marker in host order from itself", marked, true, false,
+			"got FPDUPTR 0x0002 want 0x01fc; the peer writes FPDUPTR least significant byte first: it must write the most significant byte first, and count from ULPDU_Length, not from the marker"},
 		{"marker anywhere", marked, true, false, "got FPDUPTR 0x0100 want 0x01fc; the two ends disagree on where the FPDU began"},
-		{"no marker at all", append(bytes.Clone(plain), make([]byte, 2<<16)...), true, false, "the stream does not begin with a marker"},
+		{"no marker at all", append(bytes.Clone(plain), make([]byte, 2<<16)...), true, false,
+			"the stream does not begin with a marker"},
 	} {
 		b := bytes.Clone(c.b)
 		switch c.name {
@@ -269,6 +281,12 @@ func TestReaderErrorText(t *testing.T) {
 			b[514], b[515] = 2, 0
 		case "marker from ULPDU":
 			b[514], b[515] = 1, 0xfa
+		case "marker's low bits":
+			b[514], b[515] = 1, 3
+		case "marker in host order":
+			b[514], b[515] = 0xfc, 1
+		case "marker in host order from itself":
+			b[514], b[515] = 0, 2
 		case "marker anywhere":
 			b[514], b[515] = 1, 0
 		case "complement":

@@ -19,15 +19,23 @@ var startupFrames = []struct {
 	data   mpa.Enhanced
 	line   string
 }{
-	{"siw-request", request(2, "00 01 00 01"), mpa.Enhanced{IRD: 1, ORD: 1}, "MPA ID Req Frame S rev 2 pd 4: ird 1 ord 1"},
+	{"siw-request", request(2, "00 01 00 01"), mpa.Enhanced{IRD: 1, ORD: 1},
+		"MPA ID Req Frame S rev 2 pd 4: ird 1 ord 1"},
 	{"siw-reply", reply(2, "00 01 00 01"), mpa.Enhanced{IRD: 1, ORD: 1}, "MPA ID Rep Frame S rev 2 pd 4: ird 1 ord 1"},
-	{"siw-request-crc", withC(request(2, "00 01 00 01")), mpa.Enhanced{IRD: 1, ORD: 1}, "MPA ID Req Frame C S rev 2 pd 4: ird 1 ord 1"},
-	{"siw-reply-reject", withR(reply(2, "00 00 00 00")), mpa.Enhanced{}, "MPA ID Rep Frame R S rev 2 pd 4: ird 0 ord 0"},
-	{"siw-request-p2p", request(2, "80 01 c0 01"), mpa.Enhanced{A: true, C: true, D: true, IRD: 1, ORD: 1}, "MPA ID Req Frame S rev 2 pd 4: A ird 1 ord 1 rtr write|read"},
-	{"siw-reply-p2p", reply(2, "80 01 80 01"), mpa.Enhanced{A: true, C: true, IRD: 1, ORD: 1}, "MPA ID Rep Frame S rev 2 pd 4: A ird 1 ord 1 rtr write"},
-	{"siw-request-p2p-none", request(2, "80 01 00 01"), mpa.Enhanced{A: true, IRD: 1, ORD: 1}, "MPA ID Req Frame S rev 2 pd 4: A ird 1 ord 1 rtr none"},
-	{"siw-request-p2p-read", request(2, "80 01 40 01"), mpa.Enhanced{A: true, D: true, IRD: 1, ORD: 1}, "MPA ID Req Frame S rev 2 pd 4: A ird 1 ord 1 rtr read"},
-	{"siw-reply-p2p-read", reply(2, "80 01 40 01"), mpa.Enhanced{A: true, D: true, IRD: 1, ORD: 1}, "MPA ID Rep Frame S rev 2 pd 4: A ird 1 ord 1 rtr read"},
+	{"siw-request-crc", withC(request(2, "00 01 00 01")), mpa.Enhanced{IRD: 1, ORD: 1},
+		"MPA ID Req Frame C S rev 2 pd 4: ird 1 ord 1"},
+	{"siw-reply-reject", withR(reply(2, "00 00 00 00")), mpa.Enhanced{},
+		"MPA ID Rep Frame R S rev 2 pd 4: ird 0 ord 0"},
+	{"siw-request-p2p", request(2, "80 01 c0 01"), mpa.Enhanced{A: true, C: true, D: true, IRD: 1, ORD: 1},
+		"MPA ID Req Frame S rev 2 pd 4: A ird 1 ord 1 rtr write|read"},
+	{"siw-reply-p2p", reply(2, "80 01 80 01"), mpa.Enhanced{A: true, C: true, IRD: 1, ORD: 1},
+		"MPA ID Rep Frame S rev 2 pd 4: A ird 1 ord 1 rtr write"},
+	{"siw-request-p2p-none", request(2, "80 01 00 01"), mpa.Enhanced{A: true, IRD: 1, ORD: 1},
+		"MPA ID Req Frame S rev 2 pd 4: A ird 1 ord 1 rtr none"},
+	{"siw-request-p2p-read", request(2, "80 01 40 01"), mpa.Enhanced{A: true, D: true, IRD: 1, ORD: 1},
+		"MPA ID Req Frame S rev 2 pd 4: A ird 1 ord 1 rtr read"},
+	{"siw-reply-p2p-read", reply(2, "80 01 40 01"), mpa.Enhanced{A: true, D: true, IRD: 1, ORD: 1},
+		"MPA ID Rep Frame S rev 2 pd 4: A ird 1 ord 1 rtr read"},
 	{"siw-request-v1", request(1, ""), mpa.Enhanced{}, "MPA ID Req Frame rev 1 pd 0"},
 	{"siw-reply-v1", reply(1, ""), mpa.Enhanced{}, "MPA ID Rep Frame rev 1 pd 0"},
 	{"siw-request-v0", request(0, ""), mpa.Enhanced{}, "MPA ID Req Frame rev 0 pd 0"},
@@ -143,7 +151,8 @@ func TestEnhanced(t *testing.T) {
 		{"80 00 40 00", mpa.Enhanced{A: true, D: true}, mpa.RTRRead, "A ird 0 ord 0 rtr read"},
 		{"40 00 c0 00", mpa.Enhanced{B: true, C: true, D: true}, 0, "ird 0 ord 0"},
 		{"3f ff 00 80", mpa.Enhanced{IRD: mpa.NoNegotiation, ORD: 128}, 0, "ird not negotiated ord 128"},
-		{"d2 34 ff fe", mpa.Enhanced{A: true, B: true, C: true, D: true, IRD: 0x1234, ORD: 0x3ffe}, mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead, "A ird 4660 ord 16382 rtr send|write|read"},
+		{"d2 34 ff fe", mpa.Enhanced{A: true, B: true, C: true, D: true, IRD: 0x1234, ORD: 0x3ffe},
+			mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead, "A ird 4660 ord 16382 rtr send|write|read"},
 	} {
 		got, err := mpa.ParseEnhanced(append(testrig.Octets(t, c.hex), "ULP data"...))
 		if err != nil || got != c.e || got.RTR() != c.rtr || got.String() != c.s {
@@ -156,7 +165,8 @@ func TestEnhanced(t *testing.T) {
 	if _, err := mpa.ParseEnhanced([]byte{1, 2, 3}); err == nil {
 		t.Error("3 octets: no error")
 	}
-	if b := mpa.AppendEnhanced(nil, &mpa.Enhanced{IRD: 0xffff, ORD: 0xc000}); !bytes.Equal(b, testrig.Octets(t, "3f ff 00 00")) {
+	if b := mpa.AppendEnhanced(nil, &mpa.Enhanced{IRD: 0xffff, ORD: 0xc000}); !bytes.Equal(b,
+		testrig.Octets(t, "3f ff 00 00")) {
 		t.Errorf("more than 14 bits: % x", b)
 	}
 }
@@ -219,7 +229,8 @@ func TestFrameDialect(t *testing.T) {
 		if got := f.Dialect(); got != c.want {
 			t.Errorf("revision %d, S=%v: %v, want %v", c.rev, c.s, got, c.want)
 		}
-		f = mpa.StartupFrame(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, Rev: c.rev, S: c.s, PrivateData: []byte("data")}))
+		f = mpa.StartupFrame(mpa.AppendStartup(nil,
+			&mpa.StartupFields{Key: mpa.KeyRequest, Rev: c.rev, S: c.s, PrivateData: []byte("data")}))
 		if _, ok := f.Enhanced(); ok != (c.want == mpa.DialectRFC6581) {
 			t.Errorf("revision %d, S=%v: enhanced data %v", c.rev, c.s, ok)
 		}
@@ -229,7 +240,8 @@ func TestFrameDialect(t *testing.T) {
 // Proves E07: the kinds of RTR indication are the Control Flags B, C and D, beside A.
 func TestFlags(t *testing.T) {
 	for kinds, want := range map[mpa.RTR]string{
-		0: "A", mpa.RTRSend: "AB", mpa.RTRWrite: "AC", mpa.RTRRead: "AD", mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead: "ABCD",
+		0: "A", mpa.RTRSend: "AB", mpa.RTRWrite: "AC", mpa.RTRRead: "AD",
+		mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead: "ABCD",
 	} {
 		e := mpa.Enhanced{IRD: 3, ORD: 4}.WithRTR(kinds)
 		if e.Flags() != want || e.RTR() != kinds || e.IRD != 3 || e.ORD != 4 {

@@ -97,8 +97,9 @@ func FuzzInitiator(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, step, dialect, config byte) {
 		o := mpa.Offer{
-			Dialect: mpa.Dialect(dialect % 6), Kind: mpa.Kind(config & 3), Messages: config&4 != 0, ClientServer: config&8 != 0,
-			IRD: 2, ORD: 2, MaxIRD: 4,
+			Dialect: mpa.Dialect(dialect % 6), Kind: mpa.Kind(config & 3), Messages: config&4 != 0,
+			ClientServer: config&8 != 0,
+			IRD:          2, ORD: 2, MaxIRD: 4,
 		}
 		if _, err := mpa.NewInitiator(o); err != nil {
 			return
@@ -169,7 +170,8 @@ func FuzzParseStartKey(f *testing.F) {
 			return
 		}
 		fields := mpa.StartKeyFields{Key: k.Key(), M: k.M(), C: k.C(), Res: k.Res(), Rev: k.Rev()}
-		if got := mpa.AppendStartKey(nil, &fields); !bytes.HasPrefix(b, got) || strings.ContainsAny(k.String(), "\x00\n") {
+		if got := mpa.AppendStartKey(nil, &fields); !bytes.HasPrefix(b, got) ||
+			strings.ContainsAny(k.String(), "\x00\n") {
 			t.Errorf("% x became % x, %q", b, got, k)
 		}
 	})
@@ -204,7 +206,8 @@ func FuzzDescribeStartup(f *testing.F) {
 			t.Errorf("% x: %q", b, line)
 		}
 		found, rest, ok := mpa.CutStartup(b)
-		if ok && len(rest) == 0 != (line == found.String()) || !ok && (found != nil || len(rest) != len(b)) || !bytes.HasSuffix(b, rest) {
+		if ok && len(rest) == 0 != (line == found.String()) || !ok && (found != nil || len(rest) != len(b)) ||
+			!bytes.HasSuffix(b, rest) {
 			t.Errorf("% x: %v and % x, %v", b, found, rest, ok)
 		}
 	})

@@ -32,7 +32,8 @@ func (i *Initiator) refusedHint() string {
 	case i.in.maybeMessage():
 		return maybeTwoInitiatorsHint
 	case i.in.part == partData:
-		return "the responder gave up in the middle of its " + i.in.await.String() + ", or announces more Private Data than it sends"
+		return "the responder gave up in the middle of its " + i.in.await.String() +
+			", or announces more Private Data than it sends"
 	case i.in.begun():
 		return "the responder gave up in the middle of its " + i.in.await.String()
 	case i.in.await == awaitMessage:

@@ -20,7 +20,8 @@ const (
 //
 // Proves Q02, Q03, Q12, Q16, K04.
 func TestHints(t *testing.T) {
-	startKey, messages := mpa.Offer{Dialect: mpa.DialectStartKey}, mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}
+	startKey, messages := mpa.Offer{Dialect: mpa.DialectStartKey},
+		mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}
 	noStartKey := mpa.ResponderConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}}
 	long := string(mpa.AppendPrivateDataMessage(nil, []byte("twenty octets of data"), -1))
 	for _, c := range []struct {
@@ -30,30 +31,45 @@ func TestHints(t *testing.T) {
 		how  int    // and how it ended
 		hint string // what the hint says
 	}{
-		{"nothing for a Request", mpa.Offer{}, "", inVain, "has not decided yet, or does not speak MPA, or not this dialect"},
+		{"nothing for a Request", mpa.Offer{}, "", inVain,
+			"has not decided yet, or does not speak MPA, or not this dialect"},
 		{"half a Reply", mpa.Offer{}, mpa.KeyReply[:7], inVain, "stopped in the middle of its MPA Reply Frame"},
 		{"nothing for a Start Key", startKey, "", inVain, "waits for the 4 octets more that a Request Frame has"},
 		{"half a Start Key", startKey, mpa.KeyStart[:7], inVain, "stopped in the middle of its Start Key"},
 		{"nothing for a message", messages, "", inVain, "takes no private data messages: leave Messages off"},
 		{"half a message", messages, long[:16], inVain, "stopped in the middle of its private data message"},
-		{"a message and no Start Key", messages, long, inVain, "answered our private data message, and neither waits for a Start Key nor closes"},
+		{"a message and no Start Key", messages, long, inVain,
+			"answered our private data message, and neither waits for a Start Key nor closes"},
 		{"a message for a Request", mpa.Offer{}, long, atOnce, "may be the private data message of another Initiator"},
-		{"a short message for a Request", mpa.Offer{}, "\x00\x05hello", inVain, "may be the private data message of another Initiator"},
+		{"a short message for a Request", mpa.Offer{}, "\x00\x05hello", inVain,
+			"may be the private data message of another Initiator"},
 
-		{"the longest message there can be", mpa.ResponderConfig{}, "\x02\x00fourteen octets", atOnce, "may be a private data message, which goes before Start Keys"},
-		{"a longer message than there can be", mpa.ResponderConfig{}, "\x02\x01fourteen octets", atOnce, "the peer does not speak MPA, or streaming-mode data"},
+		{"the longest message there can be", mpa.ResponderConfig{}, "\x02\x00fourteen octets", atOnce,
+			"may be a private data message, which goes before Start Keys"},
+		{"a longer message than there can be", mpa.ResponderConfig{}, "\x02\x01fourteen octets", atOnce,
+			"the peer does not speak MPA, or streaming-mode data"},
 		{"a misspelled key", mpa.ResponderConfig{}, "MPA id Req frame", atOnce, "only upper and lower case differ"},
-		{"four wrong octets", mpa.ResponderConfig{}, "MPA ID Xxx Xrame", atOnce, "4 octets differ, the first is octet 7"},
-		{"five wrong octets", mpa.ResponderConfig{}, "MPA ID Xxx Xxame", atOnce, "the peer does not speak MPA, or streaming-mode data"},
-		{"nearly a Start Key", mpa.ResponderConfig{}, "MPA ident fra..\x00", atOnce, "compared with the Start Key, 2 octets differ"},
-		{"nearly a Start Key, which is not served", noStartKey, "MPA ident fra..\x00", atOnce, "the peer does not speak MPA, or streaming-mode data"},
+		{"four wrong octets", mpa.ResponderConfig{}, "MPA ID Xxx Xrame", atOnce,
+			"4 octets differ, the first is octet 7"},
+		{"five wrong octets", mpa.ResponderConfig{}, "MPA ID Xxx Xxame", atOnce,
+			"the peer does not speak MPA, or streaming-mode data"},
+		{"nearly a Start Key", mpa.ResponderConfig{}, "MPA ident fra..\x00", atOnce,
+			"compared with the Start Key, 2 octets differ"},
+		{"nearly a Start Key, which is not served", noStartKey, "MPA ident fra..\x00", atOnce,
+			"the peer does not speak MPA, or streaming-mode data"},
 
-		{"an FPDU", mpa.Offer{}, "\x00\x2a\x41\x43" + strings.Repeat("\x00", 12), atOnce, "the peer is in Full Operation already"},
-		{"an FPDU after a marker", mpa.Offer{}, "\x00\x00\x00\x00\x00\x2a\x41\x43" + strings.Repeat("\x00", 8), atOnce, "the peer is in Full Operation already"},
-		{"the longest FPDU", mpa.Offer{}, "\x3f\xff\x41\x43" + strings.Repeat("\x00", 12), atOnce, "the peer is in Full Operation already"},
-		{"an FPDU that is too long", mpa.Offer{}, "\x40\x2a\x41\x43" + strings.Repeat("\x00", 12), atOnce, "the peer does not speak MPA"},
-		{"an FPDU without room for a header", mpa.Offer{}, "\x00\x03\x41\x43" + strings.Repeat("\x00", 12), atOnce, "the peer does not speak MPA"},
-		{"three octets of an FPDU", mpa.Offer{}, "\x00\x2a\x41", thenFIN, "the responder refused the Request, or is not an MPA responder, or has TLS in front of it"},
+		{"an FPDU", mpa.Offer{}, "\x00\x2a\x41\x43" + strings.Repeat("\x00", 12), atOnce,
+			"the peer is in Full Operation already"},
+		{"an FPDU after a marker", mpa.Offer{}, "\x00\x00\x00\x00\x00\x2a\x41\x43" + strings.Repeat("\x00", 8), atOnce,
+			"the peer is in Full Operation already"},
+		{"the longest FPDU", mpa.Offer{}, "\x3f\xff\x41\x43" + strings.Repeat("\x00", 12), atOnce,
+			"the peer is in Full Operation already"},
+		{"an FPDU that is too long", mpa.Offer{}, "\x40\x2a\x41\x43" + strings.Repeat("\x00", 12), atOnce,
+			"the peer does not speak MPA"},
+		{"an FPDU without room for a header", mpa.Offer{}, "\x00\x03\x41\x43" + strings.Repeat("\x00", 12), atOnce,
+			"the peer does not speak MPA"},
+		{"three octets of an FPDU", mpa.Offer{}, "\x00\x2a\x41", thenFIN,
+			"the responder refused the Request, or is not an MPA responder, or has TLS in front of it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var d *dialogue
@@ -88,8 +104,10 @@ func TestGoneAfterStartup(t *testing.T) {
 	}{
 		{request(1, ""), withC(reply(1, "")), mpa.ResponderConfig{}, unwanted},
 		{withM(withC(request(0, ""))), withM(withC(reply(0, ""))), mpa.ResponderConfig{}, unwanted},
-		{request(1, ""), withM(withC(reply(0, ""))), mpa.ResponderConfig{Kind: mpa.KindRDMAC}, "its Request was of revision 1 and our Reply of revision 0: a non-permissive"},
-		{request(2, "00 00 00 00"), withM(withC(reply(0, ""))), mpa.ResponderConfig{Kind: mpa.KindRDMAC}, "its Request was of revision 2 and our Reply of revision 0: a permissive"},
+		{request(1, ""), withM(withC(reply(0, ""))), mpa.ResponderConfig{Kind: mpa.KindRDMAC},
+			"its Request was of revision 1 and our Reply of revision 0: a non-permissive"},
+		{request(2, "00 00 00 00"), withM(withC(reply(0, ""))), mpa.ResponderConfig{Kind: mpa.KindRDMAC},
+			"its Request was of revision 2 and our Reply of revision 0: a permissive"},
 	} {
 		d, _ := responder(t, c.cfg)
 		d.input(frame(c.request), 0)
@@ -105,7 +123,8 @@ func TestGoneAfterStartup(t *testing.T) {
 		{mpa.DialectRFC5044, false, "the responder's consumer did not want the connection, or failed"},
 		{mpa.DialectRtr, true, "the responder gave up before our Rtr frame arrived, or did not take it"},
 	} {
-		d, _ := initiator(t, mpa.Offer{Dialect: c.dialect}, mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, C: true, S: c.s})
+		d, _ := initiator(t, mpa.Offer{Dialect: c.dialect},
+			mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, C: true, S: c.s})
 		f := withC(reply(1, ""))
 		f.S = c.s
 		d.input(frame(f), 0)

@@ -35,7 +35,8 @@ func NewInitiator(o Offer) (*Initiator, error) {
 	row := o.Dialect.row()
 	i := &Initiator{offer: o, dialect: o.Dialect}
 	i.request = StartupFields{
-		Key: KeyRequest, M: o.Markers || o.Kind.always(o.Dialect), C: !o.NoCRC || o.Kind.always(o.Dialect), S: row.sBit, Rev: row.revision,
+		Key: KeyRequest, M: o.Markers || o.Kind.always(o.Dialect), C: !o.NoCRC ||
+			o.Kind.always(o.Dialect), S: row.sBit, Rev: row.revision,
 		PrivateData: i.privateData(),
 	}
 	i.in = intake{role: RoleInitiator, kind: o.Kind, served: i.takes, asked: row.revision}
@@ -70,7 +71,6 @@ func (i *Initiator) privateData() []byte {
 // "When MPA is started in the "Passive" mode, the MPA implementation MUST send a
 // valid "Start Key"."
 func (i *Initiator) Start(now time.Time) []byte {
-	// [Q09] [K02]
 	i.in.arm(now, timeout(i.offer.Timeout, DefaultReplyTimeout))
 	switch {
 	case i.dialect != DialectStartKey:
@@ -102,10 +102,9 @@ func (i *Initiator) Dialect() Dialect { return i.dialect }
 
 // Input takes octets of the frame that the machine waits for, in any split, and returns
 // how many it took: never one beyond the startup frames, and none once it is Done. What is
-// left belongs to the first FPDU, or to the consumer after a rejection. An error is a
+// left belongs to the first FPDU (RFC 5044, section 7.1.2), or to the consumer after a rejection. An error is a
 // [*StartupError] and sticky. The caller closes the connection then.
 func (i *Initiator) Input(now time.Time, b []byte) (n int, err error) {
-	// [Q13]
 	switch {
 	case i.in.err != nil:
 		return 0, i.in.err
@@ -194,8 +193,9 @@ func (i *Initiator) halfway(d Dialect, f StartupFrame) *StartupError {
 	}
 	return i.in.fail(FailureMismatch, &Error{
 		Code: CodeStartupFrame, Offset: startupFlags, Field: field,
-		Reason: "a Reply of revision 0 with M=" + strconv.Itoa(wording.Bit(f.M())) + " C=" + strconv.Itoa(wording.Bit(f.C())),
-		Hint:   "RNICs of revision 0 always use markers and CRCs and say so: the responder must set M=1 and C=1, or answer in revision 1",
+		Reason: "a Reply of revision 0 with M=" + strconv.Itoa(wording.Bit(f.M())) + " C=" +
+			strconv.Itoa(wording.Bit(f.C())),
+		Hint: "RNICs of revision 0 always use markers and CRCs and say so: the responder must set M=1 and C=1, or answer in revision 1",
 	})
 }
 
@@ -225,7 +225,8 @@ func (i *Initiator) mismatch(f StartupFrame) *StartupError {
 		return e
 	}
 	e.Fallback = true
-	err.Reason = fmt.Sprintf("unenhanced Reply, revision %d, to an enhanced Request of revision %d", f.Rev(), i.in.asked)
+	err.Reason = fmt.Sprintf("unenhanced Reply, revision %d, to an enhanced Request of revision %d",
+		f.Rev(), i.in.asked)
 	err.Hint = "the responder does not know RFC 6581; retry with revision 1 on a new connection"
 	if f.Rev() == revision0 {
 		err.Hint = "the responder is an RDMAC RNIC; retry with revision 1 on a new connection, which it answers with revision 0 too"
@@ -244,7 +245,11 @@ func (i *Initiator) reject(f StartupFrame) {
 		Dialect: i.in.dialect, Revision: f.Rev(), PrivateData: f.ULPData(),
 		Enhanced: enhanced, PeerIRD: e.IRD, PeerORD: e.ORD,
 		Fallback: i.dialect.row().enhanced && !enhanced,
-		Hint:     i.rejectHint(f),
+		// RFC 5044, section 7.1.1: "If the MPA receiver cannot interoperate with the received version, then
+		// it MUST close the connection and report an error locally." Section 7.1.2, which leaves TCP open, is
+		// about a Reply that is properly formatted: what another revision means by its fields, nobody knows. [Q07]
+		Closed: i.in.unserved,
+		Hint:   i.rejectHint(f),
 	}
 	i.done = true
 }
@@ -279,9 +284,8 @@ func (i *Initiator) Rejected() *RejectError { return i.rejected }
 // Deadline returns when to call HandleTimeout; the zero time means never.
 func (i *Initiator) Deadline() time.Time { return i.in.deadline }
 
-// HandleTimeout returns a [*StartupError] if the deadline has passed.
+// HandleTimeout returns a [*StartupError] if the deadline has passed: RFC 5044, section 7.1.2.
 func (i *Initiator) HandleTimeout(now time.Time) error {
-	// [Q12]
 	return i.in.timedOut(now, i.noReplyHint())
 }
 
@@ -289,7 +293,6 @@ func (i *Initiator) HandleTimeout(now time.Time) error {
 // why, such as context.DeadlineExceeded. It returns a [*StartupError] that says what was
 // awaited, and wraps cause.
 func (i *Initiator) GiveUp(now time.Time, cause error) error {
-	// [Q12]
 	return i.in.givenUp(now, cause, i.noReplyHint())
 }
 
@@ -302,7 +305,6 @@ func (i *Initiator) GiveUp(now time.Time, cause error) error {
 // incorrectly formatted and closes the TCP connection. [...] the initiator MAY
 // attempt to establish an RDMA connection using the unenhanced MPA protocol".
 func (i *Initiator) PeerClosed(cause error) error {
-	// [E13]
 	silent := len(i.in.buf) == 0
 	switch {
 	case i.rejected != nil && i.rejected.Closed:

@@ -26,7 +26,8 @@ func TestInitiatorRejected(t *testing.T) {
 		},
 		{
 			"enhanced", mpa.Offer{IRD: 1}, withR(reply(2, "00 02 00 09 6e 6f")),
-			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 2, PeerORD: 9},
+			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"),
+				Enhanced: true, PeerIRD: 2, PeerORD: 9},
 		},
 		{
 			"unenhanced to enhanced", mpa.Offer{}, withR(reply(1, "6e 6f")),
@@ -34,7 +35,8 @@ func TestInitiatorRejected(t *testing.T) {
 		},
 		{
 			"enhanced to unenhanced", mpa.Offer{Dialect: mpa.DialectRFC5044}, withR(reply(2, "00 02 00 09 6e 6f")),
-			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 2, PeerORD: 9},
+			mpa.RejectError{Dialect: mpa.DialectRFC6581, Revision: 2, PrivateData: []byte("no"),
+				Enhanced: true, PeerIRD: 2, PeerORD: 9},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,7 +56,7 @@ func TestInitiatorRejected(t *testing.T) {
 		})
 	}
 	e := &mpa.RejectError{Revision: 2, Enhanced: true, PeerORD: 9, PeerIRD: mpa.NoNegotiation, Fallback: true}
-	if want := "mpa: the responder rejected the connection (R=1, revision 2, 0 octets of private data, IRD not negotiated, ORD 9); TCP is still open; retry with revision 1"; e.Error() != want {
+	if want := "mpa: the responder rejected the connection (R=1, revision 2, 0 octets of private data, IRD not negotiated, ORD 9); retry with revision 1"; e.Error() != want {
 		t.Errorf("%v", e)
 	}
 }
@@ -64,12 +66,12 @@ func TestInitiatorRejected(t *testing.T) {
 func TestRejectErrorPrivateData(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 65)
 	for data, want := range map[string]string{
-		"":                "(R=1, revision 1, 0 octets of private data); TCP",
-		"not today\n":     `(R=1, revision 1, 10 octets of private data "not today\n"); TCP`,
-		string(long[:64]): `64 octets of private data "` + string(long[:64]) + `"); TCP`,
-		string(long):      `65 octets of private data "` + string(long) + `"); TCP`,
+		"":                "(R=1, revision 1, 0 octets of private data)",
+		"not today\n":     `(R=1, revision 1, 10 octets of private data "not today\n")`,
+		string(long[:64]): `64 octets of private data "` + string(long[:64]) + `")`,
+		string(long):      `65 octets of private data "` + string(long) + `")`,
 
-		string(long[:64]) + "\x00": `65 octets of private data "` + string(long[:64]) + `" ...); TCP`,
+		string(long[:64]) + "\x00": `65 octets of private data "` + string(long[:64]) + `" ...)`,
 	} {
 		e := &mpa.RejectError{Revision: 1, PrivateData: []byte(data)}
 		if !strings.Contains(e.Error(), want) {
@@ -108,15 +110,18 @@ func TestInitiatorRejectedMarkers(t *testing.T) {
 		}
 	}
 	i := clone(t, mpa.Offer{Dialect: mpa.DialectRevision0})
-	if _, err := i.Input(epoch, frame(withR(reply(0, "")))); err != nil || !strings.Contains(i.Rejected().Error(), "RDMAC RNICs always use markers") {
+	if _, err := i.Input(epoch, frame(withR(reply(0, "")))); err != nil ||
+		!strings.Contains(i.Rejected().Error(), "RDMAC RNICs always use markers") {
 		t.Errorf("revision 0: %v, %v", i.Rejected(), err)
 	}
 }
 
 // Proves Q05, Q10: R=1 is a rejection in any revision, known or not.
+// Proves Q07: TCP does not stay open after one that is not served.
 func TestRejectAnyRevision(t *testing.T) {
 	for _, o := range []mpa.Offer{
-		{}, {Dialect: mpa.DialectRFC5044}, {Dialect: mpa.DialectRtr}, {Kind: rdmac}, {Kind: nonperm}, {Kind: nonperm, Dialect: mpa.DialectRFC5044},
+		{}, {Dialect: mpa.DialectRFC5044}, {Dialect: mpa.DialectRtr}, {Kind: rdmac}, {Kind: nonperm},
+		{Kind: nonperm, Dialect: mpa.DialectRFC5044},
 	} {
 		for _, rev := range []uint8{0, 1, 2, 3, 255} {
 			i := clone(t, o)
@@ -124,7 +129,19 @@ func TestRejectAnyRevision(t *testing.T) {
 			f := mpa.StartupFields{Key: mpa.KeyReply, R: true, Rev: rev, PrivateData: []byte("no")}
 			d.input(append(frame(f), "ULP"...), 3)
 			d.wantOK()
-			if e := i.Rejected(); e == nil || e.Revision != rev || string(e.PrivateData) != "no" || e.Fallback != (i.Dialect() == mpa.DialectRFC6581) {
+			served := rev == 1 || rev == 2
+			switch {
+			case o.Kind == rdmac:
+				served = rev == 0
+			case o.Kind != nonperm:
+				served = served || rev == 0
+			}
+			if e := i.Rejected(); e != nil && (e.Closed == served ||
+				strings.Contains(e.Error(), "is closed") == served) {
+				t.Errorf("%+v, revision %d: %v", o, rev, e)
+			}
+			if e := i.Rejected(); e == nil || e.Revision != rev || string(e.PrivateData) != "no" ||
+				e.Fallback != (i.Dialect() == mpa.DialectRFC6581) {
 				t.Errorf("%v, revision %d: %+v", i.Dialect(), rev, e)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // Proves Q01, Q09, Q13, E01, E04, E07: a peer-to-peer startup with siw, its Reply and
 // the first FPDU in one segment.
 func TestInitiatorEnhanced(t *testing.T) {
-	d, i := initiator(t, mpa.Offer{NoCRC: true, IRD: 1, ORD: 16}, request(2, "80 01 c0 10"))
+	d, i := initiator(t, mpa.Offer{NoCRC: true, IRD: 1, ORD: 16}, request(2, "c0 01 c0 10"))
 	if i.Done() || i.Dialect() != mpa.DialectRFC6581 {
 		t.Errorf("done %v, %v", i.Done(), i.Dialect())
 	}
@@ -25,7 +25,7 @@ func TestInitiatorEnhanced(t *testing.T) {
 		Role: mpa.RoleInitiator, Dialect: mpa.DialectRFC6581, Revision: 2, PeerRevision: 2,
 		DDPVersion: 1, RDMAPVersion: 1,
 		Enhanced: true, IRD: 1, ORD: 1, PeerIRD: 1, PeerORD: 1,
-		PeerToPeer: true, RTR: mpa.RTRWrite, OfferedRTR: mpa.RTRWrite | mpa.RTRRead, AnsweredRTR: mpa.RTRWrite, SendFirst: true,
+		PeerToPeer: true, RTR: mpa.RTRWrite, OfferedRTR: able, AnsweredRTR: mpa.RTRWrite, SendFirst: true,
 	})
 	if i.Rejected() != nil {
 		t.Error("rejected")
@@ -111,21 +111,35 @@ func TestInitiatorBadReply(t *testing.T) {
 		text     string
 		fallback bool
 	}{
-		{"Request", 0, vector(t, "siw-request"), mpa.FailureInitiatorInitiator, "Initiator/Initiator startup: the peer sent an MPA Request Frame too; both ends were started as Initiator", false},
-		{"lower case", 0, frame(mpa.StartupFields{Key: "mpa id rep frame"}), mpa.FailureKey, `bad Key at octet 0 of the startup frame: got "mpa id rep frame" want "MPA ID Rep Frame"; only upper and lower case differ`, false},
-		{"one bit off", 0, frame(mpa.StartupFields{Key: "MPA ID Rep Framd"}), mpa.FailureKey, "octet 15 differs", false},
+		{"Request", 0, vector(t, "siw-request"), mpa.FailureInitiatorInitiator,
+			"Initiator/Initiator startup: the peer sent an MPA Request Frame too; both ends were started as Initiator",
+			false},
+		{"lower case", 0, frame(mpa.StartupFields{Key: "mpa id rep frame"}), mpa.FailureKey,
+			`bad Key at octet 0 of the startup frame: got "mpa id rep frame" want "MPA ID Rep Frame"; only upper and lower case differ`, false},
+		{"one bit off", 0, frame(mpa.StartupFields{Key: "MPA ID Rep Framd"}), mpa.FailureKey,
+			"octet 15 differs", false},
 		{"HTTP", 0, []byte("HTTP/1.1 400 Bad Request\r\n"), mpa.FailureKey, "got an HTTP response", false},
-		{"TLS", 0, append([]byte{0x15, 3, 3, 0, 2, 2, 50}, make([]byte, 20)...), mpa.FailureKey, "the peer expects TLS on this port", false},
+		{"TLS", 0, append([]byte{0x15, 3, 3, 0, 2, 2, 50}, make([]byte, 20)...), mpa.FailureKey,
+			"the peer expects TLS on this port", false},
 		{"SSH", 0, []byte("SSH-2.0-OpenSSH_9.2p1"), mpa.FailureKey, "an SSH banner", false},
-		{"revision 0", 0, frame(reply(0, "")), mpa.FailureMismatch, "unenhanced Reply, revision 0, to an enhanced Request", true},
-		{"revision 3, plain", 0, append(frame(reply(1, ""))[:17], 3, 0, 0), mpa.FailureRevision, "bad Rev at octet 17 of the startup frame: Reply of revision 3 to our Request of revision 2", false},
-		{"PD_Length 513", mpa.DialectRFC5044, frame(long), mpa.FailurePrivateData, "bad PD_Length at octet 18 of the startup frame: 513 octets, and at most 512 are allowed", false},
-		{"PD_Length 65535", mpa.DialectRFC5044, frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PDLength: 65535}), mpa.FailurePrivateData, "65535 octets", false},
-		{"S without data", 0, frame(reply(2, "00 01 00")), mpa.FailurePrivateData, "3 octets of Private Data in a frame with S=1", false},
-		{"revision 1 to 2", 0, vector(t, "siw-reply-v1"), mpa.FailureMismatch, "unenhanced Reply, revision 1, to an enhanced Request of revision 2; the responder does not know RFC 6581; retry with revision 1", true},
-		{"2 without S to 2", 0, append(frame(reply(1, ""))[:17], 2, 0, 0), mpa.FailureMismatch, "unenhanced Reply, revision 2", true},
-		{"revision 1 with S to 2", 0, append(frame(mpa.StartupFields{Key: mpa.KeyReply, S: true, Rev: 1}), "x"...), mpa.FailureMismatch, "unenhanced Reply", true},
-		{"2 with S to 1", mpa.DialectRFC5044, vector(t, "siw-reply"), mpa.FailureMismatch, "enhanced Reply to an unenhanced Request", false},
+		{"revision 0", 0, frame(reply(0, "")), mpa.FailureMismatch,
+			"unenhanced Reply, revision 0, to an enhanced Request", true},
+		{"revision 3, plain", 0, append(frame(reply(1, ""))[:17], 3, 0, 0), mpa.FailureRevision,
+			"bad Rev at octet 17 of the startup frame: Reply of revision 3 to our Request of revision 2", false},
+		{"PD_Length 513", mpa.DialectRFC5044, frame(long), mpa.FailurePrivateData,
+			"bad PD_Length at octet 18 of the startup frame: 513 octets, and at most 512 are allowed", false},
+		{"PD_Length 65535", mpa.DialectRFC5044, frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PDLength: 65535}),
+			mpa.FailurePrivateData, "65535 octets", false},
+		{"S without data", 0, frame(reply(2, "00 01 00")), mpa.FailurePrivateData,
+			"3 octets of Private Data in a frame with S=1", false},
+		{"revision 1 to 2", 0, vector(t, "siw-reply-v1"), mpa.FailureMismatch,
+			"unenhanced Reply, revision 1, to an enhanced Request of revision 2; the responder does not know RFC 6581; retry with revision 1", true},
+		{"2 without S to 2", 0, append(frame(reply(1, ""))[:17], 2, 0, 0), mpa.FailureMismatch,
+			"unenhanced Reply, revision 2", true},
+		{"revision 1 with S to 2", 0, append(frame(mpa.StartupFields{Key: mpa.KeyReply, S: true, Rev: 1}), "x"...),
+			mpa.FailureMismatch, "unenhanced Reply", true},
+		{"2 with S to 1", mpa.DialectRFC5044, vector(t, "siw-reply"), mpa.FailureMismatch,
+			"enhanced Reply to an unenhanced Request", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := mpa.Offer{Dialect: c.dialect}
@@ -147,7 +161,8 @@ func TestInitiatorHigherRevision(t *testing.T) {
 		t.Errorf("%+v, %v", i.Negotiated(), err)
 	}
 	i = clone(t, mpa.Offer{Dialect: mpa.DialectRFC5044})
-	if _, err := i.Input(epoch, append(frame(reply(1, ""))[:17], 2, 0, 0)); err != nil || i.Negotiated().PeerRevision != 2 {
+	if _, err := i.Input(epoch, append(frame(reply(1, ""))[:17], 2, 0, 0)); err != nil ||
+		i.Negotiated().PeerRevision != 2 {
 		t.Errorf("%+v, %v", i.Negotiated(), err)
 	}
 }
@@ -159,7 +174,8 @@ func TestInitiatorTimeout(t *testing.T) {
 	d.advance(10*time.Second - 1)
 	d.wantOK()
 	d.advance(1)
-	e := d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, `mpa: startup as Initiator: no MPA Reply Frame within 10s: 5 octets of a key arrived: "MPA I"`)
+	e := d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost,
+		`mpa: startup as Initiator: no MPA Reply Frame within 10s: 5 octets of a key arrived: "MPA I"`)
 	if !e.Timeout() || e.Fallback {
 		t.Errorf("%+v", e)
 	}
@@ -195,7 +211,8 @@ func TestGiveUp(t *testing.T) {
 	} {
 		err := c.m.GiveUp(epoch.Add(3*time.Second), cause)
 		var s *mpa.StartupError
-		if !errors.As(err, &s) || s.Failure != mpa.FailureTimeout || !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), c.want) {
+		if !errors.As(err, &s) || s.Failure != mpa.FailureTimeout || !errors.Is(err, cause) ||
+			!strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("got %v, want %s...", err, c.want)
 		}
 		if again := c.m.GiveUp(epoch.Add(time.Hour), nil); again != err {
@@ -221,7 +238,8 @@ func TestInitiatorPeerClosed(t *testing.T) {
 		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, nil, "the responder refused the Request", false},
 		{"in the key", mpa.Offer{}, vector(t, "siw-reply")[:9], "9 octets of a key arrived", false},
 		{"in the header", mpa.Offer{}, vector(t, "siw-reply")[:17], "17 of 20 octets of its header arrived", false},
-		{"in the private data", mpa.Offer{}, vector(t, "siw-reply")[:22], "PD_Length is 4 and 2 octets of Private Data arrived", false},
+		{"in the private data", mpa.Offer{}, vector(t, "siw-reply")[:22],
+			"PD_Length is 4 and 2 octets of Private Data arrived", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i := clone(t, c.offer)

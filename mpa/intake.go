@@ -34,6 +34,7 @@ type intake struct {
 	part     part
 	want     int // octets after which the part is whole
 	dialect  Dialect
+	unserved bool // the dialect is not known: a Reply of another revision rejects
 	arrived  arrival
 	refusal  *StartupError // to be reported when the frame is whole
 	since    time.Time     // when the wait began
@@ -152,7 +153,7 @@ func (in *intake) late(waited time.Duration, cause error, hint string) error {
 	in.deadline = time.Time{}
 	in.err = in.fail(FailureTimeout, &Error{
 		Code: CodeConnectionLost, Offset: uint64(len(in.buf)),
-		Reason: fmt.Sprintf("no %s within %v: %s", in.await, waited.Round(time.Millisecond), in.progress()),
+		Reason: fmt.Sprintf("no %s within %s: %s", in.await, wording.Elapsed(waited), in.progress()),
 		Hint:   hint, Err: cause,
 	})
 	return in.err
@@ -160,7 +161,8 @@ func (in *intake) late(waited time.Duration, cause error, hint string) error {
 
 // cut returns the error of a connection that ended before the frame was whole.
 func (in *intake) cut(cause error, hint string) *StartupError {
-	return in.lost(cause, fmt.Sprintf("the peer closed the connection before its %s was whole: %s", in.await, in.progress()), hint)
+	return in.lost(cause, fmt.Sprintf("the peer closed the connection before its %s was whole: %s",
+		in.await, in.progress()), hint)
 }
 
 // lost returns the error of a connection that ended.
@@ -193,4 +195,30 @@ func (in *intake) progress() string {
 		header, field = messageLenLen, "its length"
 	}
 	return fmt.Sprintf("%s is %d and %s of Private Data arrived", field, in.want-header, wording.Octets(have-header))
+}
+
+// Want returns how many octets may be read next without reading one beyond the
+// frame that the machine waits for: the octets that are missing of key and header, or of the
+// Private Data. It is 0 when the machine waits for none, as after an error. A
+// reader that asks the socket for no more than that leaves what follows the startup where
+// the first FPDU, or the consumer after a rejection, will find it.
+func (i *Initiator) Want() int { return i.in.wanted(i.done) }
+
+// Want returns how many octets may be read next, as with [Initiator.Want]: none
+// between a Request and its answer.
+func (r *Responder) Want() int { return r.in.wanted(r.done) }
+
+func (in *intake) wanted(done bool) int {
+	if done || !in.pending() {
+		return 0
+	}
+	if in.part == partKey && in.hasHeader() {
+		return in.missing() + StartupHeaderLen - KeyLen
+	}
+	return in.missing()
+}
+
+// hasHeader reports whether every frame that may come has more than its key: a Start Key has no more.
+func (in *intake) hasHeader() bool {
+	return in.await != awaitStartKey && (in.await != awaitRequest || !in.served(DialectStartKey))
 }

@@ -29,7 +29,8 @@ func (in *intake) judgeLength(n int) *StartupError {
 // judgeKey judges the key, 16 octets, which decides what kind of frame it is.
 func (in *intake) judgeKey(got string) *StartupError {
 	switch {
-	case in.await == awaitRequest && isStartKey(got) && in.served(DialectStartKey), in.await == awaitStartKey && isStartKey(got):
+	case in.await == awaitRequest && isStartKey(got) &&
+		in.served(DialectStartKey), in.await == awaitStartKey && isStartKey(got):
 		in.dialect = DialectStartKey
 		in.lastPart(arrivedStartKey, 0)
 		return in.judgeStartKey(StartKey(got))
@@ -112,7 +113,7 @@ func (in *intake) recognize(f StartupFrame) Dialect {
 	}
 	d := recognize(f.Rev(), f.S(), in.served)
 	if d == 0 && in.await == awaitReply && f.R() {
-		d = DialectRFC5044 // a rejection in any revision is one
+		d, in.unserved = DialectRFC5044, true // a rejection in any revision is one
 	}
 	return d
 }
@@ -131,8 +132,9 @@ func (in *intake) judgeRtr(f StartupFrame) *StartupError {
 	if f.C() != in.settled {
 		return in.fail(FailureMismatch, &Error{
 			Code: CodeStartupFrame, Offset: startupFlags, Field: "C",
-			Reason: fmt.Sprintf("the Rtr frame has C=%d, and our Reply had C=%d", wording.Bit(f.C()), wording.Bit(in.settled)),
-			Hint:   "the two ends do not agree on CRCs: the peer must repeat the Reply's C",
+			Reason: fmt.Sprintf("the Rtr frame has C=%d, and our Reply had C=%d",
+				wording.Bit(f.C()), wording.Bit(in.settled)),
+			Hint: "the two ends do not agree on CRCs: the peer must repeat the Reply's C",
 		})
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // The keys of startup frames, as on the wire.
@@ -65,7 +65,8 @@ var greetings = [...]greeting{
 	{KeyReply, "an MPA Reply Frame", "the peer uses Request and Reply Frames: both ends must use the same dialect"},
 	{KeyRtr, rtrName, rtrHint},
 	{KeyRtrInLetters, rtrName, rtrHint},
-	{KeyStart, "the Start Key of the first MPA drafts", "the peer uses Start Keys: both ends must use the same dialect"},
+	{KeyStart, "the Start Key of the first MPA drafts",
+		"the peer uses Start Keys: both ends must use the same dialect"},
 	{"\x16\x03", "a TLS ClientHello", "MPA has no TLS of its own: have the peer switch TLS off, or listen with TLS (iwarp.NewListener on a tls.Listener)"},
 	{"\x15\x03", "a TLS alert", "MPA runs over plain TCP: the peer expects TLS on this port"},
 	{"HTTP/", "an HTTP response", plainTCPHint},
@@ -176,7 +177,8 @@ func resembles(got, want string) string {
 	}
 	switch n := differences(got, want); {
 	case n == 1:
-		return fmt.Sprintf("octet %d differs: the peer has a wrong key, or the octet was damaged", difference(got, want))
+		return fmt.Sprintf("octet %d differs: the peer has a wrong key, or the octet was damaged",
+			difference(got, want))
 	case n <= 4:
 		return fmt.Sprintf("%d octets differ, the first is octet %d: the peer has a wrong key, or the octets were damaged", n, difference(got, want))
 	}

@@ -262,12 +262,12 @@ func TestFarewell(t *testing.T) {
 
 // Proves N03, E13: revision 2 to an RDMAC RNIC fails, and says how it would come up.
 func TestRevision2ToRDMAC(t *testing.T) {
-	d, _ := initiator(t, mpa.Offer{NoCRC: true}, request(2, "80 00 c0 00"))
+	d, _ := initiator(t, mpa.Offer{NoCRC: true}, request(2, "c0 00 c0 00"))
 	d.input(octets(t, revision0Reply), 0)
 	if e := d.wantError(mpa.FailureMismatch, mpa.CodeStartupFrame, "unenhanced Reply, revision 0, to an enhanced Request of revision 2; the responder is an RDMAC RNIC; retry with revision 1"); !e.Fallback {
 		t.Error("no Fallback")
 	}
-	d, _ = initiator(t, mpa.Offer{Kind: nonperm, NoCRC: true}, request(2, "80 00 c0 00"))
+	d, _ = initiator(t, mpa.Offer{Kind: nonperm, NoCRC: true}, request(2, "c0 00 c0 00"))
 	d.input(octets(t, revision0Reply), 0)
 	if e := d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame, "Reply of revision 0 to our Request of revision 2"); e.Fallback {
 		t.Error("Fallback")

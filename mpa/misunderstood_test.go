@@ -68,14 +68,16 @@ func (f *foreign) judge() {
 		reply := mpa.StartupFields{Key: mpa.KeyReply, C: q.C(), S: q.S() && f.repeats, Rev: 1}
 		f.out = frame(reply)
 		f.neg = mpa.Negotiated{
-			Role: mpa.RoleResponder, Dialect: mpa.DialectRFC5044, Revision: 1, PeerRevision: 1, DDPVersion: 1, RDMAPVersion: 1,
+			Role: mpa.RoleResponder, Dialect: mpa.DialectRFC5044, Revision: 1, PeerRevision: 1,
+			DDPVersion: 1, RDMAPVersion: 1,
 			MarkersSend: q.M(), CRC: q.C(),
 		}
 	}
 }
 
 func (f *foreign) fails(kind mpa.Failure) error {
-	return &mpa.StartupError{Role: mpa.RoleResponder, Failure: kind, Err: &mpa.Error{Code: mpa.CodeStartupFrame, Hint: "of another make"}}
+	return &mpa.StartupError{Role: mpa.RoleResponder, Failure: kind,
+		Err: &mpa.Error{Code: mpa.CodeStartupFrame, Hint: "of another make"}}
 }
 
 func (f *foreign) Output() []byte {
@@ -199,7 +201,7 @@ func meet(t *testing.T, a, b party) *node {
 		r.Start(epoch)
 		v.r.m = r
 	}
-	return &node{virtual: v, deaf: map[string]bool{}}
+	return &node{virtual: v, deaf: map[string]bool{}, patience: new(scenario).patience()}
 }
 
 // misunderstandings returns how two ends that keep the rules fail all the same, so that no

@@ -3,8 +3,8 @@ package mpa_test
 import (
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Proves S01: an FPDU of MULPDU octets fits into a segment wherever it begins.

@@ -91,8 +91,7 @@ func agree(role Role, d Dialect, ours, peer terms) Negotiated {
 // for successful negotiations." It grows up to a bound of ours [E14]; above that
 // the initiator "MUST set [...] its ORD at most to the responder IRD". "The
 // responder MUST respond to an initiator ORD value of 0x3FFF by leaving its local
-// endpoint IRD value unchanged and setting the IRD to 0x3FFF in its reply message."
-// [E03] [E04] [E06]
+// endpoint IRD value unchanged and setting the IRD to 0x3FFF in its reply message." [E03] [E04] [E06]
 func responderIRD(own, most, initiatorORD Depth) (effective, sent Depth) {
 	if initiatorORD == NoNegotiation {
 		return own, NoNegotiation
@@ -119,8 +118,7 @@ func responderORD(own, initiatorIRD Depth) (effective, sent Depth) {
 //
 // RFC 6581, section 9.1: "the initiator MUST set [...] its ORD at most to the
 // responder IRD", and "MUST leave its local endpoint ORD value unchanged upon
-// receiving a responder IRD value of 0x3FFF", which is above any of ours. [E04]
-// [E06]
+// receiving a responder IRD value of 0x3FFF", which is above any of ours. [E04] [E06]
 func initiatorORD(own, responderIRD Depth) Depth { return min(own, responderIRD) }
 
 // initiatorIRD returns the initiator's IRD after the Reply, and false if we do not
@@ -143,36 +141,30 @@ func initiatorIRD(own, most, responderORD Depth) (effective Depth, ok bool) {
 
 // answerRTR returns the kinds that a responder's Reply names.
 //
-// RFC 6581, section 9.2: "The responder is not required to specify all RTR
-// indication options it supports", but "If the responder does not support any of
-// the initiator-specified RTR indication options, then the responder MUST set at
-// least one RTR indication type option it supports." [E08]
+// RFC 6581, section 9.2: "For each initiator-supported RTR indication option, the
+// responder SHOULD set the corresponding Control Flag if the responder can support
+// that option in an MPA reply." [E15] "The responder MAY include additional RTR
+// indication options it supports", and "If the responder does not support any of the
+// initiator-specified RTR indication options, then the responder MUST set at least one
+// RTR indication type option it supports." [E08]
 func answerRTR(offered, supported RTR, all bool) RTR {
 	common := offered & supported
 	if all || common == 0 {
 		return supported
 	}
-	// A Send is the one kind that shows on a queue that consumers use.
-	if other := common &^ RTRSend; other != 0 {
-		return other
-	}
 	return common
 }
 
-// chooseRTR returns the kind that an initiator sends, or none.
+// chooseRTR returns the kind that an initiator sends, of those that both ends named, or
+// none.
 //
 // RFC 6581, section 9.2: "Upon receiving the MPA Accept Frame with Control Flag A
 // set to 1, the initiator MUST generate one of the negotiated RTR indications." A
-// Write is first choice, as it takes nothing of the responder. A Read to a
-// responder that grants no IRD comes last, but before giving up: it did name it.
-// [E09]
-func chooseRTR(able, answered RTR, responderIRD Depth) RTR {
-	order := [...]RTR{RTRWrite, RTRRead, RTRSend}
-	if responderIRD == 0 {
-		order = [...]RTR{RTRWrite, RTRSend, RTRRead}
-	}
-	for _, kind := range order {
-		if able&answered&kind != 0 {
+// Write is first choice, as it takes nothing of the responder. A Send comes last: it
+// is the one kind that shows on a queue that consumers use. [E09]
+func chooseRTR(common RTR) RTR {
+	for _, kind := range [...]RTR{RTRWrite, RTRRead, RTRSend} {
+		if common&kind != 0 {
 			return kind
 		}
 	}

@@ -69,7 +69,9 @@ type Offer struct {
 	// an RTR indication that the consumers do not see opens the responder's direction.
 	ClientServer bool
 
-	// RTR is the set of RTR indications that we offer to send. If zero, Write and Read.
+	// RTR is the set of RTR indications that we can send, all of which the Request names. If
+	// zero, all three kinds. Of those that the Reply names too, the first of Write, Read and
+	// Send is sent.
 	RTR RTR
 
 	// PrivateData is the ULP's, at most 512 octets without, and 508 with the enhanced
@@ -99,8 +101,9 @@ type Answer struct {
 	// RTR is the set of RTR indications that we take. If zero, all three kinds.
 	RTR RTR
 
-	// AllRTR names every kind of RTR in the Reply. By default the Reply names those that
-	// the initiator offered too, and not Send beside another kind.
+	// AllRTR names every kind of RTR in the Reply that we take. By default the Reply names
+	// those that the initiator offered too. Leave it off for Chelsio's RNICs: they send a
+	// Terminate when the Reply names a Write that they did not offer.
 	AllRTR bool
 
 	// PrivateData is as in an Offer.
@@ -145,7 +148,8 @@ func (o *Offer) resolve() error {
 	case !o.Dialect.known():
 		return fmt.Errorf("%w: there is no %v", ErrOffer, o.Dialect)
 	case !o.Kind.speaks(o.Dialect):
-		return fmt.Errorf("%w: %v takes DDP and RDMAP version %d, which an RNIC of kind %v does not have", ErrOffer, o.Dialect, o.Dialect.row().version, o.Kind)
+		return fmt.Errorf("%w: %v takes DDP and RDMAP version %d, which an RNIC of kind %v does not have",
+			ErrOffer, o.Dialect, o.Dialect.row().version, o.Kind)
 	}
 	return nil
 }
@@ -180,20 +184,13 @@ func checkPrivateData(n int, d Dialect) error {
 
 func maxIRD(ird, most Depth) Depth { return min(max(ird, most), NoNegotiation) }
 
-// rtr returns the kinds that an initiator can send.
-func (o *Offer) rtr() RTR {
-	if o.RTR == 0 {
-		return RTRWrite | RTRRead
-	}
-	return o.RTR
-}
-
-// rtr returns the kinds that a responder takes.
-func (a *Answer) rtr() RTR {
-	if a.RTR == 0 {
+// orAll returns the kinds that an end supports, by its setting: an initiator sends them, and
+// a responder takes them.
+func (r RTR) orAll() RTR {
+	if r == 0 {
 		return rtrAll
 	}
-	return a.RTR
+	return r
 }
 
 // timeout resolves a Timeout setting; zero is none.

@@ -117,6 +117,11 @@ func (s *scenario) served() mpa.Dialect {
 	return 0
 }
 
+// unservedReply reports whether the Initiator does not serve the revision of a rejection (RFC 5044, section 7.1.1).
+func (s *scenario) unservedReply() bool {
+	return s.served() == mpa.DialectRevision0 && s.dialect() != mpa.DialectRevision0 && s.offer.Kind == nonperm
+}
+
 // answered is the dialect of an accepting answer, or 0 if there can be none.
 func (s *scenario) answered() mpa.Dialect {
 	d, kind := s.served(), s.answer.Kind
@@ -146,8 +151,9 @@ func (s *scenario) outcome() want {
 	case s.message() && !(s.cfg.Messages && s.serves(mpa.DialectStartKey)):
 		// A key is 16 octets, and the message may be shorter.
 		return want{
-			initiator: failures{mpa.FailureTimeout, mpa.FailureClosed}, responder: failures{mpa.FailureTimeout, mpa.FailureClosed, mpa.FailureKey},
-			hang: s.offer.Timeout < 0 && s.cfg.Timeout < 0,
+			initiator: failures{mpa.FailureTimeout, mpa.FailureClosed},
+			responder: failures{mpa.FailureTimeout, mpa.FailureClosed, mpa.FailureKey},
+			hang:      s.offer.Timeout < 0 && s.cfg.Timeout < 0,
 		}
 	case d == 0:
 		return s.refused()

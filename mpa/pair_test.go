@@ -45,7 +45,8 @@ func anyAnswer() *rapid.Generator[mpa.Answer] {
 // they come to the same connection, and its read depths hold.
 func TestPair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ours := anyOffer(rapid.SampledFrom([]mpa.Dialect{0, mpa.DialectRFC5044, mpa.DialectRFC6581}).Draw(t, "dialect")).Draw(t, "initiator")
+		ours := anyOffer(rapid.SampledFrom([]mpa.Dialect{0, mpa.DialectRFC5044, mpa.DialectRFC6581}).Draw(t,
+			"dialect")).Draw(t, "initiator")
 		theirs := anyAnswer().Draw(t, "responder")
 		i, err := mpa.NewInitiator(ours)
 		testrig.Must(t, err)
@@ -60,7 +61,8 @@ func TestPair(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		checkPair(t, i.Negotiated(), r.Negotiated())
-		if !bytes.Equal(i.Negotiated().PrivateData, theirs.PrivateData) || !bytes.Equal(r.Negotiated().PrivateData, ours.PrivateData) {
+		if !bytes.Equal(i.Negotiated().PrivateData, theirs.PrivateData) ||
+			!bytes.Equal(r.Negotiated().PrivateData, ours.PrivateData) {
 			t.Error("private data was changed")
 		}
 	})
@@ -76,8 +78,10 @@ func checkPair(t *rapid.T, i, r mpa.Negotiated) {
 		CRC, Enhanced, P2P       bool
 		Offered                  mpa.RTR
 	}
-	a := shared{i.Dialect, i.Revision, i.PeerRevision, i.MarkersReceive, i.MarkersSend, i.CRC, i.Enhanced, i.PeerToPeer, i.OfferedRTR}
-	b := shared{r.Dialect, r.PeerRevision, r.Revision, r.MarkersSend, r.MarkersReceive, r.CRC, r.Enhanced, r.PeerToPeer, r.OfferedRTR}
+	a := shared{i.Dialect, i.Revision, i.PeerRevision, i.MarkersReceive, i.MarkersSend, i.CRC, i.Enhanced,
+		i.PeerToPeer, i.OfferedRTR}
+	b := shared{r.Dialect, r.PeerRevision, r.Revision, r.MarkersSend, r.MarkersReceive, r.CRC, r.Enhanced,
+		r.PeerToPeer, r.OfferedRTR}
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Error(diff)
 	}

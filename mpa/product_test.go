@@ -63,19 +63,21 @@ type rule struct {
 
 const left = mpa.NoNegotiation // to the ULP
 
-// kinds is what an end supports, by its setting.
-func kinds(set, ifZero mpa.RTR) mpa.RTR {
+// able is what an end can do in either role: the endpoint can send each kind of RTR
+// indication, and take it.
+const able = mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead
+
+// kinds is what an end supports: what its consumer has left of what it can do.
+func kinds(set mpa.RTR) mpa.RTR {
 	if set == 0 {
-		return ifZero
+		return able
 	}
 	return set
 }
 
-func (e *established) offered() mpa.RTR { return kinds(e.offer.RTR, mpa.RTRWrite|mpa.RTRRead) }
-func (e *established) supported() mpa.RTR {
-	return kinds(e.answer.RTR, mpa.RTRSend|mpa.RTRWrite|mpa.RTRRead)
-}
-func (e *established) common() mpa.RTR { return e.request.RTR() & e.reply.RTR() }
+func (e *established) offered() mpa.RTR   { return kinds(e.offer.RTR) }
+func (e *established) supported() mpa.RTR { return kinds(e.answer.RTR) }
+func (e *established) common() mpa.RTR    { return e.request.RTR() & e.reply.RTR() }
 
 // rules6581 are the rules of RFC 6581, sections 9.1 and 9.2, for a Request and its Reply
 // and for what both ends do then.
@@ -84,6 +86,12 @@ var rules6581 = []rule{
 		func(e *established) bool {
 			return e.offer.ClientServer || e.request.A && e.request.RTR() == e.offered()
 		}},
+	{"9.2: the responder names each option of the Request that it supports",
+		func(e *established) bool {
+			return !e.reply.A || e.request.RTR()&e.supported()&^e.reply.RTR() == 0
+		}},
+	{"a Send, which shows on a queue that consumers use, is sent only where nothing else is common",
+		func(e *established) bool { return e.i.RTR != mpa.RTRSend || e.common() == mpa.RTRSend }},
 	{"9.2: if A is 0, B, C and D MUST be 0",
 		func(e *established) bool {
 			free := func(f mpa.Enhanced) bool { return f.A || !f.B && !f.C && !f.D }
@@ -97,13 +105,10 @@ var rules6581 = []rule{
 		func(e *established) bool {
 			return !e.reply.A || e.reply.RTR() != 0 && e.reply.RTR()&^e.supported() == 0
 		}},
-	{"9.2: the responder names an option of the Request if it supports one",
-		func(e *established) bool {
-			return !e.reply.A || e.request.RTR()&e.supported() == 0 || e.common() != 0
-		}},
 	{"9.2: the initiator MUST generate one of the negotiated RTR indications",
 		func(e *established) bool {
-			return e.common() == 0 || (e.i.RTR == mpa.RTRSend || e.i.RTR == mpa.RTRWrite || e.i.RTR == mpa.RTRRead) && e.i.RTR&^e.common() == 0
+			return e.common() == 0 || (e.i.RTR == mpa.RTRSend || e.i.RTR == mpa.RTRWrite ||
+				e.i.RTR == mpa.RTRRead) && e.i.RTR&^e.common() == 0
 		}},
 	{"9.2: without a common option the initiator MUST send a Terminate with code 7, and otherwise not",
 		func(e *established) bool {
@@ -125,7 +130,8 @@ var rules6581 = []rule{
 		}},
 	{"9.1: the responder's ORD is not lowered further than that",
 		func(e *established) bool {
-			return e.request.IRD == left || e.answer.ORD == left || e.r.ORD == min(e.answer.ORD, e.request.IRD) && e.reply.ORD == e.r.ORD
+			return e.request.IRD == left || e.answer.ORD == left ||
+				e.r.ORD == min(e.answer.ORD, e.request.IRD) && e.reply.ORD == e.r.ORD
 		}},
 	{"9.1: the responder's IRD is at least the initiator ORD if it has the resources",
 		func(e *established) bool {
@@ -154,11 +160,13 @@ var rules6581 = []rule{
 		}},
 	{"9.1: each end passes the other's IRD and ORD to the ULP",
 		func(e *established) bool {
-			return e.i.PeerIRD == e.reply.IRD && e.i.PeerORD == e.reply.ORD && e.r.PeerIRD == e.request.IRD && e.r.PeerORD == e.request.ORD
+			return e.i.PeerIRD == e.reply.IRD && e.i.PeerORD == e.reply.ORD && e.r.PeerIRD == e.request.IRD &&
+				e.r.PeerORD == e.request.ORD
 		}},
 	{"both ends know what was offered and answered",
 		func(e *established) bool {
-			return e.i.OfferedRTR == e.request.RTR() && e.r.OfferedRTR == e.request.RTR() && e.i.AnsweredRTR == e.reply.RTR() && e.r.AnsweredRTR == e.reply.RTR()
+			return e.i.OfferedRTR == e.request.RTR() && e.r.OfferedRTR == e.request.RTR() &&
+				e.i.AnsweredRTR == e.reply.RTR() && e.r.AnsweredRTR == e.reply.RTR()
 		}},
 }
 
@@ -201,7 +209,7 @@ func (e *established) broken() (texts []string) {
 // indications of both ends, about 5 million pairs with IWARP_ALL set and a part of them
 // without, and holds each to the RFC rule by rule.
 //
-// Proves E03, E04, E05, E06, E07, E08, E09, E10, E14.
+// Proves E03, E04, E05, E06, E07, E08, E09, E10, E14, E15, E16.
 func TestProduct6581(t *testing.T) {
 	t.Parallel() // with TestExplore
 	offers, answers := productOffers(), productAnswers()
@@ -225,7 +233,8 @@ func TestProduct6581(t *testing.T) {
 		tried++
 		for _, text := range e.broken() {
 			failed++
-			t.Errorf("%s: %+v, %+v: Request %v, Reply %v: %+v, %+v", text, e.offer, e.answer, e.request, e.reply, e.i, e.r)
+			t.Errorf("%s: %+v, %+v: Request %v, Reply %v: %+v, %+v",
+				text, e.offer, e.answer, e.request, e.reply, e.i, e.r)
 		}
 	}
 	t.Logf("%d pairs of %d", tried, len(offers)*len(answers))
@@ -234,9 +243,15 @@ func TestProduct6581(t *testing.T) {
 // TestProductRules spoils what a pair came to, and expects the rules to see it.
 func TestProductRules(t *testing.T) {
 	for name, spoil := range map[string]func(e *established){
-		"A cleared":                func(e *established) { e.reply.A = false },
-		"B, C, D left":             func(e *established) { e.request.A, e.reply.A = false, false },
-		"unsupported":              func(e *established) { e.reply.B = true },
+		"A cleared":        func(e *established) { e.reply.A = false },
+		"B, C, D left":     func(e *established) { e.request.A, e.reply.A = false, false },
+		"unsupported":      func(e *established) { e.reply.B = true },
+		"an option hidden": func(e *established) { e.offer.RTR = 0 },
+		"an option not answered": func(e *established) {
+			e.request.D, e.offer.RTR, e.answer.RTR = true,
+				writes|reads, writes|reads
+		},
+		"a Send beside a Write":    func(e *established) { e.request.B, e.reply.B, e.i.RTR = true, true, sends },
 		"none named":               func(e *established) { e.reply.C = false },
 		"two sent":                 func(e *established) { e.i.RTR = mpa.RTRWrite | mpa.RTRRead },
 		"code 7":                   func(e *established) { e.i.TerminateCode = mpa.CodeNoMatchingRTR },
@@ -248,7 +263,8 @@ func TestProductRules(t *testing.T) {
 		"0x3FFF answered":          func(e *established) { e.reply.IRD = left },
 		"0x3FFF not answered":      func(e *established) { e.request.ORD = left },
 	} {
-		e := established{offer: mpa.Offer{IRD: 4, ORD: 7, RTR: mpa.RTRWrite}, answer: mpa.Answer{IRD: 7, ORD: 4, RTR: mpa.RTRWrite}}
+		e := established{offer: mpa.Offer{IRD: 4, ORD: 7, RTR: mpa.RTRWrite},
+			answer: mpa.Answer{IRD: 7, ORD: 4, RTR: mpa.RTRWrite}}
 		if err := e.establish(); err != nil || len(e.broken()) > 0 {
 			t.Fatalf("%v, %v", err, e.broken())
 		}

@@ -42,9 +42,11 @@ func anyScenario() *rapid.Generator[scenario] {
 			answer: anyAnswer().Draw(t, "responder"),
 			cfg: mpa.ResponderConfig{
 				Timeout: anyTimeout(t, "responder"), Kind: anyKind(t, "responder"), Dialects: anyDialects(t),
-				Messages: rapid.Bool().Draw(t, "takes messages"), Markers: rapid.Bool().Draw(t, "farewell M"), NoCRC: rapid.Bool().Draw(t, "farewell C"),
+				Messages: rapid.Bool().Draw(t, "takes messages"), Markers: rapid.Bool().Draw(t, "farewell M"),
+				NoCRC: rapid.Bool().Draw(t, "farewell C"),
 			},
-			decision: rapid.SampledFrom([]decision{accepts, accepts, accepts, accepts, rejects, ignores}).Draw(t, "decision"),
+			decision: rapid.SampledFrom([]decision{accepts, accepts, accepts, accepts, rejects,
+				ignores}).Draw(t, "decision"),
 		}
 		s.offer.Kind, s.answer.Kind = anyKind(t, "initiator"), anyKind(t, "answering")
 		s.offer.Messages = rapid.Bool().Draw(t, "messages")
@@ -79,11 +81,13 @@ func TestAnyPair(t *testing.T) {
 func TestAnyPairWithDelays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anyScenario().Draw(t, "scenario")
-		delay := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(time.Duration(0)), rapid.Map(rapid.IntRange(1, 12000), func(ms int) time.Duration {
-			return time.Duration(ms) * time.Millisecond
-		}))
+		delay := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(time.Duration(0)),
+			rapid.Map(rapid.IntRange(1, 12000), func(ms int) time.Duration {
+				return time.Duration(ms) * time.Millisecond
+			}))
 		v := s.play(t, func(can []string) (string, int, time.Duration) {
-			return rapid.SampledFrom(can).Draw(t, "step"), rapid.SampledFrom([]int{7, 20, 1000}).Draw(t, "octets"), delay.Draw(t, "delay")
+			return rapid.SampledFrom(can).Draw(t, "step"),
+				rapid.SampledFrom([]int{7, 20, 1000}).Draw(t, "octets"), delay.Draw(t, "delay")
 		})
 		if v == nil {
 			return
@@ -144,7 +148,8 @@ func (s *scenario) judge(t rapid.TB, v *virtual, w want) {
 		wantFailure(t, "Initiator", v.i.err, w.initiator)
 		wantFailure(t, "Responder", v.r.err, w.responder)
 		var e *mpa.StartupError
-		if errors.As(v.i.err, &e) && e.Fallback != (s.dialect() == mpa.DialectRFC6581 && slices.Contains([]mpa.Failure{mpa.FailureMismatch, mpa.FailureClosed}, e.Failure)) {
+		if errors.As(v.i.err, &e) && e.Fallback != (s.dialect() == mpa.DialectRFC6581 &&
+			slices.Contains([]mpa.Failure{mpa.FailureMismatch, mpa.FailureClosed}, e.Failure)) {
 			t.Errorf("Fallback %v: %v", e.Fallback, e)
 		}
 	}
@@ -166,7 +171,8 @@ func (s *scenario) judgeLate(t rapid.TB, v *virtual) {
 			t.Errorf("the %s is not over, and the other end is: %v, %v", name, v.i.err, v.r.err)
 		default:
 			wantFailure(t, name, e.err, failures{
-				mpa.FailureTimeout, mpa.FailureClosed, mpa.FailureRevision, mpa.FailureMismatch, mpa.FailureKey, mpa.FailureDialect,
+				mpa.FailureTimeout, mpa.FailureClosed, mpa.FailureRevision, mpa.FailureMismatch,
+				mpa.FailureKey, mpa.FailureDialect,
 			})
 		}
 	}
@@ -201,7 +207,8 @@ func (s *scenario) judgeRejected(t rapid.TB, v *virtual) {
 	if len(data) > room(s.served(), s.message()) {
 		data = nil
 	}
-	if !bytes.Equal(e.PrivateData, data) || e.Closed != s.message() || e.Closed == v.responder().KeepsTCP() {
+	closed := s.message() || s.unservedReply()
+	if !bytes.Equal(e.PrivateData, data) || e.Closed != closed || s.message() == v.responder().KeepsTCP() {
 		t.Errorf("%+v", e)
 	}
 	if e.Enhanced != (s.served() == mpa.DialectRFC6581) || e.Error() == "" {
@@ -237,7 +244,8 @@ func (s *scenario) judgeUp(t rapid.TB, v *virtual, w want) {
 	}
 	expect := terms{
 		w.dialect, firstFrames[s.dialect()].rev, replyRevision[w.dialect], versionOf[w.dialect], versionOf[w.dialect],
-		s.offer.Markers || keyed(s.offer.Kind), s.answer.Markers || keyed(kind), !s.offer.NoCRC || !s.answer.NoCRC || keyed(s.offer.Kind) || keyed(kind),
+		s.offer.Markers || keyed(s.offer.Kind), s.answer.Markers || keyed(kind), !s.offer.NoCRC || !s.answer.NoCRC ||
+			keyed(s.offer.Kind) || keyed(kind),
 		w.dialect == mpa.DialectRtr, string(s.offer.PrivateData), string(s.answer.PrivateData),
 	}
 	ours := terms{
@@ -248,7 +256,8 @@ func (s *scenario) judgeUp(t rapid.TB, v *virtual, w want) {
 		r.Dialect, r.PeerRevision, r.Revision, r.DDPVersion, r.RDMAPVersion,
 		r.MarkersSend, r.MarkersReceive, r.CRC, r.SendFirst, string(r.PrivateData), string(i.PrivateData),
 	}
-	if ours != expect || theirs != expect || !i.SendFirst || i.Role != mpa.RoleInitiator || r.Role != mpa.RoleResponder {
+	if ours != expect || theirs != expect || !i.SendFirst || i.Role != mpa.RoleInitiator ||
+		r.Role != mpa.RoleResponder {
 		t.Errorf("got\n%+v\n%+v\nwant\n%+v", ours, theirs, expect)
 	}
 	s.judgeEnhanced(t, v, &i, &r)
@@ -262,8 +271,10 @@ var replyRevision = map[mpa.Dialect]uint8{mpa.DialectRFC5044: 1, mpa.DialectRFC6
 func (s *scenario) judgeEnhanced(t rapid.TB, v *virtual, i, r *mpa.Negotiated) {
 	t.Helper()
 	if i.Dialect != mpa.DialectRFC6581 {
-		if i.IRD != s.offer.IRD || i.ORD != s.offer.ORD || r.IRD != s.answer.IRD || r.ORD != s.answer.ORD || i.Enhanced || r.Enhanced ||
-			i.TerminateCode != 0 || i.RTR|r.RTR|i.OfferedRTR|r.OfferedRTR != 0 || i.PeerToPeer || r.PeerToPeer || i.PeerIRD&i.PeerORD&r.PeerIRD&r.PeerORD != ulp {
+		if i.IRD != s.offer.IRD || i.ORD != s.offer.ORD || r.IRD != s.answer.IRD || r.ORD != s.answer.ORD ||
+			i.Enhanced || r.Enhanced ||
+			i.TerminateCode != 0 || i.RTR|r.RTR|i.OfferedRTR|r.OfferedRTR != 0 || i.PeerToPeer || r.PeerToPeer ||
+			i.PeerIRD&i.PeerORD&r.PeerIRD&r.PeerORD != ulp {
 			t.Errorf("nothing was negotiated: %+v, %+v", i, r)
 		}
 		return
@@ -291,13 +302,7 @@ func (s *scenario) judgeEnhanced(t rapid.TB, v *virtual, i, r *mpa.Negotiated) {
 func (s *scenario) judgeRTR(t rapid.TB, said mpa.Enhanced, i, r *mpa.Negotiated) {
 	t.Helper()
 	a := !s.offer.ClientServer
-	offered, supported := s.offer.RTR, s.answer.RTR
-	if offered == 0 {
-		offered = mpa.RTRWrite | mpa.RTRRead
-	}
-	if supported == 0 {
-		supported = mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead
-	}
+	offered, supported := kinds(s.offer.RTR), kinds(s.answer.RTR)
 	named := said.RTR()
 	common := offered & named
 	tooFew := said.ORD != ulp && said.ORD > min(max(s.offer.IRD, s.offer.MaxIRD), ulp)
@@ -310,16 +315,17 @@ func (s *scenario) judgeRTR(t rapid.TB, said mpa.Enhanced, i, r *mpa.Negotiated)
 	}
 	var bad []string
 	for rule, ok := range map[string]bool{
-		"A is answered with A":                     said.A == a && i.PeerToPeer == a && r.PeerToPeer == a,
-		"B, C and D are 0 with A=0":                a || !said.B && !said.C && !said.D && i.RTR|r.RTR == 0,
-		"at least one, and only supported ones":    !a || named != 0 && named&^supported == 0 && r.RTR == named,
-		"a matching one if there is one":           !a || offered&supported == 0 || common != 0,
-		"AllRTR names all":                         !a || !s.answer.AllRTR || named == supported,
-		"one of the matching ones is sent":         !a || common == 0 || i.RTR != 0 && i.RTR&common == i.RTR && i.RTR&(i.RTR-1) == 0,
-		"both know what was offered":               !a || i.OfferedRTR == offered && r.OfferedRTR == offered,
+		"A is answered with A":                  said.A == a && i.PeerToPeer == a && r.PeerToPeer == a,
+		"B, C and D are 0 with A=0":             a || !said.B && !said.C && !said.D && i.RTR|r.RTR == 0,
+		"at least one, and only supported ones": !a || named != 0 && named&^supported == 0 && r.RTR == named,
+		"all matching ones":                     !a || offered&supported&^named == 0,
+		"AllRTR names all":                      !a || !s.answer.AllRTR || named == supported,
+		"one of the matching ones is sent": !a || common == 0 || i.RTR != 0 &&
+			i.RTR&common == i.RTR && i.RTR&(i.RTR-1) == 0,
+		"what is supported is offered":             !a || i.OfferedRTR == offered && r.OfferedRTR == offered,
 		fmt.Sprintf("Terminate with %d", code):     i.TerminateCode == code && r.TerminateCode == 0,
 		"a zero-length Read is answered":           !a || named&mpa.RTRRead == 0 || said.IRD > 0,
-		"Send, which is visible, is a last choice": !a || s.answer.AllRTR || common&^mpa.RTRSend == 0 || common&mpa.RTRSend == 0,
+		"Send, which is visible, is a last choice": i.RTR != mpa.RTRSend || common == mpa.RTRSend,
 	} {
 		if !ok {
 			bad = append(bad, rule)

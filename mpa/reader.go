@@ -3,7 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // FPDU is one frame found on the stream.
@@ -39,9 +39,8 @@ type Reader struct {
 }
 
 // NewReader returns a Reader at the beginning of Full Operation. Markers are
-// expected if we declared M=1, and CRCs checked if either side declared C=1.
+// expected if we declared M=1, and CRCs checked if either side declared C=1 (RFC 5044, section 4).
 func NewReader(markers, crc bool) Reader {
-	// [F11] [F14]
 	return Reader{markers: markers, crc: crc}
 }
 
@@ -152,7 +151,6 @@ func (r *Reader) Peek(b []byte) (length int, ok bool) {
 // stream itself. Where that is not possible it does nothing and reports false: with CRC,
 // an FPDU must be verified first, and with markers there are markers in the payload.
 func (r *Reader) Skip(length int) (size int, ok bool) {
-	// [R01]
 	if r.markers || r.crc || r.err != nil || length < 0 || length > layout.MaxULPDULength {
 		return 0, false
 	}

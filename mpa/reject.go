@@ -12,7 +12,6 @@ import "slices"
 // ULP-supplied Private Data; the implementation MUST exit MPA, leaving the TCP
 // connection open."
 func (r *Responder) Reject(privateData []byte, ird, ord Depth) (reply []byte, err error) {
-	// [Q10] [E05]
 	if err := r.answerable(); err != nil {
 		return nil, err
 	}

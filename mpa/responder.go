@@ -26,7 +26,8 @@ type Responder struct {
 func NewResponder(c ResponderConfig) *Responder {
 	c.Kind = c.Kind.or(KindPermissive)
 	r := &Responder{cfg: c}
-	r.in = intake{role: RoleResponder, kind: c.Kind, served: r.cfg.serves, messages: c.Messages && c.serves(DialectStartKey)}
+	r.in = intake{role: RoleResponder, kind: c.Kind, served: r.cfg.serves, messages: c.Messages &&
+		c.serves(DialectStartKey)}
 	return r
 }
 
@@ -38,7 +39,6 @@ func NewResponder(c ResponderConfig) *Responder {
 // started in the "Active" mode, the MPA implementation MUST wait until a "Start
 // Key" is received."
 func (r *Responder) Start(now time.Time) {
-	// [Q09] [K02]
 	r.in.begin(awaitRequest)
 	r.in.arm(now, r.timeout())
 }
@@ -47,11 +47,10 @@ func (r *Responder) timeout() time.Duration { return timeout(r.cfg.Timeout, Defa
 
 // Input takes octets of the frame that the machine waits for, in any split, and returns
 // how many it took: never one beyond the startup frames, and none between a Request and
-// its answer. What is left belongs to the first FPDU, or to the consumer after a
+// its answer. What is left belongs to the first FPDU (RFC 5044, section 7.1.2), or to the consumer after a
 // rejection. An error is a [*StartupError] and sticky. The caller sends what Output
 // returns then, and closes the connection.
 func (r *Responder) Input(now time.Time, b []byte) (n int, err error) {
-	// [Q13]
 	switch {
 	case r.in.err != nil:
 		return 0, r.in.err
@@ -73,8 +72,7 @@ func (r *Responder) Input(now time.Time, b []byte) (n int, err error) {
 //
 // CARRIER, section 5.2.1: "Because the Non-permissive IETF RNIC cannot dynamically
 // downgrade the version number it uses for DDP and RDMAP, it would send an MPA Reply
-// Frame with the Rev field equal to one and then gracefully close the connection."
-// [N04]
+// Frame with the Rev field equal to one and then gracefully close the connection." [N04]
 func (r *Responder) farewell() {
 	if r.in.refusal != nil {
 		r.out = AppendStartup(nil, &StartupFields{Key: KeyReply, M: r.cfg.Markers, C: !r.cfg.NoCRC, Rev: revision1})
@@ -112,9 +110,8 @@ func (r *Responder) Request() *Request { return r.request }
 // [ErrOffer]: after that one the caller may call Accept or Reject again.
 //
 // An Answer.Kind of KindRDMAC answers for an RDMAC RNIC, whatever the Request's
-// revision, and one of KindNonPermissive refuses revision 0.
+// revision, and one of KindNonPermissive refuses revision 0: CARRIER, figures 2 to 4.
 func (r *Responder) Accept(now time.Time, a Answer) (reply []byte, err error) {
-	// [N03]
 	if err := r.answerable(); err != nil {
 		return nil, err
 	}
@@ -248,7 +245,6 @@ func (r *Responder) Deadline() time.Time { return r.in.deadline }
 // MPA Request Frame when started in Responder mode, to detect incorrect
 // 'Responder/Responder' startups."
 func (r *Responder) HandleTimeout(now time.Time) error {
-	// [Q03] [Q12]
 	return r.in.timedOut(now, r.noRequestHint())
 }
 
@@ -256,7 +252,6 @@ func (r *Responder) HandleTimeout(now time.Time) error {
 // why, such as context.DeadlineExceeded. It returns a [*StartupError] that says what was
 // awaited, and wraps cause.
 func (r *Responder) GiveUp(now time.Time, cause error) error {
-	// [Q12]
 	return r.in.givenUp(now, cause, r.noRequestHint())
 }
 

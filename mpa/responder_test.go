@@ -38,7 +38,8 @@ func TestResponderEnhanced(t *testing.T) {
 		Role: mpa.RoleResponder, Dialect: mpa.DialectRFC6581, Revision: 2, PeerRevision: 2,
 		DDPVersion: 1, RDMAPVersion: 1,
 		Enhanced: true, IRD: 16, ORD: 1, PeerIRD: 1, PeerORD: 1,
-		PeerToPeer: true, RTR: mpa.RTRWrite | mpa.RTRRead, OfferedRTR: mpa.RTRWrite | mpa.RTRRead, AnsweredRTR: mpa.RTRWrite | mpa.RTRRead,
+		PeerToPeer: true, RTR: mpa.RTRWrite | mpa.RTRRead, OfferedRTR: mpa.RTRWrite | mpa.RTRRead,
+		AnsweredRTR: mpa.RTRWrite | mpa.RTRRead,
 	})
 	if n, err := r.Input(d.now, []byte("what follows")); n != 0 || err != nil {
 		t.Errorf("took %d octets of what follows, %v", n, err)
@@ -54,11 +55,13 @@ func TestResponderDialects(t *testing.T) {
 		dialect mpa.Dialect
 	}{
 		{"revision 1", request(1, ""), reply(1, ""), mpa.DialectRFC5044},
-		{"revision 1 with S and other reserved bits", bits(request(1, ""), true, 0xf), reply(1, ""), mpa.DialectRFC5044},
+		{"revision 1 with S and other reserved bits", bits(request(1, ""), true, 0xf),
+			reply(1, ""), mpa.DialectRFC5044},
 		{"revision 1 with R", withR(request(1, "")), reply(1, ""), mpa.DialectRFC5044},
 		{"revision 2 without S", bits(request(2, ""), false, 0), bits(reply(2, ""), false, 0), mpa.DialectRFC5044},
 		{"revision 2", request(2, "00 00 00 00"), reply(2, "00 00 00 00"), mpa.DialectRFC6581},
-		{"revision 2, reserved bits and R", withR(bits(request(2, "00 00 00 00"), true, 0xf)), reply(2, "00 00 00 00"), mpa.DialectRFC6581},
+		{"revision 2, reserved bits and R", withR(bits(request(2, "00 00 00 00"), true, 0xf)),
+			reply(2, "00 00 00 00"), mpa.DialectRFC6581},
 		{"revision 3 with S", request(3, "00 00 00 00"), reply(2, "00 00 00 00"), mpa.DialectRFC6581},
 		{"revision 255 with S", request(255, "00 00 00 00"), reply(2, "00 00 00 00"), mpa.DialectRFC6581},
 		{"C", withC(request(1, "")), withC(reply(1, "")), mpa.DialectRFC5044},
@@ -138,7 +141,7 @@ func TestResponderDepths(t *testing.T) {
 	}
 }
 
-// Proves E04, E07, E08: A and the RTR indications of the Reply.
+// Proves E04, E07, E08, E15: A and the RTR indications of the Reply.
 func TestResponderRTR(t *testing.T) {
 	const write, read, send = mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend
 	for _, c := range []struct {
@@ -153,11 +156,12 @@ func TestResponderRTR(t *testing.T) {
 		{"read, IRD raised to 1", "80 00 40 00", mpa.Answer{}, "80 01 40 00", read},
 		{"read, IRD left to the ULP", "80 00 7f ff", mpa.Answer{}, "bf ff 40 00", read},
 		{"send", "c0 00 00 00", mpa.Answer{}, "c0 00 00 00", send},
-		{"send is not named beside another", "c0 00 80 00", mpa.Answer{}, "80 00 80 00", write},
+		{"send and write", "c0 00 80 00", mpa.Answer{}, "c0 00 80 00", send | write},
 		{"none: all that we support", "80 00 00 00", mpa.Answer{}, "c0 01 c0 00", send | write | read},
 		{"no match: all that we support", "c0 00 00 00", mpa.Answer{RTR: write}, "80 00 80 00", write},
 		{"all that we support", "80 00 80 00", mpa.Answer{AllRTR: true}, "c0 01 c0 00", send | write | read},
-		{"a choice of ours", "c0 00 c0 00", mpa.Answer{RTR: send | read}, "80 01 40 00", read},
+		{"all three", "c0 00 c0 00", mpa.Answer{}, "c0 01 c0 00", send | write | read},
+		{"a choice of ours", "c0 00 c0 00", mpa.Answer{RTR: send | read}, "c0 01 40 00", send | read},
 		{"client-server", "00 00 00 00", mpa.Answer{}, "00 00 00 00", 0},
 		{"client-server, B C D to be ignored", "40 00 c0 00", mpa.Answer{}, "00 00 00 00", 0},
 	} {
@@ -167,7 +171,8 @@ func TestResponderRTR(t *testing.T) {
 			c.offer.NoCRC = true
 			d.wantReply(c.offer, reply(2, c.reply))
 			n := r.Negotiated()
-			if n.RTR != c.answered || n.PeerToPeer != (c.answered != 0) || n.OfferedRTR != r.Request().RTR || n.SendFirst {
+			if n.RTR != c.answered || n.PeerToPeer != (c.answered != 0) ||
+				n.OfferedRTR != r.Request().RTR || n.SendFirst {
 				t.Errorf("%+v", n)
 			}
 		})
@@ -210,19 +215,29 @@ func TestResponderBadRequest(t *testing.T) {
 		failure mpa.Failure
 		text    string
 	}{
-		{"Reply", vector(t, "siw-reply"), mpa.FailureResponderResponder, "Responder/Responder startup: the peer sent an MPA Reply Frame without a Request; both ends were started as Responder"},
-		{"Rtr frame", frame(mpa.StartupFields{Key: mpa.KeyRtr, Rev: 1}), mpa.FailureKey, `got the Rtr frame of the 2007 proposal ("MPA ID RtR Frame") want "MPA ID Req Frame"`},
-		{"Rtr frame as in the text", frame(mpa.StartupFields{Key: "MPA ID Rtr Frame", Rev: 1}), mpa.FailureKey, "got the Rtr frame of the 2007 proposal"},
-		{"Start Key", append([]byte(mpa.KeyStart), 0xc0), mpa.FailureDialect, "got the Start Key of the first MPA drafts"},
-		{"TLS", append([]byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc}, make([]byte, 20)...), mpa.FailureKey, "got a TLS ClientHello"},
+		{"Reply", vector(t, "siw-reply"), mpa.FailureResponderResponder,
+			"Responder/Responder startup: the peer sent an MPA Reply Frame without a Request; both ends were started as Responder"},
+		{"Rtr frame", frame(mpa.StartupFields{Key: mpa.KeyRtr, Rev: 1}), mpa.FailureKey,
+			`got the Rtr frame of the 2007 proposal ("MPA ID RtR Frame") want "MPA ID Req Frame"`},
+		{"Rtr frame as in the text", frame(mpa.StartupFields{Key: "MPA ID Rtr Frame", Rev: 1}), mpa.FailureKey,
+			"got the Rtr frame of the 2007 proposal"},
+		{"Start Key", append([]byte(mpa.KeyStart), 0xc0), mpa.FailureDialect,
+			"got the Start Key of the first MPA drafts"},
+		{"TLS", append([]byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc}, make([]byte, 20)...), mpa.FailureKey,
+			"got a TLS ClientHello"},
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: x\r\n"), mpa.FailureKey, `got an HTTP request ("GET / HTTP/1.1\r\n")`},
 		{"HTTP/2", []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), mpa.FailureKey, "got an HTTP/2 preface"},
 		{"FPDU after a marker", vector(t, "rfc5044-fig5"), mpa.FailureKey, "got an FPDU after a marker"},
-		{"something else", make([]byte, 16), mpa.FailureKey, "the peer does not speak MPA, or streaming-mode data precedes its startup frame"},
-		{"revision 0", vector(t, "siw-request-v0"), mpa.FailureRevision, "Request of revision 0, and this RNIC is a non-permissive one of revisions 1 and 2"},
-		{"revision 3 without S", frame(bits(request(3, ""), false, 0)), mpa.FailureRevision, "revision 3 is not served with S=0; served are revision 1 (and 2 with S=0), revision 2 or higher with S=1: have the peer use that"},
-		{"PD_Length 513", frame(mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, PDLength: 513}), mpa.FailurePrivateData, "513 octets"},
-		{"S, PD_Length 0", frame(request(2, "")), mpa.FailurePrivateData, "0 octets of Private Data in a frame with S=1, which must begin with 4 octets of enhanced data"},
+		{"something else", make([]byte, 16), mpa.FailureKey,
+			"the peer does not speak MPA, or streaming-mode data precedes its startup frame"},
+		{"revision 0", vector(t, "siw-request-v0"), mpa.FailureRevision,
+			"Request of revision 0, and this RNIC is a non-permissive one of revisions 1 and 2"},
+		{"revision 3 without S", frame(bits(request(3, ""), false, 0)), mpa.FailureRevision,
+			"revision 3 is not served with S=0; served are revision 1 (and 2 with S=0), revision 2 or higher with S=1: have the peer use that"},
+		{"PD_Length 513", frame(mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, PDLength: 513}),
+			mpa.FailurePrivateData, "513 octets"},
+		{"S, PD_Length 0", frame(request(2, "")), mpa.FailurePrivateData,
+			"0 octets of Private Data in a frame with S=1, which must begin with 4 octets of enhanced data"},
 		{"S, PD_Length 3", frame(request(2, "00 00 00")), mpa.FailurePrivateData, "3 octets of Private Data"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -248,7 +263,8 @@ func TestResponderTimeout(t *testing.T) {
 	d.advance(5*time.Second - 1)
 	d.wantOK()
 	d.advance(1)
-	e := d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, "mpa: startup as Responder: no MPA Request Frame within 5s: nothing arrived; the peer may be a Responder too (Responder/Responder startup)")
+	e := d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost,
+		"mpa: startup as Responder: no MPA Request Frame within 5s: nothing arrived; the peer may be a Responder too (Responder/Responder startup)")
 	if !e.Timeout() {
 		t.Error("not a timeout")
 	}
@@ -256,7 +272,8 @@ func TestResponderTimeout(t *testing.T) {
 	d, _ = responder(t)
 	d.input(vector(t, "siw-request")[:21], 0)
 	d.advance(5 * time.Second)
-	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, "PD_Length is 4 and 1 octet of Private Data arrived; the peer stopped in the middle of its MPA Request Frame")
+	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost,
+		"PD_Length is 4 and 1 octet of Private Data arrived; the peer stopped in the middle of its MPA Request Frame")
 
 	d, r := responder(t)
 	d.input(vector(t, "siw-request"), 0)
@@ -278,7 +295,8 @@ func TestResponderPeerClosed(t *testing.T) {
 	d, r := responder(t)
 	d.input(vector(t, "siw-request")[:20], 0)
 	d.err = r.PeerClosed(io.EOF)
-	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, "PD_Length is 4 and 0 octets of Private Data arrived: EOF; the initiator gave up, or announces more Private Data than it sends")
+	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost,
+		"PD_Length is 4 and 0 octets of Private Data arrived: EOF; the initiator gave up, or announces more Private Data than it sends")
 	if !errors.Is(d.err, io.EOF) {
 		t.Errorf("%v is not EOF", d.err)
 	}

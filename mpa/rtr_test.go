@@ -50,7 +50,8 @@ func TestRtrInitiator(t *testing.T) {
 	d.input(append(octets(t, rtrReply), "FPDU"...), 4)
 	d.output(octets(t, rtrFrame))
 	d.wantNegotiated(mpa.Negotiated{
-		Role: mpa.RoleInitiator, Dialect: mpa.DialectRtr, Revision: 1, PeerRevision: 1, DDPVersion: 1, RDMAPVersion: 1, CRC: true,
+		Role: mpa.RoleInitiator, Dialect: mpa.DialectRtr, Revision: 1, PeerRevision: 1, DDPVersion: 1,
+		RDMAPVersion: 1, CRC: true,
 		PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation, PrivateData: []byte("yo"), SendFirst: true,
 	})
 	if i.Rejected() != nil {
@@ -81,7 +82,8 @@ func TestRtrResponder(t *testing.T) {
 		d.input(append(octets(t, rtr), "first FPDU"...), 10)
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
-			Role: mpa.RoleResponder, Dialect: mpa.DialectRtr, Revision: 1, PeerRevision: 1, DDPVersion: 1, RDMAPVersion: 1, CRC: true,
+			Role: mpa.RoleResponder, Dialect: mpa.DialectRtr, Revision: 1, PeerRevision: 1, DDPVersion: 1,
+			RDMAPVersion: 1, CRC: true,
 			PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation, PrivateData: []byte("hi"), SendFirst: true,
 		})
 	}
@@ -112,21 +114,27 @@ func TestRtrFrameIgnored(t *testing.T) {
 	}
 }
 
-// Proves T02, T05, Q02, Q07, Q08: what comes in place of the Rtr frame.
+// Proves T02, T05, Q07, Q08: what comes in place of the Rtr frame.
 func TestRtrFrameBad(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		octets     []byte
 		failure    mpa.Failure
 	}{
-		{"FPDU of a peer that set S by chance", "the peer set S in its Request without knowing the Rtr frame", octets(t, "00 0e 41 43 00 00 00 00 00 00 00 00 00 00 00 01"), mpa.FailureKey},
+		{"FPDU of a peer that set S by chance", "the peer set S in its Request without knowing the Rtr frame",
+			octets(t, "00 0e 41 43 00 00 00 00 00 00 00 00 00 00 00 01"), mpa.FailureKey},
 		{"Request", "got an MPA Request Frame", octets(t, rtrRequest), mpa.FailureKey},
 		{"Start Key", "got the Start Key", octets(t, startKeyC), mpa.FailureKey},
-		{"other case", `want "MPA ID RtR Frame"`, frame(mpa.StartupFields{Key: "MPA ID RTR Frame", C: true, Rev: 1}), mpa.FailureKey},
-		{"C=0", "the Rtr frame has C=0, and our Reply had C=1", frame(mpa.StartupFields{Key: mpa.KeyRtr, Rev: 1}), mpa.FailureMismatch},
-		{"revision 0", "Rtr frame of revision 0", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true}), mpa.FailureRevision},
-		{"revision 2", "Rtr frame of revision 2", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 2}), mpa.FailureRevision},
-		{"PD_Length", "513 octets", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 1, PDLength: 513}), mpa.FailurePrivateData},
+		{"other case", `want "MPA ID RtR Frame"`, frame(mpa.StartupFields{Key: "MPA ID RTR Frame", C: true, Rev: 1}),
+			mpa.FailureKey},
+		{"C=0", "the Rtr frame has C=0, and our Reply had C=1",
+			frame(mpa.StartupFields{Key: mpa.KeyRtr, Rev: 1}), mpa.FailureMismatch},
+		{"revision 0", "Rtr frame of revision 0", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true}),
+			mpa.FailureRevision},
+		{"revision 2", "Rtr frame of revision 2", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 2}),
+			mpa.FailureRevision},
+		{"PD_Length", "513 octets", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 1, PDLength: 513}),
+			mpa.FailurePrivateData},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, _ := responder(t, rtrServed)
@@ -229,7 +237,8 @@ func TestRtrTimeout(t *testing.T) {
 	d.advance(time.Second - 1)
 	d.wantOK()
 	d.advance(1)
-	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, "no Rtr frame within 1s: nothing arrived; the peer set S in its Request without knowing the Rtr frame")
+	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost,
+		"no Rtr frame within 1s: nothing arrived; the peer set S in its Request without knowing the Rtr frame")
 }
 
 // Proves T02: the two spellings differ in one octet, and neither is the other frames' key.
@@ -244,7 +253,8 @@ func TestRtrKeys(t *testing.T) {
 	if differ != 1 || mpa.KeyRtr != string(a[:mpa.KeyLen]) || !strings.EqualFold(string(b[:mpa.KeyLen]), mpa.KeyRtr) {
 		t.Errorf("% x and % x", a, b)
 	}
-	if slices.ContainsFunc([]string{mpa.KeyRequest, mpa.KeyReply}, func(key string) bool { return bytes.HasPrefix(a, []byte(key)) }) {
+	if slices.ContainsFunc([]string{mpa.KeyRequest, mpa.KeyReply},
+		func(key string) bool { return bytes.HasPrefix(a, []byte(key)) }) {
 		t.Error(mpa.KeyRtr)
 	}
 }

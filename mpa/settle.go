@@ -9,7 +9,7 @@ func (o Offer) Resolved() (Offer, error) {
 	if err := o.resolve(); err != nil {
 		return o, err
 	}
-	o.RTR = o.rtr()
+	o.RTR = o.RTR.orAll()
 	return o, o.check(o.Dialect)
 }
 
@@ -20,16 +20,16 @@ func (o *Offer) Enhanced() Enhanced {
 	// peer-to-peer model. The initiator MUST set each Control Flag B, C, and D to 1
 	// for each of the options it supports, if Control Flag A is set to 1." "If
 	// Control Flag A is set to 0, then Control Flags B, C, and D MUST also be set
-	// to 0." [E07]
+	// to 0." [E07] [E16]
 	if !o.ClientServer {
-		e = e.WithRTR(o.rtr())
+		e = e.WithRTR(o.RTR.orAll())
 	}
 	return e
 }
 
 // Conclude puts the enhanced data of an accepting answer into effect for the initiator that made the Offer.
 func (o *Offer) Conclude(n *Negotiated, answered Enhanced) {
-	e, able := answered, o.rtr()
+	e, able := answered, o.RTR.orAll()
 	n.Enhanced, n.PeerIRD, n.PeerORD, n.AnsweredRTR = true, e.IRD, e.ORD, e.RTR()
 	n.ORD = initiatorORD(o.ORD, e.IRD)
 	ird, enough := initiatorIRD(o.IRD, maxIRD(o.IRD, o.MaxIRD), e.ORD)
@@ -45,7 +45,7 @@ func (o *Offer) Conclude(n *Negotiated, answered Enhanced) {
 	// connection model or RTR option" of RFC 6581, section 9.2. [E08] [E10]
 	n.PeerToPeer = e.A || !o.ClientServer
 	if n.PeerToPeer {
-		n.RTR = chooseRTR(able, e.RTR(), e.IRD)
+		n.RTR = chooseRTR(able & e.RTR())
 	}
 	switch {
 	case n.PeerToPeer && n.RTR == 0:
@@ -76,7 +76,7 @@ func (a *Answer) Conclude(n *Negotiated, q *Request) (e Enhanced) {
 	// "If Control Flag A is 1 in the MPA Request message, then the responder MUST
 	// set Control Flag A to 1 in the MPA reply message." [E08]
 	n.PeerToPeer, n.OfferedRTR = true, q.RTR
-	n.RTR = answerRTR(q.RTR, a.rtr(), a.AllRTR)
+	n.RTR = answerRTR(q.RTR, a.RTR.orAll(), a.AllRTR)
 	n.AnsweredRTR = n.RTR
 	// Section 9.1: "if the initiator ORD is 0 [...] and the responder supports use
 	// of a zero-length RDMA Read RTR indication, then the responder IRD can be set
@@ -96,7 +96,6 @@ func (q *Request) Ask(e Enhanced) {
 // have been acceptable, and the kinds of RTR indication that are supported. The rules for 0x3FFF and for A hold
 // for every "reply message".
 func (q *Request) Rejection(ird, ord Depth, supported RTR) Enhanced {
-	// [E06] [E08]
 	e := Enhanced{IRD: ird, ORD: ord}
 	if q.ORD == NoNegotiation {
 		e.IRD = NoNegotiation

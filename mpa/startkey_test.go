@@ -35,11 +35,14 @@ func TestStartKeyFrames(t *testing.T) {
 		{startKeyC, mpa.StartKeyFields{C: true}, "MPA ident frame C rev 0"},
 		{startKeyMC, mpa.StartKeyFields{M: true, C: true}, "MPA ident frame M C rev 0"},
 		{identFrame + "30 # Res=3", mpa.StartKeyFields{Res: 3}, "MPA ident frame res 0x3 rev 0"},
-		{identFrame + "9f # M=1 Res=1 Rev=15", mpa.StartKeyFields{M: true, Res: 1, Rev: 15}, "MPA ident frame M res 0x1 rev 15"},
-		{"4d 50 41 00 00 00 00 00 00 00 00 00 00 00 00 05", mpa.StartKeyFields{Key: "MPA", Rev: 5}, `MPA` + strings.Repeat(`\x00`, 12) + " rev 5"},
+		{identFrame + "9f # M=1 Res=1 Rev=15", mpa.StartKeyFields{M: true, Res: 1, Rev: 15},
+			"MPA ident frame M res 0x1 rev 15"},
+		{"4d 50 41 00 00 00 00 00 00 00 00 00 00 00 00 05", mpa.StartKeyFields{Key: "MPA", Rev: 5},
+			`MPA` + strings.Repeat(`\x00`, 12) + " rev 5"},
 	} {
 		want := octets(t, c.octets)
-		if got := mpa.AppendStartKey([]byte("before"), &c.fields); !bytes.Equal(got, append([]byte("before"), want...)) {
+		if got := mpa.AppendStartKey([]byte("before"), &c.fields); !bytes.Equal(got,
+			append([]byte("before"), want...)) {
 			t.Errorf("%s: % x", c.line, got)
 		}
 		k, err := mpa.ParseStartKey(append(bytes.Clone(want), "first FPDU"...))
@@ -52,7 +55,8 @@ func TestStartKeyFrames(t *testing.T) {
 		}
 	}
 	var e *mpa.Error
-	if _, err := mpa.ParseStartKey(make([]byte, 15)); !errors.As(err, &e) || e.Code != mpa.CodeStartupFrame || e.Hint == "" {
+	if _, err := mpa.ParseStartKey(make([]byte, 15)); !errors.As(err, &e) ||
+		e.Code != mpa.CodeStartupFrame || e.Hint == "" {
 		t.Errorf("15 octets: %v", err)
 	}
 }
@@ -87,7 +91,8 @@ func TestStartKeyPassive(t *testing.T) {
 		d.input(append(octets(t, c.active), "first FPDU"...), 10)
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
-			Role: mpa.RoleInitiator, Dialect: mpa.DialectStartKey, MarkersReceive: c.own.Markers, MarkersSend: c.peer.Markers, CRC: c.crc,
+			Role: mpa.RoleInitiator, Dialect: mpa.DialectStartKey, MarkersReceive: c.own.Markers,
+			MarkersSend: c.peer.Markers, CRC: c.crc,
 			IRD: 3, ORD: 4, PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation, SendFirst: true,
 		})
 	}
@@ -103,7 +108,8 @@ func TestStartKeyActive(t *testing.T) {
 		d.output(nil)
 		q := r.Request()
 		want := &mpa.Request{
-			Dialect: mpa.DialectStartKey, Markers: c.own.Markers, CRC: !c.own.NoCRC, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation,
+			Dialect: mpa.DialectStartKey, Markers: c.own.Markers, CRC: !c.own.NoCRC,
+			IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation,
 		}
 		if diff := cmp.Diff(want, q); diff != "" {
 			t.Error(diff)
@@ -113,7 +119,8 @@ func TestStartKeyActive(t *testing.T) {
 		d.wantAnswer(o, octets(t, c.active))
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
-			Role: mpa.RoleResponder, Dialect: mpa.DialectStartKey, MarkersReceive: c.peer.Markers, MarkersSend: c.own.Markers, CRC: c.crc,
+			Role: mpa.RoleResponder, Dialect: mpa.DialectStartKey, MarkersReceive: c.peer.Markers,
+			MarkersSend: c.own.Markers, CRC: c.crc,
 			IRD: 5, ORD: 6, PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation,
 		})
 	}
@@ -142,7 +149,8 @@ func TestStartKeyWrongKey(t *testing.T) {
 		{"Reply", "both ends must use the same dialect", frame(reply(1, "")), mpa.FailureKey},
 		{"Request", "both ends were started as Initiator", frame(request(1, "")), mpa.FailureInitiatorInitiator},
 		{"HTTP", "does not speak MPA", []byte("HTTP/1.0 400 Bad Request"), mpa.FailureKey},
-		{"FPDU", "the peer is in Full Operation already", octets(t, "00 0e 41 43 00 00 00 00 00 00 00 00 00 00 00 01"), mpa.FailureKey},
+		{"FPDU", "the peer is in Full Operation already",
+			octets(t, "00 0e 41 43 00 00 00 00 00 00 00 00 00 00 00 01"), mpa.FailureKey},
 	} {
 		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey}, octets(t, startKeyC))
 		d.input(c.octets, 0)
@@ -163,7 +171,8 @@ func TestStartKeyRevision(t *testing.T) {
 					d.wantOK()
 					continue
 				}
-				d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame, "bad Rev at octet 15 of the startup frame: Start Key of revision")
+				d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame,
+					"bad Rev at octet 15 of the startup frame: Start Key of revision")
 			}
 			if rev == 0 {
 				active.wantAnswer(mpa.Answer{}, octets(t, startKeyC))
@@ -175,7 +184,8 @@ func TestStartKeyRevision(t *testing.T) {
 // Proves K04: where the dialect is not served, a Start Key is named as such.
 func TestStartKeyNotServed(t *testing.T) {
 	for _, cfg := range []mpa.ResponderConfig{
-		{Kind: mpa.KindNonPermissive}, {Dialects: []mpa.Dialect{mpa.DialectRFC5044}}, {Kind: mpa.KindNonPermissive, Messages: true},
+		{Kind: mpa.KindNonPermissive}, {Dialects: []mpa.Dialect{mpa.DialectRFC5044}},
+		{Kind: mpa.KindNonPermissive, Messages: true},
 	} {
 		d, _ := responder(t, cfg)
 		d.input(octets(t, startKeyC), 0)
@@ -185,7 +195,8 @@ func TestStartKeyNotServed(t *testing.T) {
 
 // Proves N01, K01: an RDMAC RNIC asks for markers and CRCs, whatever its offer says.
 func TestStartKeyRDMAC(t *testing.T) {
-	d, i := starting(t, mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectStartKey, NoCRC: true}, octets(t, startKeyMC))
+	d, i := starting(t, mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectStartKey,
+		NoCRC: true}, octets(t, startKeyMC))
 	d.input(octets(t, startKeyPlain), 0)
 	if n := i.Negotiated(); !n.MarkersReceive || n.MarkersSend || !n.CRC {
 		t.Errorf("%+v", n)
@@ -208,7 +219,8 @@ func TestPrivateDataMessage(t *testing.T) {
 	if got := mpa.AppendPrivateDataMessage(nil, []byte("hello"), -1); !bytes.Equal(got, octets(t, helloMessage)) {
 		t.Errorf("% x", got)
 	}
-	if got := mpa.AppendPrivateDataMessage([]byte("x"), []byte("no"), 0xfffe); !bytes.Equal(got, octets(t, "78 ff fe 6e 6f")) {
+	if got := mpa.AppendPrivateDataMessage([]byte("x"), []byte("no"), 0xfffe); !bytes.Equal(got,
+		octets(t, "78 ff fe 6e 6f")) {
 		t.Errorf("% x", got)
 	}
 	if got := mpa.AppendPrivateDataMessage(nil, []byte("no"), 0); !bytes.Equal(got, octets(t, "00 00 6e 6f")) {
@@ -223,7 +235,8 @@ func TestPrivateDataMessage(t *testing.T) {
 	}
 	for _, short := range []string{"", "00", "00 01", "ff ff 00"} {
 		var e *mpa.Error
-		if _, err := mpa.ParsePrivateDataMessage(octets(t, short)); !errors.As(err, &e) || e.Code != mpa.CodeStartupFrame {
+		if _, err := mpa.ParsePrivateDataMessage(octets(t, short)); !errors.As(err, &e) ||
+			e.Code != mpa.CodeStartupFrame {
 			t.Errorf("%s: %v", short, err)
 		}
 	}

@@ -118,9 +118,10 @@ type RejectError struct {
 	// Fallback advises to try again with a revision 1 Request: an enhanced
 	// Request was rejected by an unenhanced Reply.
 	Fallback bool
-	// Closed says that the responder has closed TCP after its private data message. No
-	// frame has R there, so that this is how it rejects a connection; but a responder
-	// that no longer waits for our Start Key does the same.
+	// Closed says that TCP does not stay open. With DialectStartKey the responder has closed it after its
+	// private data message. No frame has R there, so that this is how it rejects a connection; but a responder
+	// that no longer waits for our Start Key does the same. Otherwise the Reply is of a revision
+	// that is not served: the caller is to close TCP (RFC 5044, section 7.1.1).
 	Closed bool
 	// Hint says what about our Request may have been the reason; it may be empty.
 	Hint string
@@ -128,14 +129,18 @@ type RejectError struct {
 
 // Error names the revision and the private data that came with the rejection.
 func (e *RejectError) Error() string {
-	if e.Closed {
+	if e.Closed && e.Dialect == DialectStartKey {
 		return "mpa: the responder closed the connection after its private data message, to reject it, or because our Start Key came too late for it: " + shownData(e.PrivateData)
 	}
-	s := fmt.Sprintf("mpa: the responder rejected the connection (R=1, revision %d, %s", e.Revision, shownData(e.PrivateData))
+	s := fmt.Sprintf("mpa: the responder rejected the connection (R=1, revision %d, %s",
+		e.Revision, shownData(e.PrivateData))
 	if e.Enhanced {
 		s += fmt.Sprintf(", IRD %v, ORD %v", e.PeerIRD, e.PeerORD)
 	}
-	s += "); TCP is still open"
+	s += ")"
+	if e.Closed {
+		s += "; the connection is closed, as that revision is not served"
+	}
 	if e.Fallback {
 		s += "; retry with revision 1"
 	}
@@ -145,7 +150,8 @@ func (e *RejectError) Error() string {
 	return s
 }
 
-// shownOctets is how much of private data an error text shows, unless they are a text themselves, such as a responder's reason.
+// shownOctets is how much of private data an error text shows, unless they are a text themselves, such as a
+// responder's reason.
 const shownOctets = 64
 
 // shownPart is what of private data an error text shows.

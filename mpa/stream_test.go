@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // received is what a receiver made of a stream: its ULPDUs with their offsets, and
@@ -161,7 +161,8 @@ func FuzzRoundTrip(f *testing.F) {
 			if len(u) > layout.MaxULPDULength {
 				return
 			}
-			want.FPDUs = append(want.FPDUs, fmt.Sprintf("%d+%d %x", w.Offset(), layout.Size(w.Offset(), len(u), markers), u))
+			want.FPDUs = append(want.FPDUs, fmt.Sprintf("%d+%d %x",
+				w.Offset(), layout.Size(w.Offset(), len(u), markers), u))
 			stream = w.Append(stream, u)
 		}
 		got := receive(mpa.NewReader(markers, crc), stream, func() int { return int(step) })

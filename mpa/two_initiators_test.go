@@ -21,7 +21,8 @@ var initiators = []struct {
 	{"Start Key", mpa.Offer{Dialect: mpa.DialectStartKey}},
 	{"message of 2 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}},
 	{"message of 7 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hello")}},
-	{"message of 16 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("fourteen octets")[:14]}},
+	{"message of 16 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true,
+		PrivateData: []byte("fourteen octets")[:14]}},
 	{"message of 102 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: make([]byte, 100)}},
 }
 
@@ -50,7 +51,8 @@ func TestTwoInitiators(t *testing.T) {
 				if b.offer.Messages {
 					want = 0 // a message has no mark of its own
 				}
-				if err == nil || !strings.Contains(err.Error(), "both ends were started as Initiator") || want > 0 && err.Failure != want {
+				if err == nil || !strings.Contains(err.Error(), "both ends were started as Initiator") ||
+					want > 0 && err.Failure != want {
 					t.Fatalf("%s, from another Initiator %s, cut at %d: %v", a.name, b.name, cut, err)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // Framing is how FPDUs stand on one direction of a connection, as far as it takes to
@@ -60,7 +60,7 @@ func (fr Framing) diagnoseCRC(place uint64, b []byte, size int, got, want uint32
 	lead := layout.LeadLen(place, fr.Markers)
 	switch {
 	case got == bits.ReverseBytes32(want):
-		return "it would be right in the other octet order: the peer sends the CRC most significant octet first"
+		return "it would be right in the other byte order: the peer must send the CRC least significant byte first"
 	case place == 0 && !fr.Markers && string(b[:layout.MarkerLen]) == zeros:
 		return "the stream begins with a marker: the peer inserts markers though M=0 was declared"
 	case fr.Markers && unmarked(b):
@@ -68,7 +68,8 @@ func (fr Framing) diagnoseCRC(place uint64, b []byte, size int, got, want uint32
 	case got == layout.CRC32C(0, b[lead:size-layout.CRCLen]):
 		return "it would be right without the marker in front of the FPDU, which belongs to it"
 	case got == 0:
-		return "the field is zero: the peer may have CRC off; it must send CRCs if either side declared C=1"
+		return "the field is zero: the peer may have CRC off; it must send CRCs if either side declared C=1, " +
+			"or both must declare C=0"
 	case got == ^want:
 		return "it would be right complemented: the peer leaves out the final complement of the CRC"
 	}
@@ -91,7 +92,7 @@ func (fr Framing) verifyMarkers(offset uint64, b []byte) *Error {
 	header := layout.LeadLen(place, true)
 	for at := layout.NextMarker(place); at < len(b); at += layout.MarkerInterval {
 		want := layout.Pointer(uint64(header), uint64(at))
-		if got := layout.FPDUPTR(b[at:]); got != want {
+		if got := layout.FPDUPTR(b[at:]); layout.Points(got) != want {
 			return fr.markerError(offset, len(b), at, got, want)
 		}
 	}
@@ -111,13 +112,30 @@ func (fr Framing) markerError(offset uint64, size, at int, got, want uint16) *Er
 }
 
 func diagnoseMarker(place uint64, at int, got, want uint16) string {
-	switch {
-	case place == 0 && at == 0:
+	if place == 0 && at == 0 {
 		return "the stream does not begin with a marker: the peer inserts none though M=1 was declared"
-	case got == want+layout.MarkerLen:
-		return "the peer counts from the marker in front of the FPDU; it counts from ULPDU_Length"
-	case got == (want-layout.LengthLen)&^3:
-		return "the peer counts from the first octet of the ULPDU; it counts from ULPDU_Length"
+	}
+	if from := countedFrom(layout.Points(got), want); from != "" {
+		return "the peer counts from " + from + "; it must count from ULPDU_Length"
+	}
+	const order = "the peer writes FPDUPTR least significant byte first: it must write the most significant byte first"
+	swapped := layout.Points(bits.ReverseBytes16(got))
+	if from := countedFrom(swapped, want); from != "" {
+		return order + ", and count from ULPDU_Length, not from " + from
+	}
+	if swapped == want {
+		return order
 	}
 	return "the two ends disagree on where the FPDU began, or the peer's markers are misplaced"
+}
+
+// countedFrom names the place from which a wrong distance would be right.
+func countedFrom(got, want uint16) string {
+	switch got {
+	case want + layout.MarkerLen:
+		return "the marker in front of the FPDU"
+	case layout.Points(want - layout.LengthLen):
+		return "the first byte of the ULPDU"
+	}
+	return ""
 }

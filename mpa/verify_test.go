@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Where the beginning of Full Operation is not known, Shift says where the markers are: an
@@ -32,7 +32,8 @@ func TestFramingShift(t *testing.T) {
 	wantVerify(t, framing, at+1012, third, "marker 3 of 3 in the FPDU at 2012", "")
 	none := bytes.Clone(first)
 	none[3] = 8
-	wantVerify(t, framing, at, none, "bad marker at stream offset 1000: marker 1 of 1 in the FPDU at 1000", "does not begin with a marker")
+	wantVerify(t, framing, at, none, "bad marker at stream offset 1000: marker 1 of 1 in the FPDU at 1000",
+		"does not begin with a marker")
 }
 
 // A wrong marker is counted among those of its FPDU.
@@ -87,7 +88,8 @@ func TestMarkersLeftOut(t *testing.T) {
 		t.Error(err)
 	}
 	b = w.Append(nil, make([]byte, 600))
-	if err := framing.Verify(400, append(b, 0, 0, 0, 0), len(b)+4); err == nil || !strings.Contains(err.Hint, "the FPDU is right without markers") {
+	if err := framing.Verify(400, append(b, 0, 0, 0, 0), len(b)+4); err == nil ||
+		!strings.Contains(err.Hint, "the FPDU is right without markers") {
 		t.Error(err)
 	}
 }

@@ -50,8 +50,9 @@ type virtual struct {
 	answer   mpa.Answer
 	decision decision
 	decided  bool
-	rejected bool   // by the responder's consumer
-	reply    []byte // as sent
+	answered time.Time // when it has decided
+	rejected bool      // by the responder's consumer
+	reply    []byte    // as sent
 	// insist, if not zero, is the ORD that the Reply says, whatever the responder
 	// wants: other peers may do so.
 	insist mpa.Depth
@@ -89,7 +90,8 @@ func (v *virtual) steps() (can []string) {
 		{"to initiator", len(v.r.sent) > 0}, {"to responder", len(v.i.sent) > 0},
 		{"FIN to initiator", len(v.r.sent) == 0 && v.r.fin && !v.i.finSeen},
 		{"FIN to responder", len(v.i.sent) == 0 && v.i.fin && !v.r.finSeen},
-		{"decision", v.responder() != nil && v.responder().Request() != nil && !v.decided && v.decision != ignores && !v.r.over},
+		{"decision", v.responder() != nil && v.responder().Request() != nil && !v.decided &&
+			v.decision != ignores && !v.r.over},
 	} {
 		if s.ok {
 			can = append(can, s.name)
@@ -149,7 +151,7 @@ func (e *end) fail(err error) { e.err, e.over, e.fin = err, true, true }
 // decide has the responder's consumer decide. An answer that does not fit becomes a
 // rejection with the same data, and, where there is no room for data, without.
 func (v *virtual) decide() {
-	v.decided = true
+	v.decided, v.answered = true, v.now
 	r := v.responder()
 	reply, err := []byte(nil), mpa.ErrOffer
 	if v.decision == accepts {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/goiwarp/iwarp/mpa/crc32c"
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/crc32c"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // zeros is what PAD, and the CRC field when CRC is off, is taken from. [F03] [F05]
@@ -47,9 +47,8 @@ func (w *Writer) Offset() uint64 { return w.offset }
 
 // Append appends one whole FPDU around the ULPDU that the pieces make up, and
 // returns the extended slice. The pieces are copied, and markers inserted where
-// they fall.
+// they fall. RFC 5044, section 3: an FPDU carries exactly one ULPDU.
 func (w *Writer) Append(dst []byte, ulpdu ...[]byte) []byte {
-	// [F02]
 	n := 0
 	for _, p := range ulpdu {
 		n += len(p)
@@ -64,7 +63,8 @@ func (w *Writer) Append(dst []byte, ulpdu ...[]byte) []byte {
 // Frame is Append for a ULPDU of a header and its payload.
 func (w *Writer) Frame(dst, header, payload []byte) []byte {
 	n := len(header) + len(payload)
-	if w.markers || w.open || n > layout.MaxULPDULength || len(payload) < sumAtOnce || len(header) != leadShort && len(header) != leadLong {
+	if w.markers || w.open || n > layout.MaxULPDULength || len(payload) < sumAtOnce || len(header) != leadShort &&
+		len(header) != leadLong {
 		return w.Append(dst, header, payload)
 	}
 	at, size := len(dst), layout.ContentLen(n)
@@ -95,8 +95,8 @@ const (
 	leadLong  = 18
 )
 
-// lead writes ULPDU_Length and a header to f, and returns how many octets. It writes the words that are summed then: a processor that
-// loads at once what it has just stored in other pieces waits for all its stores.
+// lead writes ULPDU_Length and a header to f, and returns how many octets. It writes the words that are summed then:
+// a processor that loads at once what it has just stored in other pieces waits for all its stores.
 func lead(f []byte, n int, header []byte) int {
 	if len(header) == leadShort {
 		f, h := (*[layout.LengthLen + leadShort]byte)(f), (*[leadShort]byte)(header)

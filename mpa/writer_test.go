@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Proves F01, F04, F07: an FPDU in pieces of any size has the same octets as one in a
@@ -45,7 +45,8 @@ func TestWriterFrame(t *testing.T) {
 		framed, want := mpa.NewWriter(c.markers, c.crc), mpa.NewWriter(c.markers, c.crc)
 		dirty := bytes.Repeat([]byte{0xee}, 70000)
 		for _, n := range []int{0, 1, 100, 1023, 1024, 1025, 1026, 1027, 1428, 9000, 65517} {
-			for _, header := range [][]byte{nil, []byte("fourteen octet"), []byte("there are fifteen!"[:15]), []byte("eighteen octets, a")} {
+			for _, header := range [][]byte{nil, []byte("fourteen octet"), []byte("there are fifteen!"[:15]),
+				[]byte("eighteen octets, a")} {
 				payload := bytes.Repeat([]byte("payload"), n/7+1)[:n]
 				got := framed.Frame(append(dirty[:0], "kept"...), header, payload)
 				if !bytes.Equal(got, want.Append([]byte("kept"), header, payload)) || framed.Offset() != want.Offset() {
@@ -85,14 +86,17 @@ func TestWriterMisuse(t *testing.T) {
 		f    func(w *mpa.Writer)
 		want string
 	}{
-		"too long":         {func(w *mpa.Writer) { w.Append(nil, make([]byte, 65536)) }, "ULPDU of 65536 octets"},
-		"framed too long":  {func(w *mpa.Writer) { w.Frame(nil, make([]byte, 14), make([]byte, 65522)) }, "ULPDU of 65536 octets"},
-		"frame in FPDU":    {func(w *mpa.Writer) { w.Begin(nil, 1); w.Frame(nil, nil, make([]byte, 2000)) }, "between Begin and End"},
-		"payload too long": {func(w *mpa.Writer) { w.Payload(w.Payload(w.Begin(nil, 3), []byte("x")), []byte("xxxx")) }, "2 octets more than the ULPDU_Length of 3"},
-		"payload missing":  {func(w *mpa.Writer) { w.Begin(nil, 1); w.End(nil) }, "1 octets of the ULPDU are missing"},
-		"not begun":        {func(w *mpa.Writer) { w.End(nil) }, "0 octets of the ULPDU are missing"},
-		"begun twice":      {func(w *mpa.Writer) { w.Begin(nil, 1); w.Begin(nil, 1) }, "between Begin and End"},
-		"append in FPDU":   {func(w *mpa.Writer) { w.Begin(nil, 1); w.Append(nil, nil) }, "between Begin and End"},
+		"too long": {func(w *mpa.Writer) { w.Append(nil, make([]byte, 65536)) }, "ULPDU of 65536 octets"},
+		"framed too long": {func(w *mpa.Writer) { w.Frame(nil, make([]byte, 14), make([]byte, 65522)) },
+			"ULPDU of 65536 octets"},
+		"frame in FPDU": {func(w *mpa.Writer) { w.Begin(nil, 1); w.Frame(nil, nil, make([]byte, 2000)) },
+			"between Begin and End"},
+		"payload too long": {func(w *mpa.Writer) { w.Payload(w.Payload(w.Begin(nil, 3), []byte("x")), []byte("xxxx")) },
+			"2 octets more than the ULPDU_Length of 3"},
+		"payload missing": {func(w *mpa.Writer) { w.Begin(nil, 1); w.End(nil) }, "1 octets of the ULPDU are missing"},
+		"not begun":       {func(w *mpa.Writer) { w.End(nil) }, "0 octets of the ULPDU are missing"},
+		"begun twice":     {func(w *mpa.Writer) { w.Begin(nil, 1); w.Begin(nil, 1) }, "between Begin and End"},
+		"append in FPDU":  {func(w *mpa.Writer) { w.Begin(nil, 1); w.Append(nil, nil) }, "between Begin and End"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

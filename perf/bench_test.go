@@ -141,7 +141,8 @@ func BenchmarkWrite1M(b *testing.B) {
 	for _, offer := range []mpa.Offer{{}, {NoCRC: true}, {Markers: true}, {Markers: true, NoCRC: true}} {
 		b.Run(fmt.Sprintf("markers=%v/crc=%v", offer.Markers, !offer.NoCRC), func(b *testing.B) {
 			a, z := connect(b, size, offer)
-			stream(b, a, iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.tx.Slice(0, size)}, Remote: z.rx.Remote(0)}, size)
+			stream(b, a, iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.tx.Slice(0, size)},
+				Remote: z.rx.Remote(0)}, size)
 		})
 	}
 }

@@ -17,7 +17,8 @@ const maxCC = 15
 func validateCC(name string) error {
 	for _, c := range name {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' || len(name) > maxCC {
-			return &OptionError{"cc", fmt.Sprintf("%.40q is not the name of a congestion control, such as reno, bbr or cubic", name)}
+			return &OptionError{"cc", fmt.Sprintf(
+				"%.40q is not the name of a congestion control, such as reno, bbr or cubic", name)}
 		}
 	}
 	return nil

@@ -26,12 +26,14 @@ func ccOf(c syscall.RawConn) (name string) {
 	return strings.TrimRight(name, "\x00")
 }
 
-// availableCC says what there is, for the text of an error of setCC: where a right was missing, what there is without it.
+// availableCC says what there is, for the text of an error of setCC: where a right was missing, what there is without
+// it.
 func availableCC(err error) string {
 	if !errors.Is(err, unix.EPERM) {
 		return listedCC("; this system has ", "tcp_available_congestion_control")
 	}
-	return "; it takes root or CAP_NET_ADMIN" + listedCC(", or to be in net.ipv4.tcp_allowed_congestion_control, which has ", "tcp_allowed_congestion_control")
+	return "; it takes root or CAP_NET_ADMIN" + listedCC(
+		", or to be in net.ipv4.tcp_allowed_congestion_control, which has ", "tcp_allowed_congestion_control")
 }
 
 // listedCC returns what a file of the system's lists, after such words.

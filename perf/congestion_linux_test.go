@@ -15,7 +15,8 @@ func TestCCNotAllowed(t *testing.T) {
 		t.Skip(err)
 	}
 	err = ccError(responder, "cubic", os.NewSyscallError("setsockopt", unix.EPERM))
-	for _, want := range []string{"root or CAP_NET_ADMIN", "tcp_allowed_congestion_control, which has " + strings.Join(strings.Fields(string(allowed)), ", ")} {
+	for _, want := range []string{"root or CAP_NET_ADMIN",
+		"tcp_allowed_congestion_control, which has " + strings.Join(strings.Fields(string(allowed)), ", ")} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: nothing of %q", err, want)
 		}

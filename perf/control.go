@@ -25,9 +25,10 @@ type request struct {
 // An answer is what the responder sends, and where it rejects a connection the private
 // data of its rejection.
 type answer struct {
-	Error    string           `json:"error,omitempty"`
-	Corrupt  bool             `json:"corrupt,omitempty"`   // the error is about wrong data
-	Wrong    *CorruptionError `json:"wrong,omitempty"`     // which data that is; a responder of an earlier version does not say
+	Error   string `json:"error,omitempty"`
+	Corrupt bool   `json:"corrupt,omitempty"` // the error is about wrong data
+	// which data that is; a responder of an earlier version does not say
+	Wrong    *CorruptionError `json:"wrong,omitempty"`
 	UnderWay bool             `json:"under_way,omitempty"` // the error is that another measurement goes on
 	Option   bool             `json:"option,omitempty"`    // the error is an option's
 	TCPHere  bool             `json:"tcp_here,omitempty"`  // to Open: plain TCP comes to the address of the QPs
@@ -100,6 +101,9 @@ type control struct {
 	in    [2]*iwarp.MR // of one, the other end may be about to send its last word
 	out   *iwarp.MR
 }
+
+// controlMemory is how many octets a control has registered.
+const controlMemory = 3 * controlSize
 
 // newControl returns what there is of it even if there is an error.
 func newControl(other side, rnic *iwarp.RNIC, pd *iwarp.PD) (c *control, err error) {
@@ -180,7 +184,8 @@ func (c *control) receive(ctx context.Context, v any) error {
 			return c.ended(ctx, wc.Err())
 		case wc.Op == iwarp.OpRecv:
 			err := c.parse(c.message(wc), v)
-			_ = c.post(wc.ID) // where the other end has closed, nothing more can be received, which whoever waits for it will hear
+			// where the other end has closed, nothing more can be received, which whoever waits for it will hear
+			_ = c.post(wc.ID)
 			return err
 		}
 	}
@@ -196,7 +201,8 @@ func (c *control) parse(text []byte, v any) error {
 		err = errors.New("it is null")
 	}
 	if err != nil {
-		return fmt.Errorf("perf: what the %v has sent on the control connection is no message of iwarp perf: %w", c.other, err)
+		return fmt.Errorf("perf: what the %v has sent on the control connection is no message of iwarp perf: %w",
+			c.other, err)
 	}
 	return nil
 }

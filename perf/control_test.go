@@ -11,8 +11,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestToldOfWrongData: what a responder says of wrong data is a CorruptionError, also of one that does not say which data; and
-// nothing else is.
+// TestToldOfWrongData: what a responder says of wrong data is a CorruptionError, also of one that does not say which
+// data; and nothing else is.
 func TestToldOfWrongData(t *testing.T) {
 	for text, side := range map[string]string{
 		`{"error":"it is wrong","corrupt":true,"wrong":{"Op":"Write","Side":"responder","Offset":7}}`: "responder",
@@ -32,7 +32,8 @@ func TestToldOfWrongData(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswers: what is no answer to the first request is told of as the responder's, before anything is done with it.
+// TestStrangeAnswers: what is no answer to the first request is told of as the responder's, before anything is done
+// with it.
 func TestStrangeAnswers(t *testing.T) {
 	for text, want := range map[string]string{
 		`hello`:                 "what the responder has sent on the control connection is no message of iwarp perf: invalid character",

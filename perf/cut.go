@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A slice of bandwidth ends with a round trip in which nothing more is sent, and one of latency has others around it: those that begin
-// it and verify it. Over a path with a long one slices are longer, so that it is a small part of each.
+// A slice of bandwidth ends with a round trip in which nothing more is sent, and one of latency has others around it:
+// those that begin it and verify it. Over a path with a long one slices are longer, so that it is a small part of each.
 const (
 	bandwidthTrips = 20 // round trips that a slice of bandwidth is long, at least
 	latencyTrips   = 4  // the same of latency
@@ -31,8 +31,8 @@ func (q Quantity) trips() time.Duration {
 	return bandwidthTrips
 }
 
-// cut returns how a quantity is measured over a path with such a round trip: in fewer slices than usual where they have to be longer, and
-// for longer than was asked for if even longPairs of them take that, within bounds.
+// cut returns how a quantity is measured over a path with such a round trip: in fewer slices than usual where they have
+// to be longer, and for longer than was asked for if even longPairs of them take that, within bounds.
 func (o Options) cut(q Quantity, trip time.Duration) cut {
 	least := q.trips() * trip
 	switch {
@@ -46,13 +46,15 @@ func (o Options) cut(q Quantity, trip time.Duration) cut {
 	return cut{pairs, all / time.Duration(pairs)}
 }
 
-// LongEnough returns for which Options.Duration slices of bandwidth are long enough beside such a round trip, in tenths of a second.
+// LongEnough returns for which Options.Duration slices of bandwidth are long enough beside such a round trip, in tenths
+// of a second.
 func LongEnough(trip time.Duration) time.Duration {
 	const step = 100 * time.Millisecond
 	return (bandwidthTrips*trip + step - 1).Truncate(step)
 }
 
-// bound returns how long the slices of a quantity may take together with the round trips around them. It is 0 if messages are counted.
+// bound returns how long the slices of a quantity may take together with the round trips around them. It is 0 if
+// messages are counted.
 func (o Options) bound(transports int) time.Duration {
 	if o.Iters > 0 {
 		return 0
@@ -63,13 +65,14 @@ func (o Options) bound(transports int) time.Duration {
 // probe finds out how long a round trip of the path takes, by messages of one octet.
 func (m *measurement) probe(ctx context.Context) error {
 	_, err := m.slice(ctx, m.bandwidth, job{
-		Transport: IWARP, Op: Send, Quantity: Latency, Size: 1, Count: probeTrips, Slots: MinReceives, Depth: 1, Poll: m.opts.Poll,
+		Transport: IWARP, Op: Send, Quantity: Latency, Size: 1, Count: probeTrips, Slots: MinReceives,
+		Depth: 1, Poll: m.opts.Poll,
 	})
 	return err
 }
 
-// noteTrip takes note of the round trips of a slice of latency. Plain TCP may have another path than QPs over another network, or through a
-// relay; it is measured in slices as long as theirs.
+// noteTrip takes note of the round trips of a slice of latency. Plain TCP may have another path than QPs over another
+// network, or through a relay; it is measured in slices as long as theirs.
 func (m *measurement) noteTrip(j job, x sample) {
 	if j.Transport != IWARP || j.Quantity != Latency {
 		return

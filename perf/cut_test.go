@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestCut cuts the time for a quantity over paths with a longer and longer round trip: slices become longer first, then fewer, and then
-// it takes longer than was asked for, three times as long at most.
+// TestCut cuts the time for a quantity over paths with a longer and longer round trip: slices become longer first, then
+// fewer, and then it takes longer than was asked for, three times as long at most.
 func TestCut(t *testing.T) {
 	const ms, second = time.Millisecond, time.Second
 	for _, test := range []struct {
@@ -38,7 +38,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestCutCounted: messages that are counted stand in few slices over a path with a long round trip, of which each has one.
+// TestCutCounted: messages that are counted stand in few slices over a path with a long round trip, of which each has
+// one.
 func TestCutCounted(t *testing.T) {
 	m := measurement{opts: Options{Iters: 1000}}
 	for trip, want := range map[time.Duration][2]int{0: {25, 40}, 20 * time.Millisecond: {3, 334}} {
@@ -54,15 +55,18 @@ func TestCutCounted(t *testing.T) {
 
 // TestLongEnough: for such a time slices of bandwidth are 20 round trips long.
 func TestLongEnough(t *testing.T) {
-	for _, trip := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 20 * time.Millisecond, 333 * time.Millisecond, 3 * time.Second} {
+	for _, trip := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 20 * time.Millisecond,
+		333 * time.Millisecond, 3 * time.Second} {
 		d := LongEnough(trip)
-		if c := (Options{Duration: d}).cut(Bandwidth, trip); c.slice < bandwidthTrips*trip || d > bandwidthTrips*trip+100*time.Millisecond {
+		if c := (Options{Duration: d}).cut(Bandwidth, trip); c.slice < bandwidthTrips*trip ||
+			d > bandwidthTrips*trip+100*time.Millisecond {
 			t.Errorf("%v for a round trip of %v: %+v", d, trip, c)
 		}
 	}
 }
 
-// TestEnoughTime: what disturbed pairs are replaced by, and slices that take longer than they were to, end with the time.
+// TestEnoughTime: what disturbed pairs are replaced by, and slices that take longer than they were to, end with the
+// time.
 func TestEnoughTime(t *testing.T) {
 	const ms = time.Millisecond
 	disturbed := func(n int, each time.Duration) (all []sample) {
@@ -96,7 +100,8 @@ func TestEnoughTime(t *testing.T) {
 	}
 }
 
-// TestShortSlices: a bandwidth is told from one that is made of round trips, by the transport whose slices were shorter.
+// TestShortSlices: a bandwidth is told from one that is made of round trips, by the transport whose slices were
+// shorter.
 func TestShortSlices(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct {
@@ -116,8 +121,8 @@ func TestShortSlices(t *testing.T) {
 	}
 }
 
-// TestSettled: over a long path a warm-up goes on while the rate grows, but no longer than what counts. Over a short one it does not wait
-// for that.
+// TestSettled: over a long path a warm-up goes on while the rate grows, but no longer than what counts. Over a short
+// one it does not wait for that.
 func TestSettled(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct {

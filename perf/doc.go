@@ -31,10 +31,11 @@
 // messages; and for Read a request of 16 octets, answered with the message,
 // as many requests under way as there are Reads. Write-Imm and Atomic are measured only if they are asked for.
 //
-// What bounds the messages under way is not the same on both sides. Sends are ahead of the responder by no more than it has receives
-// for, which are Options.RXDepth, and Depth Sends or Writes at most wait for the socket to take them; beyond that the socket's buffers bound Writes. Plain
-// TCP's messages, beside Sends and Writes, are bounded by the socket's buffers alone, which are the same on both sides: of small ones more
-// may be under way. Reads and plain TCP's requests are bounded by Depth.
+// What bounds the messages under way is not the same on both sides. Sends are ahead of the responder by no more than it
+// has receives for, which are Options.RXDepth, and Depth Sends or Writes at most wait for the socket to take them;
+// beyond that the socket's buffers bound Writes. Plain TCP's messages, beside Sends and Writes, are bounded by the
+// socket's buffers alone, which are the same on both sides: of small ones more may be under way. Reads and plain TCP's
+// requests are bounded by Depth.
 //
 // With Options.Bidirectional both ends send at once, over one connection; for Reads, plain TCP
 // then sends the messages unasked.
@@ -43,26 +44,27 @@
 // first.
 //
 // The time for a quantity is cut into pairs of slices of about 10 ms, one of iWARP and one
-// of TCP, so that a change in the machine's load affects both. Over a path with a long round trip slices are longer, and fewer: 20 round
-// trips of bandwidth, which ends with one in which nothing more is sent, and 4 of latency. A quantity then takes up to three times as long
-// as was asked for; where that is not enough either, Result.ShortSlices says so of the bandwidth. Where the system says how
-// long threads that could run have waited for a CPU, and what a hypervisor took away, pairs
-// that were disturbed are dropped, and others are measured in their place. Ratios are the
+// of TCP, so that a change in the machine's load affects both. Over a path with a long round trip slices are longer,
+// and fewer: 20 round trips of bandwidth, which ends with one in which nothing more is sent, and 4 of latency. A
+// quantity then takes up to three times as long as was asked for; where that is not enough either, Result.ShortSlices
+// says so of the bandwidth. Where the system says how long threads that could run have waited for a CPU, and what a
+// hypervisor took away, pairs that were disturbed are dropped, and others are measured in their place. Ratios are the
 // median over the pairs of the ratio within a pair, with the quartiles. A ratio is given as
 // inconclusive, and not as a number, if the 95 % confidence interval of the median is wide, as
 // it is where few pairs were left or where they differ: another run would find something
-// else. So is one of bandwidth or latency for which fewer than 5 undisturbed pairs are left; the figures are then of the 5 that
-// waited least. Its quartiles are in the JSON object all the same. (Where there are fewer than 20 pairs none is dropped, and no
-// verdict given. All that replacing takes is bounded by three times the time asked for.)
+// else. So is one of bandwidth or latency for which fewer than 5 undisturbed pairs are left; the figures are then of
+// the 5 that waited least. Its quartiles are in the JSON object all the same. (Where there are fewer than 20 pairs none
+// is dropped, and no verdict given. All that replacing takes is bounded by three times the time asked for.)
 //
 // Averages are over all slices that were kept, the peak is the best slice's. The median
-// latency is the median over the slices of the slice's own. So is the 99th percentile, where half of the slices of either transport have 100
-// round trips. Where they have fewer, it is that of all round trips together, if those are 300, and its ratio is the median over groups
-// of pairs, each as many as have 100 on both sides. The latency that 0.1 % exceed is that of all together, if those are 3000.
+// latency is the median over the slices of the slice's own. So is the 99th percentile, where half of the slices of
+// either transport have 100 round trips. Where they have fewer, it is that of all round trips together, if those are
+// 300, and its ratio is the median over groups of pairs, each as many as have 100 on both sides. The latency that 0.1 %
+// exceed is that of all together, if those are 3000.
 //
 // CPU time is that of both ends, divided by the messages, as is the number of context
-// switches, of threads that went to sleep. These count for disturbed slices too, and so do the ratios of CPU time: a thread that
-// waits for a CPU takes none.
+// switches, of threads that went to sleep. These count for disturbed slices too, and so do the ratios of CPU time: a
+// thread that waits for a CPU takes none.
 // QPs run over TCP, or over what Options.Network names. What is measured beside is the system's plain TCP
 // in either case; beside TCP it goes to the same address, by the same way through the network.
 //

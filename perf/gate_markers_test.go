@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/spread"
+	"github.com/goiwarp/iwarp/internal/quantile"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// markersUsual is the processor time of a Write of 1 MiB with markers as a ratio to one without, when somebody last looked.
+// markersUsual is the processor time of a Write of 1 MiB with markers as a ratio to one without, when somebody last
+// looked.
 const markersUsual = 1.1
 
 // TestGateOfMarkers is a part of the gate: markers must not come to cost more by a half.
@@ -40,7 +41,7 @@ func markersRatio(t *testing.T) float64 {
 		}
 		ratios = append(ratios, cpu[1]/cpu[0])
 	}
-	return spread.Median(ratios)
+	return quantile.Median(ratios)
 }
 
 // cpuOfWrite is the processor time of both ends for a Write of 1 MiB, in microseconds.

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/goiwarp/iwarp/internal/child"
+	"github.com/goiwarp/iwarp/internal/subprocess"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// A gate is a figure of iWARP, which a change must not raise by more than a half: its processor time divided by that of plain TCP in
-// the same run, or what is counted of it, system calls and context switches for a message. These are iWARP's own, as plain TCP's
-// differ more from run to run. Times are none of them: they say more of the machine.
+// A gate is a figure of iWARP, which a change must not raise by more than a half: its processor time divided by that of
+// plain TCP in the same run, or what is counted of it, system calls and context switches for a message. These are
+// iWARP's own, as plain TCP's differ more from run to run. Times are none of them: they say more of the machine.
 type gate struct {
 	op    perf.Op
 	size  int
@@ -25,15 +25,15 @@ type gate struct {
 	of    func(perf.Result) float64
 }
 
-// room is how much more than usual is let pass. On a machine that has other work what is counted may be twice that, as fewer
-// messages leave together then; and a ratio says nothing of a change.
+// room is how much more than usual is let pass. On a machine that has other work what is counted may be twice that, as
+// fewer messages leave together then; and a ratio says nothing of a change.
 const (
 	room     = 1.5
 	roomBusy = 2 * room
 )
 
-// usually returns what is usual on an AMD EPYC, or on an Intel Xeon, where plain TCP takes half the time for a short message, and iWARP, most of whose work is
-// not in the system, does not.
+// usually returns what is usual on an AMD EPYC, or on an Intel Xeon, where plain TCP takes half the time for a short
+// message, and iWARP, most of whose work is not in the system, does not.
 func usually(epyc, xeon float64) float64 {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	if bytes.Contains(info, []byte("GenuineIntel")) {
@@ -74,8 +74,8 @@ const (
 	untold       verdict = "not told by this system"
 )
 
-// judge says what a result has of a gate, and prints it; busy is whether the machine had other work meanwhile. A ratio that is
-// inconclusive does not fail, whatever its quartiles are. It passes if both would.
+// judge says what a result has of a gate, and prints it; busy is whether the machine had other work meanwhile. A ratio
+// that is inconclusive does not fail, whatever its quartiles are. It passes if both would.
 func (g gate) judge(r perf.Result, busy bool) (verdict, string) {
 	limit, x := g.usual*room, g.of(r)
 	switch {
@@ -122,7 +122,8 @@ func TestGate(t *testing.T) {
 		failed = try(t, addr, failed)
 	}
 	for _, g := range failed {
-		t.Errorf("%v of %d octets: %s is more than %.1f times what is usual, in %d runs", g.op, g.size, g.name, room, attempts)
+		t.Errorf("%v of %d octets: %s is more than %.1f times what is usual, in %d runs",
+			g.op, g.size, g.name, room, attempts)
 	}
 }
 
@@ -130,7 +131,7 @@ func TestGate(t *testing.T) {
 func otherProcess(t *testing.T) string {
 	t.Helper()
 	t.Setenv("IWARP_GATE", "responder")
-	p, err := child.Start(t.Context(), os.Stderr, "-test.run=^TestOtherProcess$")
+	p, err := subprocess.Start(t.Context(), os.Stderr, "-test.run=^TestOtherProcess$")
 	testrig.Must(t, err)
 	t.Cleanup(func() { _ = p.Stop() })
 	return p.Addr
@@ -141,12 +142,12 @@ func TestOtherProcess(t *testing.T) {
 	if os.Getenv("IWARP_GATE") != "responder" {
 		t.Skip("this is the responder of TestGate")
 	}
-	ctx, cancel := child.UntilEOF(t.Context())
+	ctx, cancel := subprocess.UntilEOF(t.Context())
 	defer cancel()
 	ln, err := perf.Listen(ctx, "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	defer ln.Close()
-	child.Announce(os.Stdout, ln.Addr())
+	subprocess.Announce(os.Stdout, ln.Addr())
 	testrig.Must(t, perf.Serve(ctx, ln, nil))
 }
 
@@ -160,7 +161,8 @@ func try(t *testing.T, addr string, all []gate) (failed []gate) {
 		}
 		run := runs[key]
 		v, x := g.judge(run.result, run.others > busyFrom)
-		t.Logf("%-5v %7d  %-42s %12s, usually %.2f; others had %2.0f %% of the processors: %s", g.op, g.size, g.name, x, g.usual, 100*run.others, v)
+		t.Logf("%-5v %7d  %-42s %12s, usually %.2f; others had %2.0f %% of the processors: %s",
+			g.op, g.size, g.name, x, g.usual, 100*run.others, v)
 		if v == fails {
 			failed = append(failed, g)
 		}
@@ -174,7 +176,8 @@ type gateRun struct {
 	others float64
 }
 
-// run measures what the gate needs. Under reno plain TCP takes about the same processor time in each run; under bbr it does not.
+// run measures what the gate needs. Under reno plain TCP takes about the same processor time in each run; under bbr it
+// does not.
 func (g gate) run(t *testing.T, addr string) (run gateRun) {
 	t.Helper()
 	opts := perf.Options{Ops: []perf.Op{g.op}, Sizes: []int{g.size}}
@@ -207,9 +210,12 @@ func TestGateJudges(t *testing.T) {
 		{ratio, ratios(perf.Ratios{RatioCPU: 3.1}), fails, inconclusive},
 		{ratio, ratios(perf.Ratios{RatioCPU: 31}), fails, inconclusive},
 		{ratio, ratios(perf.Ratios{}), untold, untold},
-		{ratio, ratios(perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(2.9, 3.1)}), inconclusive, inconclusive},
-		{ratio, ratios(perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(1.5, 2.9)}), passes, passes},
-		{ratio, ratios(perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(3.1, 5)}), inconclusive, inconclusive},
+		{ratio, ratios(perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(2.9, 3.1)}),
+			inconclusive, inconclusive},
+		{ratio, ratios(perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(1.5, 2.9)}), passes,
+			passes},
+		{ratio, ratios(perf.Ratios{Inconclusive: []string{"ratio_cpu"}, Quartiles: quartiles(3.1, 5)}),
+			inconclusive, inconclusive},
 		{ratio, ratios(perf.Ratios{RatioCPU: 3.1, Inconclusive: []string{"ratio_bw"}}), fails, inconclusive},
 		{counted, calls(2.9), passes, passes},
 		{counted, calls(4), fails, inconclusive},
@@ -219,7 +225,8 @@ func TestGateJudges(t *testing.T) {
 		quiet, _ := test.gate.judge(test.result, false)
 		busy, _ := test.gate.judge(test.result, true)
 		if quiet != test.quiet || busy != test.busy {
-			t.Errorf("%+v: %s, and on a busy machine %s, want %s and %s", test.result, quiet, busy, test.quiet, test.busy)
+			t.Errorf("%+v: %s, and on a busy machine %s, want %s and %s",
+				test.result, quiet, busy, test.quiet, test.busy)
 		}
 	}
 }

@@ -3,8 +3,6 @@ package perf
 import (
 	"slices"
 	"time"
-
-	"github.com/goiwarp/iwarp"
 )
 
 // sliceTime is how long a slice takes, unless the time for all of them is too short or too
@@ -22,9 +20,9 @@ const (
 	maxCounted    = int(DefaultDuration / sliceTime)
 )
 
-// Pairs returns into how many slices of each transport the time for a quantity is cut, or its messages are, of one operation and
-// size. It is of options as a Report has them, see Judged; a Result has how many there were, which may be more, and are fewer over a path
-// with a long round trip, where slices are longer.
+// Pairs returns into how many slices of each transport the time for a quantity is cut, or its messages are, of one
+// operation and size. It is of options as a Report has them, see Judged; a Result has how many there were, which may be
+// more, and are fewer over a path with a long round trip, where slices are longer.
 func (o Options) Pairs() int {
 	if o.Iters > 0 {
 		return min(maxCounted, max(minPairs, o.Iters/sliceMessages))
@@ -32,9 +30,9 @@ func (o Options) Pairs() int {
 	return int(min(maxPairs, max(minPairs, o.Duration/sliceTime)))
 }
 
-// Judged reports whether there are enough pairs of slices that disturbed ones are dropped, and ratios called inconclusive: 20 or
-// more, of 10 ms or of 40 messages. It is of options as a Report has them, with the defaults in place of zeros. Over a path with a long
-// round trip there may be fewer all the same: see Pairs.Judged.
+// Judged reports whether there are enough pairs of slices that disturbed ones are dropped, and ratios called
+// inconclusive: 20 or more, of 10 ms or of 40 messages. It is of options as a Report has them, with the defaults in
+// place of zeros. Over a path with a long round trip there may be fewer all the same: see Pairs.Judged.
 func (o Options) Judged() bool { return o.Pairs() >= judgedFrom }
 
 // streams is how many streams of messages there are.
@@ -89,18 +87,21 @@ func (o Options) slots(op Op, size int) int {
 
 // sizesOf returns the sizes that an operation is measured with: an Atomic Operation has one.
 func (o Options) sizesOf(op Op) []int {
-	if op == Atomic {
-		return []int{iwarp.AtomicLen}
+	if n := op.size(); n != 0 {
+		return []int{n}
 	}
 	return o.Sizes
 }
 
 // allSizes returns those of all operations.
 func (o Options) allSizes() []int {
-	if slices.Contains(o.Ops, Atomic) {
-		return append([]int{iwarp.AtomicLen}, o.Sizes...)
+	var sizes []int
+	for _, op := range o.Ops {
+		if n := op.size(); n != 0 && !slices.Contains(sizes, n) {
+			sizes = append(sizes, n)
+		}
 	}
-	return o.Sizes
+	return append(sizes, o.Sizes...)
 }
 
 // maxDepth returns the greatest depth that any of the sizes has.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // helloVersion changes whenever the two ends would misunderstand each other.
@@ -49,7 +49,8 @@ var errNotPerf = errors.New("perf: the connection request is not one of iwarp pe
 type versionError byte
 
 func (e versionError) Error() string {
-	return fmt.Sprintf("perf: the other end speaks version %d of the measurement protocol, this one version %d", byte(e), helloVersion)
+	return fmt.Sprintf("perf: the other end speaks version %d of the measurement protocol, this one version %d",
+		byte(e), helloVersion)
 }
 
 func (h hello) octets() []byte {
@@ -61,7 +62,8 @@ func (h hello) octets() []byte {
 }
 
 func (h hello) flags() byte {
-	return flag(h.control, flagControl) | flag(h.plain, flagPlain) | flag(h.markers, flagMarkers) | flag(h.noCRC, flagNoCRC)
+	return flag(h.control, flagControl) | flag(h.plain, flagPlain) | flag(h.markers,
+		flagMarkers) | flag(h.noCRC, flagNoCRC)
 }
 
 func flag(set bool, bit byte) byte {
@@ -76,7 +78,7 @@ func flag(set bool, bit byte) byte {
 func helloOf(req *iwarp.Request) (hello, error) {
 	b := req.PrivateData()
 	h, err := parseHello(b)
-	if errors.Is(err, errNotPerf) && req.Dialect() == mpa.DialectRFC5044 && len(b) > ulpdata.SMBDirectLen {
+	if errors.Is(err, errNotPerf) && req.MPA().Dialect == mpa.DialectRFC5044 && len(b) > ulpdata.SMBDirectLen {
 		return parseHello(b[ulpdata.SMBDirectLen:])
 	}
 	return h, err

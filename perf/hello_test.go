@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 )
 
 func TestHelloRoundTrip(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/admission"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -100,7 +100,8 @@ func TestHostileSlices(t *testing.T) {
 		`"size":9223372036854775807`, `"size":0`, `"size":97`, `"size":385`,
 		`"slots":9223372036854775807`, `"slots":0`, `"slots":7`,
 		`"depth":9223372036854775807`, `"depth":0`, `"depth":5`, `"depth":5,"slots":6`,
-		`"post_list":-1`, `"post_list":8193`, `"cq_mod":-1`, `"inline":true`, `"both":true,"quantity":"latency"`, `"both":true,"slots":1,"depth":1`,
+		`"post_list":-1`, `"post_list":8193`, `"cq_mod":-1`, `"inline":true`, `"both":true,"quantity":"latency"`,
+		`"both":true,"slots":1,"depth":1`,
 		`"transport":"sctp"`, `"transport":""`, `"quantity":"mood"`,
 	} {
 		name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
@@ -154,27 +155,28 @@ func TestRejectionOfAStranger(t *testing.T) {
 // TestSilentInitiators leaves more control connections silent than the responder keeps: none
 // is in the way of a measurement.
 func TestSilentInitiators(t *testing.T) {
-	addr, ended := Responds(t, idleLimit, func(r *reception) { r.waiting = guests.New(maxWaiting, 0) })
+	addr, ended := Responds(t, idleLimit, func(r *reception) { r.waiting = admission.NewServerTable(maxWaiting, 0) })
 	for range maxWaiting + 3 {
 		visits(t, addr)
 	}
 	measures(t, addr)
 	for range 3 {
-		if v := <-ended; !errors.Is(v.Err, guests.ErrSilent) && v.Err != nil {
+		if v := <-ended; !errors.Is(v.Err, admission.ErrSilent) && v.Err != nil {
 			t.Errorf("got %v", v.Err)
 		}
 	}
 }
 
-// TestManyInitiators has more come from one address in a moment than may wait for that: one more is told so. There is room
-// again when one has gone, and when one measures, which then has no place to lose.
+// TestManyInitiators has more come from one address in a moment than may wait for that: one more is told so. There is
+// room again when one has gone, and when one measures, which then has no place to lose.
 func TestManyInitiators(t *testing.T) {
-	places := guests.New(4, time.Hour)
+	places := admission.NewServerTable(4, time.Hour)
 	addr, ended := Responds(t, idleLimit, func(r *reception) { r.waiting = places })
 	first, second := visits(t, addr), visits(t, addr)
 	visits(t, addr)
 	var told *PeerError
-	if _, err := comes(t, addr); !errors.As(err, &told) || !strings.Contains(told.Text, "3 connections from your address already") {
+	if _, err := comes(t, addr); !errors.As(err, &told) ||
+		!strings.Contains(told.Text, "3 connections from your address already") {
 		t.Errorf("a fourth of an address: %v", err)
 	}
 	testrig.Must(t, second.d.ctl.qp.Close())
@@ -196,14 +198,16 @@ func TestIdleMeasurement(t *testing.T) {
 	}
 }
 
-// TestOtherVersion: an initiator of another version hears why it is rejected, and is reported as one that was not served.
+// TestOtherVersion: an initiator of another version hears why it is rejected, and is reported as one that was not
+// served.
 func TestOtherVersion(t *testing.T) {
 	addr, ended := Responds(t, idleLimit)
 	text := hello{control: true, session: 1}.octets()
 	text[4]--
 	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: text}}
 	_, err := d.Dial(t.Context(), "tcp", addr)
-	if err = refusal(err); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("version %d of the measurement protocol", helloVersion-1)) {
+	if err = refusal(err); err == nil || !strings.Contains(err.Error(),
+		fmt.Sprintf("version %d of the measurement protocol", helloVersion-1)) {
 		t.Errorf("the initiator: %v", err)
 	}
 	if v := <-ended; !errors.As(v.Err, new(versionError)) || v.Remote == nil {
@@ -236,7 +240,8 @@ func FuzzControl(f *testing.F) {
 		`{"open":{"sizes":[64,4096],"depth":9,"qps":2,"duration_ns":1000000}}`,
 		`{"slice":{"transport":"iwarp","op":"Write","quantity":"latency","size":64,"count":2147483647,"slots":4,"depth":4,"salt":65520}}`,
 		`{"slice":{"transport":"tcp","op":"Read","quantity":"bandwidth","size":256,"count":1,"slots":1,"depth":1,"salt":9223372036854775807}}`,
-		`{"lanes":[{"tx":{"STag":1,"TO":2}}]}`, `{"check":true}`, `[]`, `{"open":{"qps":9223372036854775807,"depth":-1}}`,
+		`{"lanes":[{"tx":{"STag":1,"TO":2}}]}`, `{"check":true}`, `[]`,
+		`{"open":{"qps":9223372036854775807,"depth":-1}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -248,7 +253,8 @@ func FuzzControl(f *testing.F) {
 			return
 		}
 		if req.Open != nil {
-			if o, err := req.Open.Resolved(); err == nil && (o.memory() > MaxMemory || o.QPs > MaxQPs || o.maxSlots() > MaxDepth || o.reads() > maxReads) {
+			if o, err := req.Open.Resolved(); err == nil &&
+				(o.memory() > MaxMemory || o.QPs > MaxQPs || o.maxSlots() > MaxDepth || o.reads() > maxReads) {
 				t.Errorf("%+v is let through", o)
 			}
 		}

@@ -15,8 +15,8 @@ import (
 // one until the responder does.
 const idleLimit = 30 * time.Second
 
-// looks is how often we look within the limit whether anything has moved. A process that was stopped misses looks, so that
-// the time when it could not see anything does not count.
+// looks is how often we look within the limit whether anything has moved. A process that was stopped misses looks, so
+// that the time when it could not see anything does not count.
 const looks = 10
 
 // A stillError ends a measurement whose other end has been still for so long.
@@ -103,15 +103,15 @@ func standsStill(ctx context.Context, limit time.Duration, moved func() uint64) 
 
 // watch ends the visit when nothing has moved for the reception's limit, until the
 // function that it returns is called.
-func (a *attendance) watch(ctx context.Context) (stop func()) {
+func (a *respondent) watch(ctx context.Context) (stop func()) {
 	a.join(a.ctl.qp)
 	limit := a.reception.idle
 	return watch(ctx, limit, a.moved, func() { a.cancel(&stillError{initiator, limit}) })
 }
 
-// attended returns a context that ends when the responders of sessions, of which one is busy at a time, are still, and when
-// a control connection ends.
-func attended(ctx context.Context, sessions ...*session) (context.Context, context.CancelFunc) {
+// whileMoving returns a context that ends when the responders of sessions, of which one is busy at a time, are still,
+// and when a control connection ends.
+func whileMoving(ctx context.Context, sessions ...*session) (context.Context, context.CancelFunc) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	moved := func() (sum uint64) {
 		for _, s := range sessions {

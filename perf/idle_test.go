@@ -14,8 +14,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// answers connects an initiator's control connection with a peer that has what the test sends as its responder's answers, and
-// whose QP a test may change.
+// answers connects an initiator's control connection with a peer that has what the test sends as its responder's
+// answers, and whose QP a test may change.
 func answers(t *testing.T, change ...func(*iwarp.QPConfig)) (d *dialing, peer *control) {
 	t.Helper()
 	var ends [2]*session
@@ -48,7 +48,7 @@ func answers(t *testing.T, change ...func(*iwarp.QPConfig)) (d *dialing, peer *c
 }
 
 // TestSilentResponder has a responder accept the control connection, and never answer: the initiator gives it up when
-// nothing has moved for the limit, which begins with what the endpoint sent last, to nudge a peer that is silent.
+// nothing has moved for the limit.
 func TestSilentResponder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _ := answers(t)
@@ -63,13 +63,13 @@ func TestSilentResponder(t *testing.T) {
 	})
 }
 
-// TestSlowMovement: what moves now and then, however slowly, is not given up, and is when it moves no more. Plain TCP and each of
-// several sessions count.
+// TestSlowMovement: what moves now and then, however slowly, is not given up, and is when it moves no more. Plain TCP
+// and each of several sessions count.
 func TestSlowMovement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _ := answers(t)
 		other, _ := answers(t)
-		ctx, stop := attended(t.Context(), d.session, other.session)
+		ctx, stop := whileMoving(t.Context(), d.session, other.session)
 		defer stop()
 		for i := range 20 {
 			time.Sleep(idleLimit - idleLimit/looks)

@@ -28,8 +28,8 @@ type Observer struct {
 	// startup, and returns what to use in its place: see iwarp.Dialer. The connections
 	// of plain TCP are left alone, and over SCTP there are none.
 	Wrap func(net.Conn) (net.Conn, error)
-	// WrapPlain, if the responder's Listener encrypts, gets each connection of plain TCP that comes to it, and returns one to ask
-	// there for what follows, which goes over the TCP connection itself.
+	// WrapPlain, if the responder's Listener encrypts, gets each connection of plain TCP that comes to it, and returns
+	// one to ask there for what follows, which goes over the TCP connection itself.
 	WrapPlain func(net.Conn) (net.Conn, error)
 	// Tap gets what connections over other networks than the operating system's TCP run on, at the initiator's end.
 	Tap Tap
@@ -89,7 +89,7 @@ func cause(ctx context.Context, err error) error {
 // measure does all that the options ask for, bandwidth on this session.
 func (s *session) measure(ctx context.Context, latency *session, opts Options, watch Observer) (*Report, error) {
 	m := &measurement{bandwidth: s, latency: latency, opts: opts, watch: watch}
-	within, cancel := attended(ctx, m.sessions()...)
+	within, cancel := whileMoving(ctx, m.sessions()...)
 	defer cancel()
 	err := orStill(within, m.orEnd(m.run(within)))
 	for _, each := range m.sessions() {
@@ -143,7 +143,7 @@ func (d *dialing) reorder(opts Options) (err error) {
 // open is connect, as long as the control connection is up and the responder is not still.
 func (d *dialing) open(ctx context.Context, opts Options) error {
 	d.join(d.ctl.qp)
-	ctx, cancel := attended(ctx, d.session)
+	ctx, cancel := whileMoving(ctx, d.session)
 	defer cancel()
 	return orStill(ctx, d.ctl.orInterrupted(d.connect(ctx, opts)))
 }
@@ -207,7 +207,8 @@ func (d *dialing) connectLane(ctx context.Context, i int, at answer) (err error)
 }
 
 func (d *dialing) dialQP(ctx context.Context, i int) (*iwarp.QP, error) {
-	h := hello{session: d.id, index: uint16(i), markers: d.opts.Markers, noCRC: d.opts.NoCRC, reads: mpa.Depth(d.opts.reads())}
+	h := hello{session: d.id, index: uint16(i), markers: d.opts.Markers, noCRC: d.opts.NoCRC,
+		reads: mpa.Depth(d.opts.reads())}
 	dialer, err := d.opts.dialer(h.offer(), h)
 	if err != nil {
 		return nil, err
@@ -238,14 +239,12 @@ func (o Options) dialer(offer mpa.Offer, h hello) (iwarp.Dialer, error) {
 	return iwarp.Dialer{Preset: preset, MPA: offer, Timeout: dialTimeout}, err
 }
 
-// refusal is a rejection by what a responder of iwarp perf says about it. Who is none may say anything there, which the error of the Dial has.
+// refusal is a rejection by what a responder of iwarp perf says about it. Who is none may say anything there, which the
+// error of the Dial has.
 func refusal(err error) error {
 	var rejected *iwarp.RejectError
 	if !errors.As(err, &rejected) {
 		return err
-	}
-	if rejected.Conn != nil {
-		rejected.Conn.Close()
 	}
 	if told := rejection(rejected.PrivateData); told != nil {
 		return &refusedError{told, err}

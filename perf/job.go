@@ -1,10 +1,6 @@
 package perf
 
-import (
-	"fmt"
-
-	"github.com/goiwarp/iwarp"
-)
+import "fmt"
 
 // A job is one slice: so many messages of one size by one operation, one way
 // of moving them. Both ends know it before it begins, so no message need say
@@ -40,7 +36,7 @@ func (j job) validate(o Options) error {
 	switch {
 	case j.Transport != IWARP && j.Transport != TCP:
 		return j.bad("transport", j.Transport)
-	case !j.Op.valid() || j.Op == Atomic && j.Size != iwarp.AtomicLen:
+	case !j.Op.valid() || j.Op.size() != 0 && j.Size != j.Op.size():
 		return j.bad("op", j.Op)
 	case j.Quantity != Bandwidth && j.Quantity != Latency:
 		return j.bad("quantity", j.Quantity)
@@ -102,7 +98,7 @@ func (j job) receives(s side) bool {
 	switch {
 	case j.Both:
 		return true
-	case j.Op.fetches():
+	case j.Op.Fetches():
 		return s == initiator
 	case j.Quantity == Latency:
 		return true

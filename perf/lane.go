@@ -32,7 +32,7 @@ func (b buffers) fill(j job, s side) {
 	if j.receives(!s) {
 		tx := newRing(b.tx, j.Size, j.Slots)
 		p.fill(tx.mem, 0)
-		if j.Corrupt && j.Op.fetches() {
+		if j.Corrupt && j.Op.Fetches() {
 			spoil(tx.message(tx.source(j.Count - 1)))
 		}
 	}

@@ -20,7 +20,8 @@ type InterruptedError struct {
 
 func (e *InterruptedError) Error() string { return "perf: the " + e.Side + " was interrupted" }
 
-// A GoneError ends a measurement whose other end has gone, and has not said that it was interrupted: it was killed, or its machine is gone.
+// A GoneError ends a measurement whose other end has gone, and has not said that it was interrupted: it was killed, or
+// its machine is gone.
 type GoneError struct {
 	Side  string // which end has gone: "initiator" or "responder"
 	Cause error  // why its control connection ended
@@ -38,8 +39,8 @@ func isEnd(err error) bool {
 	return errors.As(err, new(*InterruptedError)) || errors.As(err, new(*GoneError))
 }
 
-// orEnd is how a responder has ended, if one has, and else err. It may be the one that was not busy, by whose end the slice of the other was cut. What a
-// responder has told, or either end has found wrong, stays.
+// orEnd is how a responder has ended, if one has, and else err. It may be the one that was not busy, by whose end the
+// slice of the other was cut. What a responder has told, or either end has found wrong, stays.
 func (m *measurement) orEnd(err error) error {
 	if err == nil || errors.As(err, new(*PeerError)) || errors.As(err, new(*CorruptionError)) {
 		return err
@@ -92,8 +93,8 @@ func (c *control) message(wc iwarp.WC) []byte {
 	return c.in[wc.ID].Bytes()[:wc.Length]
 }
 
-// leave tells the other end that this one was interrupted, and ends the session. The control connection ends in order, or the other
-// end might never read the word.
+// leave tells the other end that this one was interrupted, and ends the session. The control connection ends in order,
+// or the other end might never read the word.
 func (s *session) leave() {
 	if s.ctl.qp == nil {
 		s.abort()

@@ -25,8 +25,8 @@ func interruptedAt(err error) string {
 	return at.Side
 }
 
-// TestInitiatorInterrupted: an initiator that is interrupted says so, whatever the responder does then: it waits for what is to be measured,
-// for connections, for the next slice, or for the messages of one.
+// TestInitiatorInterrupted: an initiator that is interrupted says so, whatever the responder does then: it waits for
+// what is to be measured, for connections, for the next slice, or for the messages of one.
 func TestInitiatorInterrupted(t *testing.T) {
 	for name, until := range map[string]func(*stranger){
 		"at once":    func(*stranger) {},
@@ -52,8 +52,8 @@ func TestInitiatorInterrupted(t *testing.T) {
 	}
 }
 
-// TestInitiatorKilled: of an initiator that has gone in a slice without a word it is said that it has gone, and not what that did to the
-// connections which the slice is on.
+// TestInitiatorKilled: of an initiator that has gone in a slice without a word it is said that it has gone, and not
+// what that did to the connections which the slice is on.
 func TestInitiatorKilled(t *testing.T) {
 	addr, ended := Responds(t, idleLimit)
 	s := visits(t, addr)
@@ -62,12 +62,15 @@ func TestInitiatorKilled(t *testing.T) {
 	s.d.abort()
 	testrig.Must(t, s.d.ctl.qp.Abort())
 	v := <-ended
-	if v.Err == nil || !strings.HasPrefix(v.Err.Error(), "perf: the initiator has gone without a word: iwarp: connection lost: ") || strings.Contains(v.Err.Error(), "\n") {
+	if v.Err == nil || !strings.HasPrefix(v.Err.Error(),
+		"perf: the initiator has gone without a word: iwarp: connection lost: ") ||
+		strings.Contains(v.Err.Error(), "\n") {
 		t.Errorf("the responder reports %v", v.Err)
 	}
 }
 
-// TestResponderInterrupted: the responder is interrupted in the midst of a measurement. Both ends say which end that was.
+// TestResponderInterrupted: the responder is interrupted in the midst of a measurement. Both ends say which end that
+// was.
 func TestResponderInterrupted(t *testing.T) {
 	ln, err := Listen(t.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
@@ -75,7 +78,8 @@ func TestResponderInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended, served := make(chan Visit, 1), make(chan error, 1)
 	go func() { served <- Serve(ctx, ln, func(v Visit) { ended <- v }) }()
-	_, err = Connect(t.Context(), ln.Addr().String(), Options{Duration: time.Hour}, Observer{Progress: func(Progress) { interrupt() }})
+	_, err = Connect(t.Context(), ln.Addr().String(), Options{Duration: time.Hour},
+		Observer{Progress: func(Progress) { interrupt() }})
 	if interruptedAt(err) != "responder" {
 		t.Errorf("the initiator: %v", err)
 	}
@@ -91,8 +95,8 @@ var responderEnds = map[string]func(*control){
 	"perf: the responder has gone without a word: ": func(c *control) { _ = c.qp.Abort() },
 }
 
-// TestLatencyResponderEnds: the responder for latency ends while bandwidth is measured with another one. How it has ended is the reason, and not what that
-// did to the slice.
+// TestLatencyResponderEnds: the responder for latency ends while bandwidth is measured with another one. How it has
+// ended is the reason, and not what that did to the slice.
 func TestLatencyResponderEnds(t *testing.T) {
 	for want, end := range responderEnds {
 		synctest.Test(t, func(t *testing.T) {
@@ -125,15 +129,16 @@ func TestLatencyResponderInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- ServeOwner(ctx, ln) }()
-	_, err = RunTwo(t.Context(), ln.Addr().String(), Options{Duration: time.Hour}, Observer{Progress: func(Progress) { interrupt() }})
+	_, err = RunTwo(t.Context(), ln.Addr().String(), Options{Duration: time.Hour},
+		Observer{Progress: func(Progress) { interrupt() }})
 	if interruptedAt(err) != "responder" {
 		t.Errorf("the initiator: %v", err)
 	}
 	testrig.Must(t, <-served)
 }
 
-// TestResponderEnds: a responder ends while the initiator waits for its answer. If it says that it was interrupted that is the reason, and else that
-// it has gone, also where it went before it was asked.
+// TestResponderEnds: a responder ends while the initiator waits for its answer. If it says that it was interrupted that
+// is the reason, and else that it has gone, also where it went before it was asked.
 func TestResponderEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked bool
@@ -142,8 +147,10 @@ func TestResponderEnds(t *testing.T) {
 	}{
 		"interrupted":              {true, saysLast, "perf: the responder was interrupted"},
 		"interrupted before asked": {false, saysLast, "perf: the responder was interrupted"},
-		"in order":                 {true, func(c *control) { _ = c.qp.Close() }, "perf: the responder has gone without a word: iwarp: the peer closed the connection in order"},
-		"killed":                   {false, func(c *control) { _ = c.qp.Abort() }, "perf: the responder has gone without a word: iwarp: connection lost"},
+		"in order": {true, func(c *control) { _ = c.qp.Close() },
+			"perf: the responder has gone without a word: iwarp: the peer closed the connection in order"},
+		"killed": {false, func(c *control) { _ = c.qp.Abort() },
+			"perf: the responder has gone without a word: iwarp: connection lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -165,8 +172,8 @@ func TestResponderEnds(t *testing.T) {
 	}
 }
 
-// TestResponderEndsInSlice: a slice that fails at the initiator does so because of how the responder ended, and not because of what that did to
-// the connections of the slice.
+// TestResponderEndsInSlice: a slice that fails at the initiator does so because of how the responder ended, and not
+// because of what that did to the connections of the slice.
 func TestResponderEndsInSlice(t *testing.T) {
 	for want, end := range responderEnds {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,8 +19,8 @@ func slice(microseconds ...int) sample {
 	return x
 }
 
-// oneSlow returns n slices of so many round trips of 10 us, and a slow one in each, of 100 us and in each slice 1 us more. A factor
-// multiplies all.
+// oneSlow returns n slices of so many round trips of 10 us, and a slow one in each, of 100 us and in each slice 1 us
+// more. A factor multiplies all.
 func oneSlow(n, others, factor int) (all []sample) {
 	for i := range n {
 		all = append(all, slice(append(slices.Repeat([]int{10 * factor}, others), (100+i)*factor)...))
@@ -30,13 +30,15 @@ func oneSlow(n, others, factor int) (all []sample) {
 
 // readsOf sums up the latency of Reads, whose latency is the round trip.
 func readsOf(iwarp, tcp []sample) Result {
-	return newResult(Read, 1<<20, 16, series{streams: 1, keep: true, iwarp: iwarp, tcp: tcp}, series{streams: 1, keep: true, iwarp: iwarp, tcp: tcp})
+	return newResult(Read, 1<<20, 16, series{streams: 1, keep: true, iwarp: iwarp, tcp: tcp},
+		series{streams: 1, keep: true, iwarp: iwarp, tcp: tcp})
 }
 
 func nearly(got, want float64) bool { return got >= want*0.998 && got <= want*1.002 }
 
-// TestLateOfFewInASlice: where a slice has 10 round trips, one slow, the slow ones are no 99th percentile: 10 % are as slow. That of all
-// 400 is exceeded by 4 of them. The ratio is of groups of 10 slices, whose 100 round trips are exceeded by one.
+// TestLateOfFewInASlice: where a slice has 10 round trips, one slow, the slow ones are no 99th percentile: 10 % are as
+// slow. That of all 400 is exceeded by 4 of them. The ratio is of groups of 10 slices, whose 100 round trips are
+// exceeded by one.
 func TestLateOfFewInASlice(t *testing.T) {
 	got := readsOf(oneSlow(40, 9, 1), oneSlow(40, 9, 2))
 	if !nearly(got.P99, 135) || !nearly(got.TCP.P99, 270) {
@@ -50,8 +52,8 @@ func TestLateOfFewInASlice(t *testing.T) {
 	}
 }
 
-// TestLateOfBothSides: the slices of one side would have a 99th percentile of their own, with a median of 155 us, and those of the other
-// have none. Both are made of all round trips.
+// TestLateOfBothSides: the slices of one side would have a 99th percentile of their own, with a median of 155 us, and
+// those of the other have none. Both are made of all round trips.
 func TestLateOfBothSides(t *testing.T) {
 	few, many := oneSlow(40, 9, 1), make([]sample, 40)
 	for i := range many { // each other slice has 2.5 % that are slow
@@ -71,8 +73,8 @@ func TestLateOfBothSides(t *testing.T) {
 	}
 }
 
-// TestLateOfManyInASlice: slices of 150 round trips have a 99th percentile of their own, and one that was disturbed does not decide. A
-// slice of fewer between them is no reason for another way.
+// TestLateOfManyInASlice: slices of 150 round trips have a 99th percentile of their own, and one that was disturbed
+// does not decide. A slice of fewer between them is no reason for another way.
 func TestLateOfManyInASlice(t *testing.T) {
 	var quiet []sample
 	for range 10 {
@@ -90,7 +92,8 @@ func TestLateOfManyInASlice(t *testing.T) {
 	}
 }
 
-// TestLateOfTheLast: the last slice has too few round trips for a 99th percentile, and no other follows it. It is put to the one before.
+// TestLateOfTheLast: the last slice has too few round trips for a 99th percentile, and no other follows it. It is put
+// to the one before.
 func TestLateOfTheLast(t *testing.T) {
 	all := append(oneSlow(3, 99, 1), oneSlow(1, 89, 1)...)
 	lat := series{iwarp: all, tcp: all}
@@ -101,8 +104,8 @@ func TestLateOfTheLast(t *testing.T) {
 	}
 }
 
-// TestTooFewForLate: 300 round trips have a latency that 1 % exceed, and 3000 one that 0.1 % do. Fewer have none, nor a ratio of it; and
-// in the JSON object it is left out.
+// TestTooFewForLate: 300 round trips have a latency that 1 % exceed, and 3000 one that 0.1 % do. Fewer have none, nor a
+// ratio of it; and in the JSON object it is left out.
 func TestTooFewForLate(t *testing.T) {
 	for _, test := range []struct {
 		iwarp, tcp          int // slices of 10 round trips

@@ -89,7 +89,8 @@ func respond(ctx context.Context, over *network.Network) (addr string, end func(
 const freeWithin = 2 * time.Second
 
 // connectSoon connects when the responder has no other measurement any more.
-func connectSoon(ctx context.Context, over *network.Network, addr string, opts Options, watch Observer) (*session, error) {
+func connectSoon(ctx context.Context, over *network.Network, addr string, opts Options,
+	watch Observer) (*session, error) {
 	for start := time.Now(); ; {
 		s, err := connect(ctx, over, addr, opts, watch)
 		var told *PeerError

@@ -62,16 +62,18 @@ func (l *late) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestRunOverLongPath: over a path with a long round trip there are few slices of bandwidth, which are long beside it, and so few are not
-// judged, nor replaced.
+// TestRunOverLongPath: over a path with a long round trip there are few slices of bandwidth, which are long beside it,
+// and so few are not judged, nor replaced.
 func TestRunOverLongPath(t *testing.T) {
 	const trip = 5 * time.Millisecond
 	addr, _ := perf.Responds(t, time.Minute)
-	opts := perf.Options{Ops: []perf.Op{perf.Write}, Sizes: []int{4096}, Duration: 200 * time.Millisecond, NoBaseline: true}
+	opts := perf.Options{Ops: []perf.Op{perf.Write}, Sizes: []int{4096},
+		Duration: 200 * time.Millisecond, NoBaseline: true}
 	report, err := perf.Connect(t.Context(), addr, opts, perf.Observer{Wrap: overLongPath(trip)})
 	testrig.Must(t, err)
 	r := report.Results[0]
-	if r.RoundTrip < float64(trip.Microseconds()) || r.SliceTrips < 5 || r.ShortSlices != (r.SliceTrips < 10) { // 20, if the machine has time
+	// 20, if the machine has time
+	if r.RoundTrip < float64(trip.Microseconds()) || r.SliceTrips < 5 || r.ShortSlices != (r.SliceTrips < 10) {
 		t.Errorf("slices of %.1f round trips of %v us, short: %v", r.SliceTrips, r.RoundTrip, r.ShortSlices)
 	}
 	if r.BWPairs != 3 || r.BWDropped != 0 || r.Judged() {

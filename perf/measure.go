@@ -76,7 +76,7 @@ func (m *measurement) result(ctx context.Context, op Op, size int) error {
 // depth returns how many messages may be under way on a connection.
 func (m *measurement) depth(op Op, size int) int {
 	depth := m.opts.depth(size)
-	if ord := m.report.Negotiated.ORD; op.fetches() {
+	if ord := m.report.Negotiated.ORD; op.Fetches() {
 		depth = max(1, min(depth, ord))
 	}
 	return depth
@@ -94,8 +94,8 @@ func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 	j := job{
 		Transport: t, Op: op, Quantity: q, Size: size, Slots: m.opts.slots(op, size), Depth: m.depth(op, size),
 		Both: m.opts.Bidirectional && q == Bandwidth, Poll: m.opts.Poll, Corrupt: m.opts.Corrupt,
-		PostList: m.opts.PostList, CQMod: m.opts.CQMod, Inline: !op.fetches() && size <= m.opts.Inline,
-		AnyLap: m.opts.overtaken() && t == IWARP && op == Write && q == Bandwidth,
+		PostList: m.opts.PostList, CQMod: m.opts.CQMod, Inline: !op.Fetches() && size <= m.opts.Inline,
+		AnyLap: m.opts.overtaken() && t == IWARP && op.untold() && q == Bandwidth,
 	}
 	if q == Latency { // whose session may have fewer buffers
 		j.Slots = min(m.latency.opts.slots(op, size), latencySlots)

@@ -12,8 +12,8 @@ import (
 )
 
 // A Tap gets what the connections of a network run on, and returns what to use in its place, which may record what
-// passes: the UDP socket of SCTP in user space (see iwarp.Dialer.WrapUDP), and the Link of a TCP in user space. What is
-// nil, or for another network, is not called.
+// passes: the UDP socket of SCTP in user space (see iwarpsctp.Network.WrapUDP), and the Link of a TCP in user space.
+// What is nil, or for another network, is not called.
 type Tap = network.Tap
 
 // open returns a network by its name.
@@ -53,7 +53,8 @@ func (o Options) validateNetwork() error {
 		return &OptionError{"reorder", "the packets of a TUN device pass through nothing that could hold them back"}
 	}
 	var refused *network.Refused
-	if errors.As(over.Check(mpa.Offer{Markers: o.Markers, NoCRC: o.NoCRC, Dialect: o.Dialect, Kind: o.Kind}), &refused) {
+	if errors.As(over.Check(mpa.Offer{Markers: o.Markers, NoCRC: o.NoCRC, Dialect: o.Dialect, Kind: o.Kind}),
+		&refused) {
 		return &OptionError{refused.Option, refused.Reason}
 	}
 	if o.CC != "" && !over.Sockets {
@@ -62,9 +63,9 @@ func (o Options) validateNetwork() error {
 	return nil
 }
 
-// overtaken reports whether a Write may be placed after another that was sent after it: over SCTP wherever a packet is late
-// or lost, over the TCP in user space where packets are delayed. A Write completes when the layer below has taken it, so
-// that its slot is used again while it is under way.
+// overtaken reports whether a Write may be placed after another that was sent after it: over SCTP wherever a packet is
+// late or lost, over the TCP in user space where packets are delayed. A Write completes when the layer below has taken
+// it, so that its slot is used again while it is under way.
 func (o Options) overtaken() bool {
 	over, err := open(o.Network)
 	return err == nil && over.Unordered && (o.Reorder > 0 || !over.Streams)

@@ -22,8 +22,8 @@ const (
 	MinDepth = 1
 	MaxDepth = 8192
 
-	// MinReceives is how many receives a QP has at least, and buffers in each direction: the answer of a ping-pong may come before the
-	// receive is posted that takes the place of the last answer's.
+	// MinReceives is how many receives a QP has at least, and buffers in each direction: the answer of a ping-pong may
+	// come before the receive is posted that takes the place of the last answer's.
 	MinReceives = 2
 
 	MaxSize   = 64 << 20
@@ -66,9 +66,9 @@ type Options struct {
 	// 512 MiB (but 4 messages at least). Plain TCP's Sends and Writes have no such bound.
 	Depth int `json:"depth,omitempty"`
 
-	// RXDepth is how many messages each QP has receives for when the bandwidth of Send, or of Write-Imm, is measured: how far a
-	// sender may be ahead of what its peer has taken out of its CQ. It is the depth at least. If zero, DefaultRXDepth, or
-	// four times the depth if that is more, but no more than fit into 512 KiB.
+	// RXDepth is how many messages each QP has receives for when the bandwidth of Send, or of Write-Imm, is measured:
+	// how far a sender may be ahead of what its peer has taken out of its CQ. It is the depth at least. If zero,
+	// DefaultRXDepth, or four times the depth if that is more, but no more than fit into 512 KiB.
 	RXDepth int `json:"rx_depth,omitempty"`
 
 	// Duration is the time measured for each operation, size, quantity and transport. It
@@ -98,8 +98,9 @@ type Options struct {
 	Peer string `json:"peer,omitempty"`
 
 	// Iters is the number of messages of each operation, size, quantity and transport, on
-	// each connection, whatever the Duration. They are cut into slices of 40 messages, but 5 to 40 of them (3 of bandwidth over a path with a long round trip), and rounded up
-	// to a multiple of the number of slices, with 2 messages in each at least. If zero, the Duration decides.
+	// each connection, whatever the Duration. They are cut into slices of 40 messages, but 5 to 40 of them (3 of
+	// bandwidth over a path with a long round trip), and rounded up to a multiple of the number of slices, with 2
+	// messages in each at least. If zero, the Duration decides.
 	Iters int `json:"iters,omitempty"`
 
 	// Bidirectional has bandwidth measured in both directions at once, and summed up. Plain
@@ -133,8 +134,8 @@ type Options struct {
 	// NoBaseline leaves out the measurement of plain TCP.
 	NoBaseline bool `json:"no_baseline,omitempty"`
 
-	// Reorder is how many packets in a hundred a link between the initiator's QPs and the responder delivers late. There is
-	// such a link for SCTP in UDP, and for TCP in user space.
+	// Reorder is how many packets in a hundred a link between the initiator's QPs and the responder delivers late.
+	// There is such a link for SCTP in UDP, and for TCP in user space.
 	Reorder int `json:"reorder,omitempty"`
 
 	// Corrupt makes both ends spoil one octet of what they send over iWARP,
@@ -234,7 +235,8 @@ func (o Options) validateLoad() error {
 		option             string
 		value, least, most int
 	}{
-		{"depth", o.Depth, MinDepth, MaxDepth}, {"rx-depth", o.RXDepth, MinReceives, MaxDepth}, {"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
+		{"depth", o.Depth, MinDepth, MaxDepth}, {"rx-depth", o.RXDepth, MinReceives, MaxDepth},
+		{"qps", o.QPs, 1, MaxQPs}, {"iters", o.Iters, 1, maxCount},
 		{"inline", o.Inline, 0, MaxInline}, {"post-list", o.PostList, 1, MaxDepth}, {"cq-mod", o.CQMod, 1, MaxDepth},
 	} {
 		if n.value != 0 && (n.value < n.least || n.value > n.most) {
@@ -242,7 +244,8 @@ func (o Options) validateLoad() error {
 		}
 	}
 	if depth := o.maxDepth(); o.RXDepth != 0 && o.RXDepth < depth {
-		return &OptionError{"rx-depth", fmt.Sprintf("%d receives are fewer than the %d messages that --depth lets be under way", o.RXDepth, depth)}
+		return &OptionError{"rx-depth", fmt.Sprintf(
+			"%d receives are fewer than the %d messages that --depth lets be under way", o.RXDepth, depth)}
 	}
 	return nil
 }
@@ -264,7 +267,7 @@ func AllSizes() []int {
 func ParseSize(text string) (int, error) {
 	n, err := wording.ParseOctets(text)
 	if err != nil || n < 1 || n > MaxSize {
-		return 0, &OptionError{"size", fmt.Sprintf("%q is not a number of octets between 1 and 64M", text)}
+		return 0, &OptionError{"size", fmt.Sprintf("%q is not a number of octets between 1 and 64M, such as 64K", text)}
 	}
 	return int(n), nil
 }

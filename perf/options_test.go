@@ -23,7 +23,8 @@ func TestOptionsDefaults(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for size, want := range map[int][2]int{
-		1: {128, 512}, 64: {128, 512}, 1 << 10: {128, 512}, 2 << 10: {128, 256}, 4 << 10: {128, 128}, 64 << 10: {128, 128},
+		1: {128, 512}, 64: {128, 512}, 1 << 10: {128, 512}, 2 << 10: {128, 256},
+		4 << 10: {128, 128}, 64 << 10: {128, 128},
 		256 << 10: {64, 64}, 1 << 20: {16, 16}, 16 << 20: {4, 4},
 	} {
 		if depths := [2]int{got.slots(Write, size), got.slots(Send, size)}; depths != want {
@@ -125,9 +126,11 @@ func TestOptionsRefused(t *testing.T) {
 
 func TestOptionsTravel(t *testing.T) {
 	want := Options{
-		Network: "sctp", Reorder: 3, Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, RXDepth: 9, Duration: time.Second, QPs: 3,
+		Network: "sctp", Reorder: 3, Ops: []Op{Read, Send}, Sizes: []int{1, 2}, Depth: 5, RXDepth: 9,
+		Duration: time.Second, QPs: 3,
 		Markers: true, NoCRC: true, Dialect: mpa.DialectRtr, Kind: mpa.KindNonPermissive, Peer: "siw",
-		NoBaseline: true, Corrupt: true, Poll: true, Iters: 1000, Inline: 64, Bidirectional: true, PostList: 4, CQMod: 8, CC: "reno", KeepDisturbed: true,
+		NoBaseline: true, Corrupt: true, Poll: true, Iters: 1000, Inline: 64, Bidirectional: true, PostList: 4,
+		CQMod: 8, CC: "reno", KeepDisturbed: true,
 	}
 	text, err := json.Marshal(want)
 	testrig.Must(t, err)
@@ -152,7 +155,8 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestParseOp(t *testing.T) {
-	for text, want := range map[string]Op{"Send": Send, "write": Write, "READ": Read, "Write-Imm": WriteImm, "atomic": Atomic} {
+	for text, want := range map[string]Op{"Send": Send, "write": Write, "READ": Read,
+		"Write-Imm": WriteImm, "atomic": Atomic} {
 		if got, err := ParseOp(text); got != want || err != nil {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
@@ -162,7 +166,8 @@ func TestParseOp(t *testing.T) {
 	}
 }
 
-// TestIters: messages that are counted are cut into slices whatever the duration, so that their number means the same in every run.
+// TestIters: messages that are counted are cut into slices whatever the duration, so that their number means the same
+// in every run.
 func TestIters(t *testing.T) {
 	for iters, want := range map[int][2]int{1: {5, 2}, 52: {5, 11}, 200: {5, 40}, 1000: {25, 40}, 100_000: {40, 2500}} {
 		for _, d := range []time.Duration{0, time.Millisecond, time.Hour} {

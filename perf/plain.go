@@ -15,10 +15,11 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A connection of plain TCP comes to the address that QPs come to, so that it goes the same way, through a relay or a firewall
-// too. It begins as theirs do, with an MPA Request, and the responder rejects that with the hello as private data, after
-// which both use the TCP connection as it is. RFC 5044, section 7.1.2, on a rejection: "the implementation MUST exit MPA,
-// leaving the TCP connection open." Over a network whose QPs have no sockets of TCP, it comes to a port of its own, and begins with the hello alone.
+// A connection of plain TCP comes to the address that QPs come to, so that it goes the same way, through a relay or a
+// firewall too. It begins as theirs do, with an MPA Request, and the responder rejects that with the hello as private
+// data, after which both use the TCP connection as it is. RFC 5044, section 7.1.2, on a rejection: "the implementation
+// MUST exit MPA, leaving the TCP connection open." Over a network whose QPs have no sockets of TCP, it comes to a port
+// of its own, and begins with the hello alone.
 
 // helloWait is how long a plain TCP connection to a port of its own may take to say whose it is.
 const helloWait = 2 * time.Second
@@ -33,7 +34,7 @@ var errNotPlain = errors.New("the peer has accepted it as a QP, and is no respon
 var errNotOverTCP = errors.New("perf: plain TCP beside the QP: the connection that measures is none of TCP, as the network that was stated is")
 
 // openPlain returns where the responder takes plain TCP, if there is to be any.
-func (a *attendance) openPlain() (ans answer, err error) {
+func (a *respondent) openPlain() (ans answer, err error) {
 	if a.opts.NoBaseline {
 		return ans, nil
 	}
@@ -51,14 +52,15 @@ func (a *attendance) openPlain() (ans answer, err error) {
 	if err != nil {
 		return ans, err
 	}
-	if a.baseline, err = new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, "0")); err != nil {
+	if a.baseline, err = new(net.ListenConfig).Listen(context.Background(), "tcp",
+		net.JoinHostPort(host, "0")); err != nil {
 		return ans, err
 	}
 	return answer{TCPPort: a.baseline.Addr().(*net.TCPAddr).Port}, nil
 }
 
 // expected returns how many connections the initiator opens to the Listener: QPs, and plain TCP if that comes there.
-func (a *attendance) expected() int {
+func (a *respondent) expected() int {
 	if a.opts.NoBaseline || a.baseline != nil {
 		return len(a.qps)
 	}
@@ -66,7 +68,7 @@ func (a *attendance) expected() int {
 }
 
 // takePlain takes in a connection of plain TCP that has come to the Listener.
-func (a *attendance) takePlain(in arrival) error {
+func (a *respondent) takePlain(in arrival) error {
 	if a.opts.NoBaseline || a.baseline != nil || !a.lacksTCP(in.hello) {
 		return a.unexpected(in)
 	}
@@ -84,7 +86,7 @@ func (a *attendance) takePlain(in arrival) error {
 }
 
 // lacksTCP reports whether there is to be a connection of plain TCP that is not there yet.
-func (a *attendance) lacksTCP(h hello) bool {
+func (a *respondent) lacksTCP(h hello) bool {
 	return int(h.index) < len(a.tcps) && a.tcps[h.index].conn == nil
 }
 
@@ -101,7 +103,7 @@ func beneath(conn net.Conn) net.Conn {
 }
 
 // acceptAlone takes in what comes to a port of plain TCP's own.
-func (a *attendance) acceptAlone(ctx context.Context) error {
+func (a *respondent) acceptAlone(ctx context.Context) error {
 	defer context.AfterFunc(ctx, a.closeBaseline)()
 	for taken := 0; taken < len(a.tcps); {
 		conn, err := a.baseline.Accept()
@@ -116,7 +118,7 @@ func (a *attendance) acceptAlone(ctx context.Context) error {
 }
 
 // acceptTCP takes a plain TCP connection in, if it is one of this measurement.
-func (a *attendance) acceptTCP(conn net.Conn) bool {
+func (a *respondent) acceptTCP(conn net.Conn) bool {
 	text := make([]byte, helloLen)
 	conn.SetDeadline(time.Now().Add(helloWait))
 	_, err := io.ReadFull(conn, text)
@@ -154,7 +156,8 @@ func (d *dialing) dialTCP(ctx context.Context, i int, at answer) (net.Conn, erro
 	return conn, nil
 }
 
-// plainAddr returns where plain TCP is dialed: at the address that the control connection has reached, unless it has a port of its own.
+// plainAddr returns where plain TCP is dialed: at the address that the control connection has reached, unless it has a
+// port of its own.
 func (d *dialing) plainAddr(at answer) (string, error) {
 	addr := d.ctl.qp.RemoteAddr()
 	if at.TCPHere {
@@ -164,8 +167,8 @@ func (d *dialing) plainAddr(at answer) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(at.TCPPort)), err
 }
 
-// announce says on a connection to the address of QPs that it is plain TCP, and waits for the responder to take it. In case of an
-// error it may be closed.
+// announce says on a connection to the address of QPs that it is plain TCP, and waits for the responder to take it. In
+// case of an error it may be closed.
 func (d *dialing) announce(ctx context.Context, conn net.Conn, h hello) error {
 	through := conn
 	if d.secure != nil {

@@ -22,7 +22,8 @@ func besides(qps int) Options {
 	return Options{Ops: []Op{Send}, Sizes: []int{64 << 10}, QPs: qps, Duration: time.Millisecond}
 }
 
-// relays passes connections on to an address for the length of the test. It returns its own address, and how many there were.
+// relays passes connections on to an address for the length of the test. It returns its own address, and how many there
+// were.
 func relays(t *testing.T, to string) (addr string, count *atomic.Int32) {
 	t.Helper()
 	ln, err := testrig.ListenTCP(t.Context())
@@ -133,8 +134,8 @@ func (l *watching) Accept() (net.Conn, error) {
 	return l.all[len(l.all)-1], nil
 }
 
-// TestPlainBeneath has the responder's connections built on others, as those of TLS are: plain TCP begins there and goes on beneath, as its
-// initiator does that has it wrapped. What it began in is closed at the end.
+// TestPlainBeneath has the responder's connections built on others, as those of TLS are: plain TCP begins there and
+// goes on beneath, as its initiator does that has it wrapped. What it began in is closed at the end.
 func TestPlainBeneath(t *testing.T) {
 	under, err := testrig.ListenTCP(t.Context())
 	testrig.Must(t, err)
@@ -145,10 +146,11 @@ func TestPlainBeneath(t *testing.T) {
 	over := NewListener(ln)
 	go func() { served <- Serve(ctx, over, nil) }()
 	var here []*watched
-	_, err = Connect(t.Context(), under.Addr().String(), besides(2), Observer{WrapPlain: func(c net.Conn) (net.Conn, error) {
-		here = append(here, &watched{Conn: c})
-		return here[len(here)-1], nil
-	}})
+	_, err = Connect(t.Context(), under.Addr().String(), besides(2),
+		Observer{WrapPlain: func(c net.Conn) (net.Conn, error) {
+			here = append(here, &watched{Conn: c})
+			return here[len(here)-1], nil
+		}})
 	testrig.Must(t, err)
 	cancel()
 	testrig.Must(t, errors.Join(<-served, over.Close()))
@@ -205,14 +207,15 @@ func dials(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// TestPlainAmidOthers has others say nothing, a part of something, and garbage, where plain TCP is waited for, which comes then octet by octet:
-// it is taken, and nothing but the rejection of its Request comes back.
+// TestPlainAmidOthers has others say nothing, a part of something, and garbage, where plain TCP is waited for, which
+// comes then octet by octet: it is taken, and nothing but the rejection of its Request comes back.
 func TestPlainAmidOthers(t *testing.T) {
 	addr, _ := Responds(t, idleLimit)
 	s := visits(t, addr)
 	s.opens(Options{Sizes: []int{64}})
 	h := hello{plain: true, session: s.d.id}
-	for _, text := range []string{"", "MPA ID R", "GET / HTTP/1.1\r\n\r\n", string(h.octets()), strings.Repeat("\x00", 64)} {
+	for _, text := range []string{"", "MPA ID R", "GET / HTTP/1.1\r\n\r\n", string(h.octets()),
+		strings.Repeat("\x00", 64)} {
 		_, err := io.WriteString(dials(t, addr), text)
 		testrig.Must(t, err)
 	}
@@ -243,8 +246,8 @@ func TestPlainAmidOthers(t *testing.T) {
 	}
 }
 
-// TestPlainUnexpected refuses connections of plain TCP that no measurement waits for, and ends a measurement whose initiator does not keep to
-// what it has announced.
+// TestPlainUnexpected refuses connections of plain TCP that no measurement waits for, and ends a measurement whose
+// initiator does not keep to what it has announced.
 func TestPlainUnexpected(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts  Options
@@ -253,10 +256,14 @@ func TestPlainUnexpected(t *testing.T) {
 		want  string
 		ends  bool
 	}{
-		"another session":  {plain: func(s *stranger) hello { return hello{session: s.d.id + 1} }, want: "no such measurement"},
-		"beyond the last":  {plain: func(s *stranger) hello { return hello{session: s.d.id, index: 2} }, want: "no such connection", ends: true},
-		"twice":            {first: true, plain: func(s *stranger) hello { return hello{session: s.d.id} }, want: "no such connection", ends: true},
-		"where none is to": {opts: Options{NoBaseline: true}, plain: func(s *stranger) hello { return hello{session: s.d.id} }, want: "no such connection", ends: true},
+		"another session": {plain: func(s *stranger) hello { return hello{session: s.d.id + 1} },
+			want: "no such measurement"},
+		"beyond the last": {plain: func(s *stranger) hello { return hello{session: s.d.id, index: 2} },
+			want: "no such connection", ends: true},
+		"twice": {first: true, plain: func(s *stranger) hello { return hello{session: s.d.id} },
+			want: "no such connection", ends: true},
+		"where none is to": {opts: Options{NoBaseline: true},
+			plain: func(s *stranger) hello { return hello{session: s.d.id} }, want: "no such connection", ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, ended := Responds(t, idleLimit)
@@ -281,8 +288,8 @@ func TestPlainUnexpected(t *testing.T) {
 	}
 }
 
-// TestPlainUnknown has the initiator say that a connection is plain TCP to a peer that accepts it as a QP, and to one that rejects it for a
-// reason of its own.
+// TestPlainUnknown has the initiator say that a connection is plain TCP to a peer that accepts it as a QP, and to one
+// that rejects it for a reason of its own.
 func TestPlainUnknown(t *testing.T) {
 	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
 	testrig.Must(t, err)
@@ -306,7 +313,8 @@ func TestPlainUnknown(t *testing.T) {
 	}
 }
 
-// TestSilentClient gives up a client that says nothing, and one that says a part of something, when a Listener of package iwarp does.
+// TestSilentClient gives up a client that says nothing, and one that says a part of something, when a Listener of
+// package iwarp does.
 func TestSilentClient(t *testing.T) {
 	for _, text := range []string{"", "i", "MPA ID Req Frame"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,8 @@ type region struct {
 	RX iwarp.Remote `json:"rx"` // where Writes go
 }
 
-// newQPLane registers a lane's memory and makes the CQ for its QP. It returns what there is of it even if there is an error.
+// newQPLane registers a lane's memory and makes the CQ for its QP. It returns what there is of it even if there is an
+// error.
 func newQPLane(s side, rnic *iwarp.RNIC, pd *iwarp.PD, bufs buffers, slots int) (l *qpLane, err error) {
 	l = &qpLane{side: s, bufs: bufs}
 	if l.cq, err = rnic.CreateCQ(4 * (slots + spare)); err != nil {
@@ -60,7 +61,8 @@ func (l *qpLane) release() { giveBack(l.cq, l.tx, l.rx) }
 func (l *qpLane) config(opts Options) iwarp.QPConfig {
 	// A Write whose arrival is signaled takes two work requests.
 	return iwarp.QPConfig{
-		SendCQ: l.cq, RecvCQ: l.cq, SendDepth: 2*opts.maxDepth() + spare, RecvDepth: opts.maxSlots() + spare, MaxInline: opts.Inline,
+		SendCQ: l.cq, RecvCQ: l.cq, SendDepth: 2*opts.maxDepth() + spare,
+		RecvDepth: opts.maxSlots() + spare, MaxInline: opts.Inline,
 	}
 }
 
@@ -77,7 +79,7 @@ func (l *qpLane) prepare(j job) error {
 // slots of the sink for what fetches, else those of the source.
 func (l *qpLane) slots(j job) []iwarp.SGE {
 	mr := l.tx
-	if j.Op.fetches() {
+	if j.Op.Fetches() {
 		mr = l.rx
 	}
 	sgl := make([]iwarp.SGE, j.Slots)
@@ -100,7 +102,7 @@ func (l *qpLane) respond(ctx context.Context, j job) error {
 	switch {
 	case j.Both:
 		return r.streamBack()
-	case j.Op.fetches():
+	case j.Op.Fetches():
 		return nil // the QP answers by itself
 	case j.Quantity == Latency:
 		return r.pong()
@@ -152,8 +154,8 @@ const pollTime = 100 * time.Microsecond
 // pollClock is how often we poll between two looks at the clock.
 const pollClock = 16
 
-// poll waits for completions, busily at first or asleep, and polls them. CQ.Next would do neither: it takes one at a time, and
-// sleeps at once.
+// poll waits for completions, busily at first or asleep, and polls them. CQ.Next would do neither: it takes one at a
+// time, and sleeps at once.
 func (r *qpRun) poll() (n int, err error) {
 	if n = r.cq.Poll(r.wc[:]); n == 0 && r.Poll {
 		for start, i := time.Now(), 1; n == 0 && (i%pollClock != 0 || time.Since(start) < pollTime); i++ {

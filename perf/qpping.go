@@ -26,7 +26,7 @@ func (r *qpRun) ping(rtt *hdr.Histogram) error {
 
 // answered waits for the answers to n messages.
 func (r *qpRun) answered(n int) error {
-	if r.Op.fetches() {
+	if r.Op.Fetches() {
 		return r.finish(n, 0)
 	}
 	return r.finish(0, n)
@@ -45,8 +45,8 @@ func (r *qpRun) pong() error {
 	return r.finish(r.Count, r.Count)
 }
 
-// turn posts message i, and only then a receive in place of the one that the other end's last message took: there are more, and
-// nobody waits for it.
+// turn posts message i, and only then a receive in place of the one that the other end's last message took: there are
+// more, and nobody waits for it.
 func (r *qpRun) turn(i int) error {
 	if err := r.post(i); err != nil {
 		return r.lost(err)

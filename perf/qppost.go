@@ -6,17 +6,13 @@ import "github.com/goiwarp/iwarp"
 // the job's PostList says. The completion's ID is the number of messages that are done by
 // then, so that not every message needs a completion.
 func (r *qpRun) post(i int) error {
-	switch r.Op {
-	case Send:
-		r.addSend(i)
-	case Write:
+	switch {
+	case r.Op.Fetches():
+		r.addFetch(i)
+	case r.Op.untold():
 		r.addWrite(i)
-	case WriteImm:
-		r.addWriteImm(i)
-	case Atomic:
-		r.addAtomic(i)
 	default:
-		r.addRead(i)
+		r.addTold(i)
 	}
 	if len(r.list) < r.PostList && i+1 < r.Count && r.Quantity == Bandwidth {
 		return nil
@@ -38,8 +34,16 @@ func (r *qpRun) flush() (err error) {
 	return err
 }
 
-func (r *qpRun) addSend(i int) {
-	r.list = append(r.list, r.outbound(i, iwarp.SendWR{ID: uint64(i + 1), Op: iwarp.OpSend, Unsignaled: !r.signaled(i)}))
+// addTold adds a message of which the other end learns by itself.
+func (r *qpRun) addTold(i int) {
+	wr := iwarp.SendWR{ID: uint64(i + 1), Op: ops[r.Op].posts, Unsignaled: !r.signaled(i)}
+	if r.Op.placed() {
+		wr.Remote = r.peer.RX.Add(r.out.offset(i))
+	}
+	if r.Op.immediate() {
+		wr.Immediate = uint64(i)
+	}
+	r.list = append(r.list, r.outbound(i, wr))
 }
 
 // addWrite adds a Write and, if the other end must know of it, a signal after
@@ -47,20 +51,12 @@ func (r *qpRun) addSend(i int) {
 func (r *qpRun) addWrite(i int) {
 	signal := i+1 == r.Count && (r.side == initiator || !r.Both) || r.Quantity == Latency
 	r.list = append(r.list, r.outbound(i, iwarp.SendWR{
-		ID: uint64(i + 1), Op: iwarp.OpWrite, Remote: r.peer.RX.Add(r.out.offset(i)),
+		ID: uint64(i + 1), Op: ops[r.Op].posts, Remote: r.peer.RX.Add(r.out.offset(i)),
 		Unsignaled: signal || !r.signaled(i),
 	}))
 	if signal {
 		r.list = append(r.list, signalWR(i+1, !r.signaled(i)))
 	}
-}
-
-// addWriteImm adds a Write that tells the other end by itself.
-func (r *qpRun) addWriteImm(i int) {
-	r.list = append(r.list, r.outbound(i, iwarp.SendWR{
-		ID: uint64(i + 1), Op: iwarp.OpWriteImm, Remote: r.peer.RX.Add(r.out.offset(i)), Immediate: uint64(i),
-		Unsignaled: !r.signaled(i),
-	}))
 }
 
 // outbound completes a work request that sends message i.
@@ -74,16 +70,11 @@ func (r *qpRun) outbound(i int, wr iwarp.SendWR) iwarp.SendWR {
 	return wr
 }
 
-// addRead adds a Read.
-func (r *qpRun) addRead(i int) { r.addFetch(i, iwarp.OpRead) }
-
-// addAtomic adds a FetchAdd of 0: what it fetches can be verified as that of a Read.
-func (r *qpRun) addAtomic(i int) { r.addFetch(i, iwarp.OpFetchAdd) }
-
-// addFetch always asks for a completion in latency runs, which wait for it.
-func (r *qpRun) addFetch(i int, op iwarp.Op) {
+// addFetch adds a Read, or an Atomic Operation that leaves the word as it is: what it fetches can be verified as that
+// of a Read. In latency runs, which wait for it, it always asks for a completion.
+func (r *qpRun) addFetch(i int) {
 	r.list = append(r.list, iwarp.SendWR{
-		ID: uint64(i + 1), Op: op, SGL: r.slot(i),
+		ID: uint64(i + 1), Op: ops[r.Op].posts, SGL: r.slot(i),
 		Remote:     r.peer.TX.Add(r.out.source(i) * r.Size),
 		Unsignaled: r.Quantity == Bandwidth && !r.signaled(i),
 	})

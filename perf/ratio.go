@@ -5,16 +5,17 @@ import (
 	"math"
 	"slices"
 
-	"github.com/goiwarp/iwarp/internal/spread"
+	"github.com/goiwarp/iwarp/internal/quantile"
 )
 
 // Ratios are iWARP's figures divided by plain TCP's: the medians over the pairs of slices
 // of the ratio within a pair. A ratio is 0 if plain TCP was not measured, if the system
 // does not tell what it is of, if there was too little of it, or if it is inconclusive.
 type Ratios struct {
-	RatioBW     float64 `json:"ratio_bw,omitempty"`
-	RatioLat    float64 `json:"ratio_lat,omitempty"`     // of the median latency
-	RatioP99    float64 `json:"ratio_p99,omitempty"`     // of the latency that 1 % exceed; within as many pairs as have 100 round trips on both sides
+	RatioBW  float64 `json:"ratio_bw,omitempty"`
+	RatioLat float64 `json:"ratio_lat,omitempty"` // of the median latency
+	// of the latency that 1 % exceed; within as many pairs as have 100 round trips on both sides
+	RatioP99    float64 `json:"ratio_p99,omitempty"`
 	RatioCPU    float64 `json:"ratio_cpu,omitempty"`     // of the CPU time for a message, of both ends
 	RatioCPULat float64 `json:"ratio_cpu_lat,omitempty"` // the same while latency is measured
 
@@ -95,13 +96,13 @@ func (r *Ratios) compare(key string, s series, value func(sample) float64) {
 	if r.Quartiles == nil {
 		r.Quartiles = make(map[string][2]float64)
 	}
-	lower, upper := spread.Quartiles(all)
+	lower, upper := quantile.Quartiles(all)
 	r.Quartiles[key] = [2]float64{lower, upper}
 	if !s.keep && (s.scarce || !repeatable(all)) {
 		r.Inconclusive = append(r.Inconclusive, key)
 		return
 	}
-	*r.ratio(key) = spread.Median(all)
+	*r.ratio(key) = quantile.Median(all)
 }
 
 // judgedFrom is from how many wanted pairs on a verdict is given: fewer are asked for
@@ -112,7 +113,7 @@ const judgedFrom = 20
 // confidence interval of it is narrow. The fewer pairs are left, the wider that is.
 func repeatable(pairs []float64) bool {
 	low, high := confidence(pairs)
-	return high <= low*spread.Widest
+	return high <= low*quantile.Widest
 }
 
 // confidence returns the bounds of the median with a confidence of 95 %: the number of
@@ -146,7 +147,8 @@ func (p Pairs) Scarce(q Quantity) bool {
 	return dropped > 0 && all-dropped < minPairs
 }
 
-// Judged reports whether there were enough pairs of both quantities that disturbed ones were dropped, as Options.Judged has it.
+// Judged reports whether there were enough pairs of both quantities that disturbed ones were dropped, as Options.Judged
+// has it.
 func (p Pairs) Judged() bool { return min(p.BWPairs, p.LatPairs) >= judgedFrom }
 
 func countPairs(bw, lat series) Pairs {

@@ -24,9 +24,9 @@ func (l *qpLane) plan(j job) receives {
 	switch {
 	case j.Both:
 		return l.planBoth(j)
-	case j.Op.fetches():
+	case j.Op.Fetches():
 		return receives{}
-	case j.Quantity == Latency && j.Op == Write: // a signal for each Write
+	case j.Quantity == Latency && j.Op.untold(): // a signal for each Write
 		return signals(j.Count, j.Slots)
 	case j.receives(l.side) && j.Op.tells():
 		return l.messages(j)
@@ -44,7 +44,7 @@ func (l *qpLane) planBoth(j job) receives {
 	switch {
 	case j.Op.tells():
 		r = l.messages(j)
-	case l.side == initiator || j.Op == Write:
+	case l.side == initiator || j.Op.untold():
 		return signals(1, 1)
 	}
 	if l.side == initiator {
@@ -58,10 +58,10 @@ func signals(total, ahead int) receives {
 	return receives{total: total, ahead: ahead, wrs: make([]iwarp.RecvWR, 1)}
 }
 
-// messages are receives into the slots of the sink. Those of a Write with Immediate need no buffer: it is in its slot when they
-// complete.
+// messages are receives into the slots of the sink. Those of a Write with Immediate need no buffer: it is in its slot
+// when they complete.
 func (l *qpLane) messages(j job) receives {
-	if j.Op == WriteImm {
+	if j.Op.immediate() {
 		r := signals(j.Count, j.Slots)
 		r.written, r.sized = j.Size, j.Count
 		return r

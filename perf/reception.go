@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
-	"github.com/goiwarp/iwarp/internal/refuse"
+	"github.com/goiwarp/iwarp/internal/admission"
 )
 
 // maxWaiting is how many initiators may be connected without having said what they want
-// to measure. One more takes the place of one that has been silent, as package guests has it.
+// to measure. One more takes the place of one that has been silent, as package admission has it.
 const maxWaiting = 64
 
 var (
@@ -33,18 +32,19 @@ type reception struct {
 	reporting sync.Mutex
 	ended     func(Visit)
 
-	waiting *guests.Places // of those that have asked for nothing yet
-	door    refuse.Door
+	waiting  *admission.Table // of those that have asked for nothing yet
+	rejecter admission.Rejecter
 
 	mu      sync.Mutex
-	current *visit // the one that measures, or the last that did; nil before
+	current *visit // the one that measures, or nil
 }
 
 func newReception(rnic *iwarp.RNIC, ended func(Visit), idle time.Duration) *reception {
 	if ended == nil {
 		ended = func(Visit) {}
 	}
-	return &reception{ended: ended, idle: idle, rnic: rnic, memory: MaxMemory, waiting: guests.New(maxWaiting, guests.Silence)}
+	return &reception{ended: ended, idle: idle, rnic: rnic, memory: MaxMemory,
+		waiting: admission.NewServerTable(maxWaiting, admission.Silence)}
 }
 
 // serve serves whoever comes to the Listener.
@@ -87,9 +87,6 @@ func (r *reception) receive(ctx context.Context, req *iwarp.Request) error {
 func (r *reception) measuring() *visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.current.over() {
-		return nil
-	}
 	return r.current
 }
 
@@ -98,12 +95,13 @@ func (r *reception) measuring() *visit {
 func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) error {
 	stops := ctx.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
-	place, full := r.waiting.Enter(req.RemoteAddr(), cancel)
+	slot, full := r.waiting.Enter(req.RemoteAddr(), cancel)
 	if full != nil {
 		cancel(nil)
 		return r.decline(req, fmt.Errorf("perf: %w", full))
 	}
-	v := &visit{reception: r, id: h.session, place: place, stops: stops, lanes: make(chan arrival, 2*MaxQPs), done: make(chan struct{}), cancel: cancel}
+	v := &visit{reception: r, id: h.session, slot: slot, stops: stops, lanes: make(chan arrival, 2*MaxQPs),
+		done: make(chan struct{}), cancel: cancel}
 	return v.serve(ctx, req)
 }
 
@@ -111,28 +109,29 @@ func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) erro
 func (r *reception) begin(v *visit) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if v == r.current {
+	switch r.current {
+	case nil:
+	case v:
 		return errors.New("perf: the measurement has already begun")
-	}
-	if !r.current.over() {
+	default:
 		return errUnderWay
 	}
 	r.current = v
-	v.place.Leave()
+	v.slot.Leave()
 	return nil
 }
 
-// reject tells the initiator why it is not taken. The error is a *refuse.Error.
+// reject tells the initiator why it is not taken. The error is a *admission.RejectedError.
 func (r *reception) reject(req *iwarp.Request, reason error) error {
 	text, _ := json.Marshal(failure(reason)) // nothing of it cannot be encoded
-	return r.door.Because(req, text, reason)
+	return r.rejecter.RejectBecause(req, text, reason)
 }
 
-// decline is reject, which is reported where the initiator could not be told, or is of another version, which no later try
-// will mend.
+// decline is reject, which is reported where the initiator could not be told, or is of another version, which no later
+// try will mend.
 func (r *reception) decline(req *iwarp.Request, reason error) error {
 	err := r.reject(req, reason)
-	rejected := (*refuse.Error)(nil)
+	rejected := (*admission.RejectedError)(nil)
 	if errors.As(reason, new(versionError)) || errors.As(err, &rejected) && rejected.Untold != nil {
 		r.report(Visit{Remote: req.RemoteAddr(), Err: err})
 	}
@@ -141,8 +140,13 @@ func (r *reception) decline(req *iwarp.Request, reason error) error {
 
 // leave reports on a visit that is over.
 func (r *reception) leave(v *visit, report Visit) {
-	v.place.Leave()
+	v.slot.Leave()
 	v.cancel(nil)
+	r.mu.Lock()
+	if r.current == v {
+		r.current = nil
+	}
+	r.mu.Unlock()
 	close(v.done)
 	r.report(report)
 }
@@ -151,4 +155,41 @@ func (r *reception) report(v Visit) {
 	r.reporting.Lock()
 	defer r.reporting.Unlock()
 	r.ended(v)
+}
+
+// arrivals count the octets of payload that an end has received over its QPs, and those of them that it has placed
+// ahead of others, which had not come by then.
+type arrivals struct {
+	Octets uint64 `json:"octets"`
+	Ahead  uint64 `json:"ahead"`
+}
+
+// arrived returns what this end has received so far.
+func (s *session) arrived() (a arrivals) {
+	for _, l := range s.qps {
+		if l.qp == nil {
+			continue
+		}
+		stats := l.qp.Stats()
+		a.Ahead += stats.Ahead.PlacedOctets
+		for _, t := range stats.Received {
+			a.Octets += t.Octets
+		}
+	}
+	return a
+}
+
+// both adds what the other end has told with its last verdict.
+func (s *session) both() arrivals {
+	here := s.arrived()
+	return arrivals{here.Octets + s.there.Octets, here.Ahead + s.there.Ahead}
+}
+
+// aheadSince is the part of what has arrived since an earlier count that was placed ahead of others.
+func (s *session) aheadSince(before arrivals) float64 {
+	now := s.both()
+	if now.Octets == before.Octets {
+		return 0
+	}
+	return float64(now.Ahead-before.Ahead) / float64(now.Octets-before.Octets)
 }

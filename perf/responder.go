@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/admission"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -39,12 +39,13 @@ func ListenTapped(ctx context.Context, network, addr string, tap Tap) (*Listener
 }
 
 // NewListener is Listen on ln, which may encrypt or record what passes. The connections of plain
-// TCP come by it, too, and run on what their method NetConn tells of, if they have one, as soon as the responder has taken them.
+// TCP come by it, too, and run on what their method NetConn tells of, if they have one, as soon as the responder has
+// taken them.
 func NewListener(ln net.Listener) *Listener { return newListener(ln) }
 
 // Serve is the responder of measurements until the context ends; it then
-// returns nil, having told the initiator that is served then. One initiator is served at a time, so that measurements do not
-// disturb each other; others are told to try again. An initiator that asks for
+// returns nil, having told the initiator that is served then. One initiator is served at a time, so that measurements
+// do not disturb each other; others are told to try again. An initiator that asks for
 // nothing keeps nobody out, and one whose measurement stands still for half a minute
 // is given up. Each that has gone is reported to ended, which may be nil and is called
 // by one goroutine at a time.
@@ -52,8 +53,9 @@ func Serve(ctx context.Context, ln *Listener, ended func(Visit)) error {
 	return serve(ctx, ln, ended, idleLimit)
 }
 
-// ServeOwner is Serve for a responder whose initiator has started it, and ends the context: see [RunTwo]. What stands still
-// is not given up, as it does while the initiator measures against another responder, and reports what goes wrong itself.
+// ServeOwner is Serve for a responder whose initiator has started it, and ends the context: see [RunTwo]. What stands
+// still is not given up, as it does while the initiator measures against another responder, and reports what goes wrong
+// itself.
 func ServeOwner(ctx context.Context, ln *Listener) error {
 	return serve(ctx, ln, nil, 0)
 }
@@ -67,8 +69,8 @@ func serve(ctx context.Context, ln *Listener, ended func(Visit), idle time.Durat
 // A Responder is that of measurements whose connections come by a Listener which has other connections too.
 type Responder struct{ reception *reception }
 
-// NewResponder makes one that takes what it needs of an RNIC: up to so many octets of buffers, and never more than MaxMemory. An initiator that needs more is
-// told so.
+// NewResponder makes one that takes what it needs of an RNIC: up to so many octets of buffers, and never more than
+// MaxMemory. An initiator that needs more is told so.
 func NewResponder(rnic *iwarp.RNIC, memory int64) *Responder {
 	r := newReception(rnic, nil, idleLimit)
 	r.memory = min(memory, MaxMemory)
@@ -81,8 +83,8 @@ func (*Responder) Knows(req *iwarp.Request) bool {
 	return !errors.Is(err, errNotPerf)
 }
 
-// Serve serves one request, and returns when its connection has ended. There is the same order among them as [Serve] keeps. The
-// error is that of a measurement which was not served to its end, or of a request that was rejected.
+// Serve serves one request, and returns when its connection has ended. There is the same order among them as [Serve]
+// keeps. The error is that of a measurement which was not served to its end, or of a request that was rejected.
 func (r *Responder) Serve(ctx context.Context, req *iwarp.Request) error {
 	return r.reception.receive(ctx, req)
 }
@@ -91,7 +93,7 @@ func (r *Responder) Serve(ctx context.Context, req *iwarp.Request) error {
 type visit struct {
 	reception *reception
 	id        uint64
-	place     *guests.Guest   // until it measures
+	slot      *admission.Slot // until it measures
 	stops     <-chan struct{} // closed when the responder is interrupted
 	lanes     chan arrival    // connections to join it
 	done      chan struct{}
@@ -105,21 +107,9 @@ type arrival struct {
 	taken chan struct{} // closed when it is one of plain TCP, which is the visit's from then on
 }
 
-// over reports whether the visit, if any, has ended.
-func (v *visit) over() bool {
-	if v == nil {
-		return true
-	}
-	select {
-	case <-v.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// deliver hands a connection request over, and returns when the visit is over, or has made plain TCP of it. There are never more than fit,
-// unless the initiator does not keep to what it asked for. Without one of its connections a visit is over.
+// deliver hands a connection request over, and returns when the visit is over, or has made plain TCP of it. There are
+// never more than fit, unless the initiator does not keep to what it asked for. Without one of its connections a visit
+// is over.
 func (v *visit) deliver(ctx context.Context, req *iwarp.Request, h hello) error {
 	in := arrival{req, h, make(chan struct{})}
 	select {
@@ -140,9 +130,9 @@ func (v *visit) serve(ctx context.Context, req *iwarp.Request) error {
 	report := Visit{Remote: req.RemoteAddr()}
 	s, err := newSession(responder, v.reception.rnic)
 	if err != nil {
-		err = v.reception.reject(req, err)
+		err = v.reception.reject(req, orFull(err))
 	} else {
-		a := &attendance{visit: v, session: s}
+		a := &respondent{visit: v, session: s}
 		err = v.orStopped(s, a.run(ctx, req))
 		report.Options = s.opts
 		s.close(err == nil)
@@ -170,7 +160,8 @@ func (v *visit) orStopped(s *session, err error) error {
 
 // acceptControl brings the control connection up.
 func (s *session) acceptControl(ctx context.Context, req *iwarp.Request) error {
-	_, err := req.Accept(ctx, iwarp.AcceptConfig{PD: s.pd, QP: s.ctl.config(), MPA: mpa.Answer{}, Prepare: s.ctl.prepare})
+	_, err := req.Accept(ctx, iwarp.AcceptConfig{PD: s.pd, QP: s.ctl.config(),
+		MPA: mpa.Answer{}, Prepare: s.ctl.prepare})
 	if err != nil {
 		s.ctl.qp = nil
 	}

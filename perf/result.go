@@ -1,13 +1,15 @@
 package perf
 
-import "github.com/goiwarp/iwarp/internal/spread"
+import "github.com/goiwarp/iwarp/internal/quantile"
 
 // A Report is a whole measurement. docs/perf-json.md describes its JSON.
 type Report struct {
-	Negotiated Negotiated `json:"negotiated,omitzero"` // none of a run that was interrupted before its connections were up
+	// none of a run that was interrupted before its connections were up
+	Negotiated Negotiated `json:"negotiated,omitzero"`
 	Options    Options    `json:"options"`
 	Results    []Result   `json:"results"`
-	// Interrupted: the results are those that there were when an end was interrupted, or the responder had gone. Who has collected them sets it.
+	// Interrupted: the results are those that there were when an end was interrupted, or the responder had gone. Who
+	// has collected them sets it.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -18,11 +20,11 @@ type Result struct {
 	TXDepth int `json:"depth"` // messages under way, on each connection
 	// RXDepth is how many messages each end has receives for, if they take some.
 	RXDepth int `json:"rx_depth,omitempty"`
-	// Ahead is the part of the octets of payload, while bandwidth is measured, that both ends placed ahead of others that had not
-	// come yet. Over the system's TCP there are none.
+	// Ahead is the part of the octets of payload, while bandwidth is measured, that both ends placed ahead of others
+	// that had not come yet. Over the system's TCP there are none.
 	Ahead float64 `json:"placed_ahead,omitempty"`
-	// EMSS and MULPDU, in octets, are those of the initiator's first connection when bandwidth had been measured: TCP may know the
-	// path better by then than at the startup. EMSS is 0 where there is none.
+	// EMSS and MULPDU, in octets, are those of the initiator's first connection when bandwidth had been measured: TCP
+	// may know the path better by then than at the startup. EMSS is 0 where there is none.
 	EMSS   int `json:"emss,omitempty"`
 	MULPDU int `json:"mulpdu,omitempty"`
 	Figures
@@ -34,12 +36,14 @@ type Result struct {
 	Trips
 }
 
-// Trips say how long slices of bandwidth were beside the round trip of the path. Each ends with one, in which nothing more is sent.
+// Trips say how long slices of bandwidth were beside the round trip of the path. Each ends with one, in which nothing
+// more is sent.
 type Trips struct {
-	RoundTrip  float64 `json:"round_trip_us,omitempty"`     // microseconds, the shortest that was seen of the path
-	SliceTrips float64 `json:"slice_round_trips,omitempty"` // how many of them a slice took, of the transport whose slices were shorter
-	// ShortSlices: they were fewer than 10, and the bandwidth of either transport, with its ratio, says more of the round trip than of what
-	// the path carries.
+	RoundTrip float64 `json:"round_trip_us,omitempty"` // microseconds, the shortest that was seen of the path
+	// how many of them a slice took, of the transport whose slices were shorter
+	SliceTrips float64 `json:"slice_round_trips,omitempty"`
+	// ShortSlices: they were fewer than 10, and the bandwidth of either transport, with its ratio, says more of the
+	// round trip than of what the path carries.
 	ShortSlices bool `json:"short_slices,omitempty"`
 }
 
@@ -135,7 +139,7 @@ func mebibytes(octets float64) float64 { return octets / (1 << 20) }
 // tripParts is how many latencies make a round trip: a ping-pong has two
 // messages, a Read is one operation.
 func tripParts(op Op) float64 {
-	if op.fetches() {
+	if op.Fetches() {
 		return 1
 	}
 	return 2
@@ -147,9 +151,9 @@ func (l *Latencies) slices(lat []sample, parts float64, late bool) {
 	if len(lat) == 0 {
 		return
 	}
-	l.Typical = spread.Median(values(lat, sample.typical)) / parts / 1e3
+	l.Typical = quantile.Median(values(lat, sample.typical)) / parts / 1e3
 	if late && l.P99 > 0 {
-		l.P99 = spread.Median(values(lat, sample.late)) / parts / 1e3
+		l.P99 = quantile.Median(values(lat, sample.late)) / parts / 1e3
 	}
 	if l.P999 > 0 {
 		l.P999 = max(l.P99, l.P999)

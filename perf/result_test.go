@@ -95,7 +95,8 @@ func TestReportJSON(t *testing.T) {
 	x[0].rtt = slice(slices.Repeat([]int{1}, 3000)...).rtt
 	x[0].usage = usage{CPU: time.Millisecond, Switches: 5}
 	bw := series{streams: 1, keep: true, iwarp: x, tcp: x}
-	report := Report{Negotiated: Negotiated{Dialect: mpa.DialectRFC6581}, Results: []Result{newResult(Write, 64, 128, bw, bw)}}
+	report := Report{Negotiated: Negotiated{Dialect: mpa.DialectRFC6581},
+		Results: []Result{newResult(Write, 64, 128, bw, bw)}}
 	report.Results[0].EMSS, report.Results[0].MULPDU = 65483, 64766
 	text, err := json.Marshal(report)
 	testrig.Must(t, err)
@@ -114,13 +115,15 @@ func TestReportJSON(t *testing.T) {
 		"ratio_bw", "ratio_cpu", "ratio_cpu_lat", "ratio_lat", "ratio_p99", "ratio_quartiles",
 	}, figures...)
 	wantKeys(t, "negotiated", got.Negotiated, []string{
-		"crc", "dialect", "emss", "ird", "markers_received", "markers_sent", "mulpdu", "network", "ord", "peer_to_peer", "revision", "rtr",
+		"crc", "dialect", "emss", "ird", "markers_received", "markers_sent", "mulpdu", "network", "ord",
+		"peer_to_peer", "revision", "rtr",
 	})
 	overSCTP, err := json.Marshal(Negotiated{Network: network.SCTP})
 	testrig.Must(t, err)
 	got.Negotiated = nil
 	testrig.Must(t, json.Unmarshal(overSCTP, &got.Negotiated))
-	wantKeys(t, "negotiated over SCTP", got.Negotiated, []string{"dialect", "ird", "mulpdu", "network", "ord", "peer_to_peer", "rtr"})
+	wantKeys(t, "negotiated over SCTP", got.Negotiated,
+		[]string{"dialect", "ird", "mulpdu", "network", "ord", "peer_to_peer", "rtr"})
 	wantKeys(t, "result", got.Results[0], result)
 	wantKeys(t, "tcp", got.Results[0]["tcp"].(map[string]any), figures)
 	if got.Results[0]["op"] != "Write" || got.Results[0]["size"] != 64.0 {

@@ -77,7 +77,7 @@ func (r ring) check(j job) *CorruptionError {
 			continue
 		}
 		r.expect(want, j, slot, last)
-		if j.Op == Atomic && reversed(got, want) {
+		if j.Op.size() != 0 && reversed(got, want) {
 			continue
 		}
 		if at := firstDifference(got, want); at >= 0 {
@@ -99,12 +99,12 @@ func reversed(got, want []byte) bool {
 	return true
 }
 
-// holdsEarlier reports whether a slot holds one of the messages before the last one, where those may take effect after it: see
-// Options.overtaken.
+// holdsEarlier reports whether a slot holds one of the messages before the last one, where those may take effect after
+// it: see Options.overtaken.
 //
 // RFC 5040, section 5.5, rule 3: Writes that overlap have no order where segments are placed as they come.
 func (r ring) holdsEarlier(got, want []byte, j job, slot, last int) bool {
-	if !j.AnyLap || j.Op != Write {
+	if !j.AnyLap || !j.Op.untold() {
 		return false
 	}
 	for m := last - r.slots; m >= 0; m -= r.slots {
@@ -121,7 +121,7 @@ func (r ring) expect(want []byte, j job, slot, last int) {
 	switch {
 	case last < 0:
 		p.poison(want, slot*r.size)
-	case j.Op.fetches():
+	case j.Op.Fetches():
 		p.fill(want, r.source(last)*r.size)
 	default:
 		p.fill(want, slot*r.size)

@@ -16,7 +16,8 @@ func TestLastMessage(t *testing.T) {
 		{0, 1, 9, 8},
 	} {
 		if got := lastMessage(test.slot, test.slots, test.count); got != test.want {
-			t.Errorf("slot %d of %d after %d messages: got %d, want %d", test.slot, test.slots, test.count, got, test.want)
+			t.Errorf("slot %d of %d after %d messages: got %d, want %d",
+				test.slot, test.slots, test.count, got, test.want)
 		}
 	}
 }
@@ -24,12 +25,12 @@ func TestLastMessage(t *testing.T) {
 // moved returns both ends' buffers as they are after the job, moved by copies.
 func moved(j job) (from, to buffers) {
 	from, to = newBuffers(j.Size*j.Slots), newBuffers(j.Size*j.Slots)
-	sink := side(!j.Op.fetches())
+	sink := side(!j.Op.Fetches())
 	from.fill(j, !sink)
 	to.fill(j, sink)
 	out, in := newRing(from.tx, j.Size, j.Slots), newRing(to.rx, j.Size, j.Slots)
 	for i := range j.Count {
-		if j.Op.fetches() {
+		if j.Op.Fetches() {
 			copy(in.message(i), out.message(out.source(i)))
 			continue
 		}
@@ -91,7 +92,8 @@ func TestCheckFindsAMessageOfAnEarlierLap(t *testing.T) {
 	}
 }
 
-// TestCheckReversed: the result of an Atomic Operation may come from a machine of the other byte order, whatever else may not.
+// TestCheckReversed: the result of an Atomic Operation may come from a machine of the other byte order, whatever else
+// may not.
 func TestCheckReversed(t *testing.T) {
 	for _, op := range []Op{Read, Atomic} {
 		j := job{Op: op, Size: 8, Slots: 4, Count: 11, Salt: 5}
@@ -104,9 +106,11 @@ func TestCheckReversed(t *testing.T) {
 	}
 }
 
-// TestCheckAnyLap: where Writes may take effect in any order, each slot may hold the message of any lap, and nothing else.
+// TestCheckAnyLap: where Writes may take effect in any order, each slot may hold the message of any lap, and nothing
+// else.
 func TestCheckAnyLap(t *testing.T) {
-	for _, j := range []job{{Op: Write, Size: 64, Slots: 4, Count: 11, AnyLap: true}, {Op: Write, Size: 1, Slots: 2, Count: 7, AnyLap: true}} {
+	for _, j := range []job{{Op: Write, Size: 64, Slots: 4, Count: 11, AnyLap: true},
+		{Op: Write, Size: 1, Slots: 2, Count: 7, AnyLap: true}} {
 		_, to := moved(j)
 		in := newRing(to.rx, j.Size, j.Slots)
 		for m := range j.Count {

@@ -45,7 +45,8 @@ func once(opts perf.Options, op perf.Op) perf.Options {
 
 // extensions are options for a run of the operations of RFC 7306.
 func extensions(opts perf.Options) perf.Options {
-	opts.Ops, opts.Duration, opts.NoBaseline = []perf.Op{perf.WriteImm, perf.Atomic}, time.Millisecond, !testrig.Everything()
+	opts.Ops, opts.Duration, opts.NoBaseline = []perf.Op{perf.WriteImm, perf.Atomic},
+		time.Millisecond, !testrig.Everything()
 	return opts
 }
 
@@ -61,35 +62,48 @@ func wantResults(o perf.Options) (n int) {
 	return n
 }
 
-// Proves X03.
 func TestRunMovesAndVerifies(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		opts perf.Options
 	}{
 		{"odd sizes", quick(1, 7, 8, 9, 4097)},
-		{"larger than a ring's usual share", brief(perf.Options{Sizes: []int{1100000}, Duration: time.Millisecond}, perf.Write)},
-		{"depth two", brief(perf.Options{Sizes: []int{64}, Depth: 2, RXDepth: 2, Duration: time.Millisecond}, perf.Send)},
-		{"depth one", once(perf.Options{Sizes: []int{64, 4096}, Depth: 1, NoBaseline: !testrig.Everything(), Duration: time.Millisecond}, perf.Write)},
-		{"depth one, Sends in both directions", brief(perf.Options{Sizes: []int{64}, Depth: 1, Bidirectional: true, Duration: time.Millisecond}, perf.Send)},
+		{"larger than a ring's usual share", brief(perf.Options{Sizes: []int{1100000},
+			Duration: time.Millisecond}, perf.Write)},
+		{"depth two", brief(perf.Options{Sizes: []int{64}, Depth: 2, RXDepth: 2,
+			Duration: time.Millisecond}, perf.Send)},
+		{"depth one", once(perf.Options{Sizes: []int{64, 4096}, Depth: 1, NoBaseline: !testrig.Everything(),
+			Duration: time.Millisecond}, perf.Write)},
+		{"depth one, Sends in both directions", brief(perf.Options{Sizes: []int{64}, Depth: 1, Bidirectional: true,
+			Duration: time.Millisecond}, perf.Send)},
 		{"depth one, Reads", brief(perf.Options{Sizes: []int{64}, Depth: 1, Duration: time.Millisecond}, perf.Read)},
-		{"many receives for few messages under way", brief(perf.Options{Sizes: []int{64}, Depth: 2, RXDepth: 300, Duration: time.Millisecond}, perf.Send)},
-		{"depth that credits do not divide", brief(perf.Options{Sizes: []int{1000}, Depth: 7, RXDepth: 7, Duration: time.Millisecond}, perf.Send)},
+		{"many receives for few messages under way",
+			brief(perf.Options{Sizes: []int{64}, Depth: 2, RXDepth: 300, Duration: time.Millisecond}, perf.Send)},
+		{"depth that credits do not divide", brief(perf.Options{Sizes: []int{1000}, Depth: 7, RXDepth: 7,
+			Duration: time.Millisecond}, perf.Send)},
 		{"many connections", brief(perf.Options{Sizes: []int{100}, QPs: 4, Duration: time.Millisecond}, perf.Read)},
 		{"without TCP", once(perf.Options{Sizes: []int{64}, NoBaseline: true, Duration: time.Millisecond}, perf.Write)},
 		{"the depth that is chosen", once(quick(largest), perf.Write)},
-		{"both directions", perf.Options{Sizes: []int{1, 64, largest}, Depth: depthOfLargest, Bidirectional: true, QPs: 2, Duration: time.Millisecond}},
-		{"both directions, depth two", brief(perf.Options{Sizes: []int{64}, Bidirectional: true, Depth: 2, RXDepth: 2, PostList: 3, Duration: time.Millisecond}, perf.Send)},
-		{"lists of posts", brief(perf.Options{Sizes: []int{64, 300}, PostList: 7, CQMod: 5, Duration: time.Millisecond}, perf.Write)},
-		{"lists longer than the depth", brief(perf.Options{Sizes: []int{64}, Depth: 4, RXDepth: 4, PostList: 100, CQMod: 100, Duration: time.Millisecond}, perf.Send)},
-		{"inline", brief(perf.Options{Sizes: []int{64, 1000, 1001}, Inline: 1000, Duration: time.Millisecond}, perf.Send)},
+		{"both directions", perf.Options{Sizes: []int{1, 64, largest}, Depth: depthOfLargest, Bidirectional: true,
+			QPs: 2, Duration: time.Millisecond}},
+		{"both directions, depth two", brief(perf.Options{Sizes: []int{64}, Bidirectional: true, Depth: 2, RXDepth: 2,
+			PostList: 3, Duration: time.Millisecond}, perf.Send)},
+		{"lists of posts", brief(perf.Options{Sizes: []int{64, 300}, PostList: 7, CQMod: 5,
+			Duration: time.Millisecond}, perf.Write)},
+		{"lists longer than the depth", brief(perf.Options{Sizes: []int{64}, Depth: 4, RXDepth: 4, PostList: 100,
+			CQMod: 100, Duration: time.Millisecond}, perf.Send)},
+		{"inline", brief(perf.Options{Sizes: []int{64, 1000, 1001}, Inline: 1000,
+			Duration: time.Millisecond}, perf.Send)},
 		{"polling", once(perf.Options{Sizes: []int{64, 9000}, Poll: true, Duration: time.Millisecond}, perf.Read)},
-		{"a number of messages", once(perf.Options{Sizes: []int{64}, Iters: 20, Duration: time.Millisecond}, perf.Send)},
-		{"markers without CRC", brief(perf.Options{Sizes: []int{64, largest}, Depth: depthOfLargest, Markers: true, NoCRC: true, Duration: time.Millisecond}, perf.Write)},
+		{"a number of messages", once(perf.Options{Sizes: []int{64}, Iters: 20,
+			Duration: time.Millisecond}, perf.Send)},
+		{"markers without CRC", brief(perf.Options{Sizes: []int{64, largest}, Depth: depthOfLargest, Markers: true,
+			NoCRC: true, Duration: time.Millisecond}, perf.Write)},
 		{"RFC 7306", extensions(perf.Options{Sizes: []int{1, 64, 4097}})},
 		{"RFC 7306 in both directions", extensions(perf.Options{Sizes: []int{64}, Bidirectional: true, QPs: 2})},
 		{"RFC 7306, a few large messages", extensions(perf.Options{Sizes: []int{1100000}, PostList: 3})},
-		{"RFC 7306, depth two and polling", extensions(perf.Options{Sizes: []int{300}, Depth: 2, RXDepth: 2, Poll: true, Inline: 300})},
+		{"RFC 7306, depth two and polling", extensions(perf.Options{Sizes: []int{300}, Depth: 2, RXDepth: 2,
+			Poll: true, Inline: 300})},
 		{"RFC 7306 over SCTP", extensions(perf.Options{Sizes: []int{64}, Network: "sctp"})},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,10 +159,11 @@ func TestRunStartups(t *testing.T) {
 // TestRunOverSCTP moves and verifies as much over SCTP, enhanced and not, beside plain TCP.
 func TestRunOverSCTP(t *testing.T) {
 	for name, opts := range map[string]perf.Options{
-		"sizes":                   {Sizes: []int{1, 1426, 4097}, Depth: depthOfLargest, NoBaseline: true},
-		"connections":             {Sizes: []int{largest}, Depth: depthOfLargest, QPs: 4, Ops: []perf.Op{perf.Read}},
-		"both directions, inline": {Sizes: []int{64, 9000}, Depth: depthOfLargest, Bidirectional: true, Inline: 64, PostList: 3},
-		"unenhanced":              {Sizes: []int{64}, Dialect: mpa.DialectRFC5044, Ops: []perf.Op{perf.Write}},
+		"sizes":       {Sizes: []int{1, 1426, 4097}, Depth: depthOfLargest, NoBaseline: true},
+		"connections": {Sizes: []int{largest}, Depth: depthOfLargest, QPs: 4, Ops: []perf.Op{perf.Read}},
+		"both directions, inline": {Sizes: []int{64, 9000}, Depth: depthOfLargest, Bidirectional: true,
+			Inline: 64, PostList: 3},
+		"unenhanced": {Sizes: []int{64}, Dialect: mpa.DialectRFC5044, Ops: []perf.Op{perf.Write}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,8 +183,8 @@ func TestRunOverSCTP(t *testing.T) {
 	}
 }
 
-// TestRunReordered: over a link that changes the order of packets a part of the octets is placed ahead of its turn, in each
-// direction, and everything is verified all the same. Over TCP that takes one that is aware of MPA, and markers.
+// TestRunReordered: over a link that changes the order of packets a part of the octets is placed ahead of its turn, in
+// each direction, and everything is verified all the same. Over TCP that takes one that is aware of MPA, and markers.
 func TestRunReordered(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts        perf.Options
@@ -183,7 +198,8 @@ func TestRunReordered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.opts.Sizes, c.opts.Depth, c.opts.Iters, c.opts.Duration, c.opts.NoBaseline = []int{20_000}, depthOfLargest, 40, time.Millisecond, true
+			c.opts.Sizes, c.opts.Depth, c.opts.Iters, c.opts.Duration, c.opts.NoBaseline = []int{20_000},
+				depthOfLargest, 40, time.Millisecond, true
 			report, err := perf.Run(t.Context(), c.opts, perf.Observer{})
 			testrig.Must(t, err)
 			for _, r := range report.Results {
@@ -213,7 +229,8 @@ func TestRunTwo(t *testing.T) {
 func TestRunTwoShallow(t *testing.T) {
 	addr, visits := perf.Responds(t, time.Minute)
 	for depth := 1; depth <= 5; depth++ {
-		opts := perf.Options{Ops: []perf.Op{perf.Send}, Sizes: []int{4096}, Depth: depth, NoBaseline: true, Duration: time.Millisecond}
+		opts := perf.Options{Ops: []perf.Op{perf.Send}, Sizes: []int{4096}, Depth: depth, NoBaseline: true,
+			Duration: time.Millisecond}
 		report, err := perf.RunTwo(t.Context(), addr, opts, perf.Observer{})
 		testrig.Must(t, err)
 		<-visits
@@ -245,7 +262,8 @@ func TestRunWithCongestionControl(t *testing.T) {
 	var refused *perf.PeerError
 	opts := quick(64)
 	opts.CC = "nonesuch"
-	if _, err := perf.Connect(t.Context(), addr, opts, perf.Observer{}); !errors.As(err, &refused) || !refused.Option || !strings.Contains(refused.Text, "this system has") {
+	if _, err := perf.Connect(t.Context(), addr, opts, perf.Observer{}); !errors.As(err, &refused) || !refused.Option ||
+		!strings.Contains(refused.Text, "this system has") {
 		t.Errorf("got %v, want to be told what there is", err)
 	}
 }
@@ -316,7 +334,8 @@ func wantSane(t *testing.T, r perf.Result, tcp bool) {
 		if f.Min <= 0 || f.Min > f.Typical || f.Typical > f.Max*1.001 || f.P99 > f.Max*1.001 || f.P999 > f.Max*1.001 {
 			t.Errorf("%v %d: latencies %+v", r.Op, r.Size, f)
 		}
-		if (f.P99 >= f.Typical) != (f.LatencyIterations >= 300) || (f.P999 > 0 && f.P999 >= f.P99) != (f.LatencyIterations >= 3000) {
+		if (f.P99 >= f.Typical) != (f.LatencyIterations >= 300) ||
+			(f.P999 > 0 && f.P999 >= f.P99) != (f.LatencyIterations >= 3000) {
 			t.Errorf("%v %d: latencies %+v", r.Op, r.Size, f)
 		}
 	}

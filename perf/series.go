@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/spread"
+	"github.com/goiwarp/iwarp/internal/quantile"
 )
 
 // A series is the samples of one quantity, by transport in order of rounds. Without plain
@@ -62,8 +62,8 @@ func (s *series) spent() time.Duration {
 	return elapsed(s.iwarp) + elapsed(s.tcp) + callTrips*s.trip*time.Duration(slices)
 }
 
-// inTrips returns how many round trips of the path a slice has taken, of the transport whose slices were shorter: 0 if the path's is not
-// known.
+// inTrips returns how many round trips of the path a slice has taken, of the transport whose slices were shorter: 0 if
+// the path's is not known.
 func (s *series) inTrips() float64 {
 	if s.trip == 0 || len(s.iwarp) == 0 {
 		return 0
@@ -97,7 +97,7 @@ func (s *series) marks() []bool {
 		return marks
 	}
 	for _, samples := range [][]sample{s.iwarp, s.tcp} {
-		usual := spread.Quantile(waits(samples), 0.1)
+		usual := quantile.Quantile(waits(samples), 0.1)
 		for i, x := range samples {
 			if i < len(marks) && (x.usage.Steal > 0 || x.waiting() > usual+tooLong) {
 				marks[i] = true

@@ -10,7 +10,8 @@ import (
 func waited(percent ...int) []sample {
 	var all []sample
 	for _, p := range percent {
-		all = append(all, sample{count: 100, elapsed: 10 * time.Millisecond, usage: usage{Wait: time.Duration(p) * 100 * time.Microsecond}})
+		all = append(all, sample{count: 100, elapsed: 10 * time.Millisecond,
+			usage: usage{Wait: time.Duration(p) * 100 * time.Microsecond}})
 	}
 	return all
 }
@@ -23,7 +24,8 @@ func TestDisturbedPairsAreDropped(t *testing.T) {
 	s.tcp[3].usage.Steal = 1
 	k := s.kept()
 	if s.disturbed() != 5 || len(k.iwarp) != 9 || len(k.tcp) != 9 {
-		t.Errorf("%d of %d pairs are disturbed, %d and %d slices kept", s.disturbed(), len(iwarp), len(k.iwarp), len(k.tcp))
+		t.Errorf("%d of %d pairs are disturbed, %d and %d slices kept",
+			s.disturbed(), len(iwarp), len(k.iwarp), len(k.tcp))
 	}
 	for i := range k.iwarp {
 		if k.iwarp[i].waiting() > 0.03 || k.tcp[i].waiting() > 0.03 || k.tcp[i].usage.Steal > 0 {
@@ -83,12 +85,13 @@ func TestInconclusive(t *testing.T) {
 		t.Errorf("of pairs that differ: %+v; want no ratio, and its quartiles", r)
 	}
 	if low, high := confidence(steady); low != steady[13] || high != steady[26] {
-		t.Errorf("the median of 40 lies between %v and %v, want the 14th and the 27th: %v, %v", low, high, steady[13], steady[26])
+		t.Errorf("the median of 40 lies between %v and %v, want the 14th and the 27th: %v, %v",
+			low, high, steady[13], steady[26])
 	}
 }
 
-// TestTooFewUndisturbed: where nearly all pairs are disturbed, what the rest of them say is no ratio, however much they agree. The CPU
-// time of a message is compared over all pairs.
+// TestTooFewUndisturbed: where nearly all pairs are disturbed, what the rest of them say is no ratio, however much they
+// agree. The CPU time of a message is compared over all pairs.
 func TestTooFewUndisturbed(t *testing.T) {
 	for _, test := range []struct {
 		left int
@@ -107,10 +110,12 @@ func TestTooFewUndisturbed(t *testing.T) {
 		}
 		r := newResult(Send, 64, 128, series{streams: 1, want: 40, iwarp: x, tcp: x}, series{})
 		if !slices.Equal(r.Inconclusive, test.want) || (r.RatioBW == 0) != (test.want != nil) || r.RatioCPU != 1 {
-			t.Errorf("%d of 40 pairs are left: inconclusive: %v; ratios %v and %v of CPU", test.left, r.Inconclusive, r.RatioBW, r.RatioCPU)
+			t.Errorf("%d of 40 pairs are left: inconclusive: %v; ratios %v and %v of CPU",
+				test.left, r.Inconclusive, r.RatioBW, r.RatioCPU)
 		}
 		if r.BWDropped != 40-test.left || r.Scarce(Bandwidth) != (test.want != nil) || r.BWAverage == 0 {
-			t.Errorf("%d of 40 pairs are left: %d dropped, scarce %v, bandwidth %v", test.left, r.BWDropped, r.Scarce(Bandwidth), r.BWAverage)
+			t.Errorf("%d of 40 pairs are left: %d dropped, scarce %v, bandwidth %v",
+				test.left, r.BWDropped, r.Scarce(Bandwidth), r.BWAverage)
 		}
 	}
 }

@@ -58,7 +58,8 @@ func TestServeRejectsASecondMeasurement(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 	var told *perf.PeerError
-	if !errors.As(second, &told) || !told.UnderWay || second.Error() != told.Error() || !errors.As(second, new(*iwarp.RejectError)) {
+	if !errors.As(second, &told) || !told.UnderWay || second.Error() != told.Error() ||
+		!errors.As(second, new(*iwarp.RejectError)) {
 		t.Errorf("the second: got %v, want to be told that one is under way", second)
 	}
 }

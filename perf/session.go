@@ -2,6 +2,7 @@ package perf
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -46,9 +47,13 @@ func newSession(s side, rnic *iwarp.RNIC) (*session, error) {
 	return made, nil
 }
 
-// allocate makes the buffers and the lanes for the options.
+// allocate makes the buffers and the lanes for the options. All of their memory is reserved first, until the domain
+// ends: who gets none has taken none from others meanwhile.
 func (s *session) allocate(opts Options) error {
 	s.opts = opts
+	if _, err := s.pd.Reserve(controlMemory + int(opts.memory())); err != nil {
+		return err
+	}
 	s.tcps = make([]*tcpLane, opts.QPs)
 	for i := range opts.QPs {
 		bufs := newBuffers(int(opts.ring()))
@@ -207,4 +212,28 @@ func concurrently(ctx context.Context, n int, f func(ctx context.Context, i int)
 	}
 	all.Wait()
 	return context.Cause(ctx)
+}
+
+// whileConnected returns a context that ends with the connection, too: without its
+// control connection a measurement is over.
+func whileConnected(ctx context.Context, qp *iwarp.QP) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := qp.Done()
+	go func() {
+		select {
+		case <-done:
+			cancel(qp.Err())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// endReason prefers the reason why the connection, or the context, ended to what that did
+// to a single work request.
+func endReason(ctx context.Context, qp *iwarp.QP, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return context.Cause(ctx)
+	}
+	return qp.Cause(err)
 }

@@ -57,8 +57,8 @@ func (w *warming) next() time.Duration {
 	return w.slice
 }
 
-// settled takes note of a slice, and reports whether the next ones count: nothing grows any more, or it has taken as long as what counts
-// will.
+// settled takes note of a slice, and reports whether the next ones count: nothing grows any more, or it has taken as
+// long as what counts will.
 func (w *warming) settled(x sample, mulpdu int, counted bool) bool {
 	grown := w.long && x.rate() > growing*w.rate
 	was := w.mulpdu

@@ -91,7 +91,7 @@ func (l *tcpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error
 	switch {
 	case j.Both:
 		return r.wrap(r.both(r.awaitLast))
-	case j.Op.fetches():
+	case j.Op.Fetches():
 		return r.wrap(r.fetch(rtt))
 	case j.Quantity == Latency:
 		return r.wrap(r.ping(rtt))
@@ -106,7 +106,7 @@ func (l *tcpLane) respond(ctx context.Context, j job) error {
 	switch {
 	case j.Both:
 		return r.wrap(r.both(r.sendLast))
-	case j.Op.fetches():
+	case j.Op.Fetches():
 		return r.wrap(r.serve())
 	case j.Quantity == Latency:
 		return r.wrap(r.pong())
@@ -124,7 +124,8 @@ type tcpRun struct {
 }
 
 func (l *tcpLane) begin(j job) *tcpRun {
-	return &tcpRun{tcpLane: l, job: j, out: newRing(l.bufs.tx, j.Size, j.Slots), in: newRing(l.bufs.rx, j.Size, j.Slots)}
+	return &tcpRun{tcpLane: l, job: j, out: newRing(l.bufs.tx, j.Size, j.Slots),
+		in: newRing(l.bufs.rx, j.Size, j.Slots)}
 }
 
 func (r *tcpRun) wrap(err error) error {
@@ -157,7 +158,7 @@ func (r *tcpRun) whole() int { return int(r.received / int64(r.Size)) }
 // sequence number.
 func (r *tcpRun) send(i int) error {
 	msg := r.out.message(r.out.source(i))
-	if !r.Op.fetches() {
+	if !r.Op.Fetches() {
 		msg = r.out.stamped(&r.job, i)
 	}
 	return r.write(msg)

@@ -3,7 +3,7 @@ package perf
 import (
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/machine"
+	"github.com/goiwarp/iwarp/internal/procstat"
 )
 
 // usage is what the processes of a measurement have taken of the machine, either since
@@ -29,7 +29,8 @@ func (u usage) minus(v usage) usage {
 // plus adds what another process on the same or another host has taken. Processes on the
 // same host see the same steal, and calls are known if both processes can count them.
 func (u usage) plus(v usage) usage {
-	sum := usage{CPU: u.CPU + v.CPU, Switches: u.Switches + v.Switches, Wait: u.Wait + v.Wait, Steal: max(u.Steal, v.Steal)}
+	sum := usage{CPU: u.CPU + v.CPU, Switches: u.Switches + v.Switches, Wait: u.Wait + v.Wait,
+		Steal: max(u.Steal, v.Steal)}
 	if u.Calls > 0 && v.Calls > 0 {
 		sum.Calls = u.Calls + v.Calls
 	}
@@ -47,13 +48,13 @@ func begin(calls *callCounter) *meterage {
 	m := &meterage{calls: calls}
 	m.start.Wait, m.start.Steal = queueWait(), stolen()
 	m.start.Calls = calls.count()
-	m.start.CPU, m.start.Switches = machine.Taken()
+	m.start.CPU, m.start.Switches = procstat.Taken()
 	return m
 }
 
 // end returns what was taken since begin, without what asking for it takes.
 func (m *meterage) end() (u usage) {
-	u.CPU, u.Switches = machine.Taken()
+	u.CPU, u.Switches = procstat.Taken()
 	u.Calls = m.calls.count()
 	u.Wait, u.Steal = queueWait(), stolen()
 	return u.minus(m.start)

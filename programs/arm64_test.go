@@ -24,17 +24,24 @@ var emulated = []struct {
 	as Guise
 	pairing
 }{
-	{IWARP, pairing{"rdmacm-utils", "rping -s -a 127.0.0.1 -p PORT -C 10 -V", "rping -c -a 127.0.0.1 -p PORT -C 10 -V -v", compared, false, "rdma-ping-9:"}},
-	{IWARP, pairing{"rdmacm-utils", "rdma_server -p PORT", "rdma_client -s 127.0.0.1 -p PORT", completed, false, "rdma_client: end 0"}},
-	{IWARP, pairing{"rdmacm-utils", "riostream -p PORT -T v -S 4096 -C 5", "riostream -s 127.0.0.1 -p PORT -T v -S 4096 -C 5", compared, false, "4k"}},
-	{IWARP, pairing{"perftest", "ib_send_bw -R -p PORT -n 50", "ib_send_bw -R -p PORT -n 50 127.0.0.1", rate, false, "65536"}},
-	{IWARP, pairing{"perftest", "ib_write_bw -R -p PORT -n 50", "ib_write_bw -R -p PORT -n 50 127.0.0.1", rate, false, "65536"}},
-	{RoCE, pairing{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 50", "ibv_rc_pingpong -p PORT -c -n 50 127.0.0.1", compared, false, "usec/iter"}},
+	{IWARP, pairing{"rdmacm-utils", "rping -s -a 127.0.0.1 -p PORT -C 10 -V",
+		"rping -c -a 127.0.0.1 -p PORT -C 10 -V -v", compared, false, "rdma-ping-9:"}},
+	{IWARP, pairing{"rdmacm-utils", "rdma_server -p PORT", "rdma_client -s 127.0.0.1 -p PORT", completed,
+		false, "rdma_client: end 0"}},
+	{IWARP, pairing{"rdmacm-utils", "riostream -p PORT -T v -S 4096 -C 5",
+		"riostream -s 127.0.0.1 -p PORT -T v -S 4096 -C 5", compared, false, "4k"}},
+	{IWARP, pairing{"perftest", "ib_send_bw -R -p PORT -n 50",
+		"ib_send_bw -R -p PORT -n 50 127.0.0.1", rate, false, "65536"}},
+	{IWARP, pairing{"perftest", "ib_write_bw -R -p PORT -n 50",
+		"ib_write_bw -R -p PORT -n 50 127.0.0.1", rate, false, "65536"}},
+	{RoCE, pairing{"ibverbs-utils", "ibv_rc_pingpong -p PORT -c -n 50", "ibv_rc_pingpong -p PORT -c -n 50 127.0.0.1",
+		compared, false, "usec/iter"}},
 }
 
-// TestArm64 builds the library for arm64 where that is not this machine's processor, and runs programs of Debian's for it, emulated by QEMU: those that
-// were unpacked into the directory IWARP_ARM64, whose file versions has a line for each package, as dpkg-deb -W prints it. Its libraries have to be there
-// beside this machine's. With IWARP_TABLE=FILE it writes its table of docs/programs.md.
+// TestArm64 builds the library for arm64 where that is not this machine's processor, and runs programs of Debian's for
+// it, emulated by QEMU: those that were unpacked into the directory IWARP_ARM64, whose file versions has a line for
+// each package, as dpkg-deb -W prints it. Its libraries have to be there beside this machine's. With IWARP_TABLE=FILE
+// it writes its table of docs/programs.md.
 func TestArm64(t *testing.T) {
 	dir := os.Getenv("IWARP_ARM64")
 	if dir == "" {
@@ -65,13 +72,15 @@ func TestArm64(t *testing.T) {
 		outcome := "failed"
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(guiseVariable, string(p.as))
-			p.server, p.client = onArm64(filepath.Join(dir, "usr/bin", p.server)), onArm64(filepath.Join(dir, "usr/bin", p.client))
+			p.server, p.client = onArm64(filepath.Join(dir, "usr/bin", p.server)),
+				onArm64(filepath.Join(dir, "usr/bin", p.client))
 			p.run(t, l)
 			if !t.Failed() {
 				outcome = "runs"
 			}
 		})
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, unpacked(t, string(versions), p.pkg), outcome, p.verified)
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n",
+			name, unpacked(t, string(versions), p.pkg), outcome, p.verified)
 	}
 	writeTable(t, ".arm64", "| client; the server is the same | package, for arm64 | both ends ours, emulated | data |\n|---|---|---|---|\n"+table.String())
 }

@@ -209,11 +209,25 @@ func (p Plan) Build(ctx context.Context) error {
 	if err := (Library{fresh}).compile(ctx, p.sources, p.from); err != nil {
 		return p.library.explain(ctx, err)
 	}
+	if err := (Library{fresh}).setModes(); err != nil {
+		return err
+	}
 	return p.library.take(Library{fresh})
 }
 
-// take moves what was built to its place: the engine first, which the other loads, and last what they were built from. A program that runs goes on with
-// what it has loaded.
+// setModes has all read what was built, and its owner alone write it, whatever the umask is.
+func (l Library) setModes() error {
+	for file, mode := range map[string]os.FileMode{l.Engine(): 0o755, l.Preload(): 0o755, l.suppressions(): 0o644,
+		filepath.Join(l.Dir, stampName): 0o644} {
+		if err := os.Chmod(file, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take moves what was built to its place: the engine first, which the other loads, and last what they were built from.
+// A program that runs goes on with what it has loaded.
 func (l Library) take(from Library) error {
 	if err := os.Rename(from.Engine(), l.Engine()); err != nil {
 		return err
@@ -262,7 +276,8 @@ func (l Library) compilePreload(ctx context.Context, sources, from string, optio
 		return err
 	}
 	args := append(slices.Concat(compiler[1:], options),
-		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE",
+		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-fPIC",
+		"-fvisibility=hidden", "-D_GNU_SOURCE",
 		"-DIWARP_SOURCES=0x"+short(from)+"ull", "-shared", "-o", l.Preload(),
 	)
 	return run(exec.CommandContext(ctx, compiler[0], slices.Concat(args, files, []string{"-ldl", "-lpthread"})...))

@@ -14,9 +14,11 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// Each program that the tests run is run as users have it, and writing a capture: that takes connections another way through the library.
+// Each program that the tests run is run as users have it, and writing a capture: that takes connections another way
+// through the library.
 
-// pcapVariable names the capture of a program. In a test that is captured it is a directory, in which each program that is started has one of its own.
+// pcapVariable names the capture of a program. In a test that is captured it is a directory, in which each program that
+// is started has one of its own.
 const pcapVariable = "IWARP_PCAP"
 
 // captureLimit is after how many octets a capture ends: QEMU moves all the memory of a guest.
@@ -32,11 +34,12 @@ func (l Library) captures(t *testing.T) {
 	captured(t, "one process", 1, func(t *testing.T) { l.compiled(t, "managed", pair...) })
 }
 
-// quick has perftest measure fewer messages of all sizes, of which a capture then has more sizes, and count the processor's clock: to
-// measure its rate takes a third of a second for each size.
+// quick has perftest measure fewer messages of all sizes, of which a capture then has more sizes, and count the
+// processor's clock: to measure its rate takes a third of a second for each size.
 var quick = strings.NewReplacer("-a -n 100", "-a -n 5", "_lat -R", "_lat -R -C")
 
-// captured has the programs that a test starts write captures, in which there is nothing wrong, and at least so many that have a connection.
+// captured has the programs that a test starts write captures, in which there is nothing wrong, and at least so many
+// that have a connection.
 func captured(t *testing.T, name string, connected int, run func(*testing.T)) {
 	capturedWith(t, name, wantedCaptures{connected: connected}, run)
 }
@@ -66,8 +69,8 @@ func bothWays(t *testing.T, name string, connected int, run func(*testing.T)) {
 	captured(t, name, connected, run)
 }
 
-// captureOf returns the setting for a program that is started in a test: nothing where that is not captured. What the program starts writes
-// files beside its own, if that has begun its own.
+// captureOf returns the setting for a program that is started in a test: nothing where that is not captured. What the
+// program starts writes files beside its own, if that has begun its own.
 func captureOf(t *testing.T) []string {
 	dir := os.Getenv(pcapVariable)
 	if dir == "" {
@@ -106,7 +109,8 @@ func (w wantedCaptures) judge(t *testing.T, dir string) {
 	}
 }
 
-// judgeOne wants nothing wrong in a capture, up to where it ends, and reports whether it has an iWARP connection, or what is wanted instead.
+// judgeOne wants nothing wrong in a capture, up to where it ends, and reports whether it has an iWARP connection, or
+// what is wanted instead.
 func (w wantedCaptures) judgeOne(t *testing.T, name string) bool {
 	t.Helper()
 	file, err := os.Open(name)
@@ -139,7 +143,8 @@ type captureJudge struct {
 func (j *captureJudge) Finding(c *decode.Connection, f *decode.Finding) {
 	j.t.Helper()
 	if f.Severity != decode.Note && !(j.want.refused && f.Name == "terminate") {
-		j.t.Errorf("%s: connection %d: %v %s [%s] at %d: %s", j.name, c.TCP.Number, f.Severity, f.Name, f.ID, f.Offset, f.Text)
+		j.t.Errorf("%s: connection %d: %v %s [%s] at %d: %s",
+			j.name, c.TCP.Number, f.Severity, f.Name, f.ID, f.Offset, f.Text)
 	}
 }
 

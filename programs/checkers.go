@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// A list is a variable of the environment with several values, of which the last one holds where two contradict each other.
+// A list is a variable of the environment with several values, of which the last one holds where two contradict each
+// other.
 type list struct{ variable, value, separators string }
 
-// checkers have tools that check a program bear with the library: the sanitizer of addresses need not be loaded before it, that of
-// threads passes over what is not compiled for it, and valgrind over what Go's runtime does.
+// checkers have tools that check a program bear with the library: the sanitizer of addresses need not be loaded before
+// it, that of threads passes over what is not compiled for it, and valgrind over what Go's runtime does.
 func (l Library) checkers() []list {
 	out := []list{
 		{"ASAN_OPTIONS", "verify_asan_link_order=0", ":"},
@@ -32,7 +33,8 @@ func (l list) in(environ []string) []string {
 		return append(environ, prefix+l.value)
 	}
 	others := strings.TrimPrefix(environ[i], prefix)
-	if !slices.Contains(strings.FieldsFunc(others, func(r rune) bool { return strings.ContainsRune(l.separators, r) }), l.value) {
+	if !slices.Contains(strings.FieldsFunc(others,
+		func(r rune) bool { return strings.ContainsRune(l.separators, r) }), l.value) {
 		environ[i] = strings.TrimSuffix(prefix+l.value+l.separators[:1]+others, l.separators[:1])
 	}
 	return environ
@@ -41,16 +43,18 @@ func (l list) in(environ []string) []string {
 // suppressions returns the file that tells valgrind what to pass over.
 func (l Library) suppressions() string { return filepath.Join(l.Dir, "valgrind.supp") }
 
-// writeSuppressions writes that file: valgrind takes goroutines' stacks, which move, for memory that is gone, even where that is the
-// heap by now and is written to a connection, and their threads and the context that librdmacm's ids share for lost, as these stay
-// until the process ends.
+// writeSuppressions writes that file: valgrind takes goroutines' stacks, which move, for memory that is gone, even
+// where that is the heap by now and is written to a connection, and their threads and the context that librdmacm's ids
+// share for lost, as these stay until the process ends.
 func (l Library) writeSuppressions() error {
 	var b strings.Builder
-	for _, kind := range []string{"Cond", "Value1", "Value2", "Value4", "Value8", "Addr1", "Addr2", "Addr4", "Addr8", "Addr16", "Addr32", "Jump"} {
+	for _, kind := range []string{"Cond", "Value1", "Value2", "Value4", "Value8", "Addr1", "Addr2", "Addr4", "Addr8",
+		"Addr16", "Addr32", "Jump"} {
 		fmt.Fprintf(&b, "{\n Go's runtime\n Memcheck:%s\n obj:*/%s\n}\n", kind, engineName)
 	}
 	for _, call := range []string{"msync", "madvise"} {
-		fmt.Fprintf(&b, "{\n whether memory may be registered\n Memcheck:Param\n %s(start)\n obj:*/%s\n}\n", call, engineName)
+		fmt.Fprintf(&b, "{\n whether memory may be registered\n Memcheck:Param\n %s(start)\n obj:*/%s\n}\n",
+			call, engineName)
 	}
 	written := []string{"write(buf)", "pwrite64(buf)", "writev(vector[...])", "socketcall.sendto(msg)"}
 	for i := range 32 { // records, of which so many may go at once

@@ -29,7 +29,8 @@ func (l Library) handlers(t *testing.T) {
 	t.Logf("%s", p.out.String())
 }
 
-// stacks is testdata/stacks.c: handlers of the program's have as much room as on the program's own stack, and overwrite nothing.
+// stacks is testdata/stacks.c: handlers of the program's have as much room as on the program's own stack, and overwrite
+// nothing.
 func (l Library) stacks(t *testing.T) {
 	p := l.compiled(t, "stacks", pair...)
 	t.Logf("%s", p.out.String())
@@ -66,7 +67,8 @@ func (l Library) alone(t *testing.T) {
 
 // gids is testdata/gids.c: an address keeps the index of its GID.
 func (l Library) gids(t *testing.T) {
-	if p := l.compiledWith(t, "gids", nil, append(pair, "-D_GNU_SOURCE")...); !strings.Contains(p.out.String(), "gids: ok") {
+	if p := l.compiledWith(t, "gids", nil, append(pair,
+		"-D_GNU_SOURCE")...); !strings.Contains(p.out.String(), "gids: ok") {
 		testrig.Lacks(t, p.out.String())
 	}
 }
@@ -138,7 +140,8 @@ func (l Library) program(t *testing.T, name string, options ...string) (binary s
 	binary = filepath.Join(t.TempDir(), name)
 	source := filepath.Join("testdata", name+".c")
 	args := slices.Concat(compiler[1:], []string{"-O2", "-Wall"}, options)
-	if err := run(exec.CommandContext(t.Context(), compiler[0], append(args, "-o", binary, source, "-libverbs", "-lrdmacm", "-lpthread")...)); err != nil {
+	if err := run(exec.CommandContext(t.Context(), compiler[0],
+		append(args, "-o", binary, source, "-libverbs", "-lrdmacm", "-lpthread")...)); err != nil {
 		t.Fatal(err)
 	}
 	return binary

@@ -25,7 +25,8 @@ const (
 	diskSize = 64 << 20
 )
 
-// A diskRun is a program that uses a disk of tgt's over iSER. HOST and NEXT stand for the names of initiators, and URL for the disk.
+// A diskRun is a program that uses a disk of tgt's over iSER. HOST and NEXT stand for the names of initiators, and URL
+// for the disk.
 type diskRun struct {
 	pkg      string
 	words    []string
@@ -35,33 +36,39 @@ type diskRun struct {
 
 var diskRuns = []diskRun{
 	{"libiscsi-bin", []string{"iscsi-inq", "-i", "HOST", "URL"}, completed, "VIRTUAL-DISK"},
-	{"libiscsi-bin", []string{"iscsi-readcapacity16", "-i", "HOST", "URL"}, completed, fmt.Sprint("Total size:", diskSize)},
+	{"libiscsi-bin", []string{"iscsi-readcapacity16", "-i", "HOST", "URL"}, completed,
+		fmt.Sprint("Total size:", diskSize)},
 	{"libiscsi-bin", []string{"iscsi-perf", "-i", "HOST", "-t", "3", "URL"}, rate, "finished."},
-	{"qemu-utils", []string{"qemu-io", "-f", "raw", "-c", "write -P 0x5a 0 256k", "-c", "read -P 0x5a 0 256k", "-c", "read -P 0 256k 64k", "URL"}, compared, "read 65536/65536"},
-	{"qemu-utils", []string{"qemu-io", "-f", "raw", "-c", "aio_write -P 0xa5 1M 128k", "-c", "aio_write -P 0xb6 2M 4k", "-c", "aio_flush", "-c", "read -P 0xa5 1M 128k", "-c", "read -P 0xb6 2M 4k", "URL"}, compared, "read 4096/4096"},
+	{"qemu-utils", []string{"qemu-io", "-f", "raw", "-c", "write -P 0x5a 0 256k", "-c", "read -P 0x5a 0 256k", "-c",
+		"read -P 0 256k 64k", "URL"}, compared, "read 65536/65536"},
+	{"qemu-utils", []string{"qemu-io", "-f", "raw", "-c", "aio_write -P 0xa5 1M 128k", "-c", "aio_write -P 0xb6 2M 4k",
+		"-c", "aio_flush", "-c", "read -P 0xa5 1M 128k", "-c", "read -P 0xb6 2M 4k", "URL"},
+		compared, "read 4096/4096"},
 }
 
-// suites are those of libiscsi's own tests that a disk of tgt's passes over iSCSI and over iSER alike. docs/programs.md says what
-// is with the others.
+// suites are those of libiscsi's own tests that a disk of tgt's passes over iSCSI and over iSER alike. docs/programs.md
+// says what is with the others.
 var suites = strings.Fields("Read6 Read12 Read16 Write12 Write16 WriteVerify10 WriteVerify12 WriteVerify16 Verify10 Verify12 Verify16 " +
 	"OrWrite Prefetch10 Prefetch16 Mandatory ReadCapacity10 ReadCapacity16 StartStopUnit TestUnitReady ReportSupportedOpcodes NoMedia Unmap Sanitize " +
 	"Reserve6.Simple ProutPreempt ProutReserve.Simple ProutReserve.AccessEA ProutReserve.AccessWE ProutReserve.AccessEARO ProutReserve.AccessWERO " +
 	"ProutReserve.AccessEAAR ProutReserve.AccessWEAR ProutReserve.OwnershipEAAR ProutReserve.OwnershipWEAR")
 
-// TestDisks has tgt serve a disk over iSER, to libiscsi's programs and QEMU. tgt cannot be told another port for iSER than 3260 of all
-// addresses: its parser refuses each.
+// TestDisks has tgt serve a disk over iSER, to libiscsi's programs and QEMU. tgt cannot be told another port for iSER
+// than 3260 of all addresses: its parser refuses each.
 func TestDisks(t *testing.T) {
 	l := built(t)
 	needs(t, "tgtd", "tgtadm", "iscsi-inq", "iscsi-test-cu", "qemu-io")
 	all := diskRuns
 	for _, suite := range suites {
-		all = append(all, diskRun{"libiscsi-bin", []string{"iscsi-test-cu", "-i", "HOST", "-I", "NEXT", "-d", "--test=ALL." + suite, "URL"}, compared, "passed\n"})
+		all = append(all, diskRun{"libiscsi-bin", []string{"iscsi-test-cu", "-i", "HOST", "-I", "NEXT", "-d",
+			"--test=ALL." + suite, "URL"}, compared, "passed\n"})
 	}
 	table := "| client of a disk of tgt's | package | over iSER | data |\n|---|---|---|---|\n"
 	for i, r := range all {
 		line := strings.Join(replaced(r.words, "HOST", "NAME", "NEXT", "NAME2", "URL", "iser://IP/IQN/1"), " ")
 		run := func(t *testing.T) { r.run(t, l) }
-		if i > len(diskRuns) { // after the first of the suites, which are one program, the target alone writes a capture
+		// after the first of the suites, which are one program, the target alone writes a capture
+		if i > len(diskRuns) {
 			r.words = append([]string{pcapVariable + "="}, r.words...)
 			table += row(t, line, r.pkg, r.verified, func(t *testing.T) { captured(t, "the target", 1, run) })
 			continue
@@ -73,7 +80,8 @@ func TestDisks(t *testing.T) {
 	writeTable(t, ".disks", table+fmt.Sprintf("\nThe target is that of %s.\n", version("tgt")))
 }
 
-// wantFreed wants tgt to free a connection that is over, which it does at RoCE's RDMA_CM_EVENT_TIMEWAIT_EXIT and never on an iWARP device.
+// wantFreed wants tgt to free a connection that is over, which it does at RoCE's RDMA_CM_EVENT_TIMEWAIT_EXIT and never
+// on an iWARP device.
 func wantFreed(t *testing.T, l Library) {
 	url, daemon := serveDisk(t, l)
 	defer daemon.kill()
@@ -89,15 +97,16 @@ func wantFreed(t *testing.T, l Library) {
 	}
 }
 
-// hasty is what tgt says, and ends the connection, when it sees the first command before the completion of its answer to the login, which
-// the initiator has already.
+// hasty is what tgt says, and ends the connection, when it sees the first command before the completion of its answer
+// to the login, which the initiator has already.
 const hasty = "non-login pdu during login phase"
 
-// freed reports whether libiscsi has crashed. Its thread for events asks for the next one in memory that another thread has freed, in one run of
-// twelve or so: the event channel that it gives to rdma_get_cm_event is text of the address.
+// freed reports whether libiscsi has crashed. Its thread for events asks for the next one in memory that another thread
+// has freed, in one run of twelve or so: the event channel that it gives to rdma_get_cm_event is text of the address.
 func freed(p *process) bool {
 	signal := p.ProcessState.Sys().(syscall.WaitStatus).Signal()
-	return strings.HasPrefix(filepath.Base(p.Path), "iscsi-") && (signal == syscall.SIGSEGV || signal == syscall.SIGABRT && brokenHeap.MatchString(p.out.String()))
+	return strings.HasPrefix(filepath.Base(p.Path), "iscsi-") &&
+		(signal == syscall.SIGSEGV || signal == syscall.SIGABRT && brokenHeap.MatchString(p.out.String()))
 }
 
 // brokenHeap is what glibc says of memory that is freed twice, or written to after that.

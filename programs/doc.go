@@ -1,9 +1,9 @@
 // Package programs runs programs that were written for libibverbs and librdmacm, unmodified, on package iwarp: rping,
 // perftest and others, as a distribution ships them, with neither RDMA hardware nor a kernel module nor root.
 //
-// It builds two shared libraries, and has a program load them: the sources in preload are a small one in C, which takes the place of
-// the functions of libibverbs and librdmacm, and package engine is the other in Go, which the first loads when a program needs
-// it. Only that takes a C compiler. docs/programs.md has what runs, and the limits.
+// It builds two shared libraries, and has a program load them: the sources in preload are a small one in C, which takes
+// the place of the functions of libibverbs and librdmacm, and package engine is the other in Go, which the first loads
+// when a program needs it. Only that takes a C compiler. docs/programs.md has what runs, and the limits.
 package programs
 
 import (
@@ -25,16 +25,20 @@ const (
 // A Library is the directory with the two shared libraries.
 type Library struct{ Dir string }
 
-// LibraryOf returns the Library of a version of this module, which may not be built yet: in the user's cache directory, or in
-// the one that the environment variable IWARP_LIBRARY names.
+// LibraryOf returns the Library of a version of this module, which may not be built yet: in the user's cache directory,
+// or in the one that the environment variable IWARP_LIBRARY names. On a system without such programs it is ErrSystem.
 func LibraryOf(version string) (Library, error) {
+	if err := checkSystem(); err != nil {
+		return Library{}, err
+	}
 	if dir := os.Getenv("IWARP_LIBRARY"); dir != "" {
 		dir, err := filepath.Abs(dir)
 		return Library{dir}, err
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return Library{}, fmt.Errorf("no place for the library of iwarp run: %w: name a directory by IWARP_LIBRARY", err)
+		return Library{}, fmt.Errorf("no place for the library of iwarp run: %w: name a directory by IWARP_LIBRARY",
+			err)
 	}
 	return Library{filepath.Join(cache, "iwarp", strings.Trim(version, "()"))}, nil
 }
@@ -75,13 +79,15 @@ func (l Library) built() bool {
 }
 
 // ErrSystem is the error of systems other than Linux on amd64 and arm64.
-var ErrSystem = errors.New("programs of libibverbs and librdmacm run on Linux, on amd64 and arm64, only")
+var ErrSystem = errors.New("iwarp run needs Linux, on amd64 or arm64: run it, and the program, there")
 
-func checkSystem() error {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-		return ErrSystem
+func checkSystem() error { return systemError(runtime.GOOS, runtime.GOARCH) }
+
+func systemError(system, processor string) error {
+	if system == "linux" && (processor == "amd64" || processor == "arm64") {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: this is %s on %s", ErrSystem, system, processor)
 }
 
 // Environment returns the environment in which a program uses the library. What is preloaded already comes after it.

@@ -31,8 +31,9 @@ func (x *exchange) parse(t *testing.T, options string) {
 	}
 }
 
-// swap is what the ends of riostream do with -C 1 beside greeting each other: they write into each other's memory by turns, of which the last octet
-// counts the turns, and the others count up. They need no message: each looks at its last octet. The client has the first turn.
+// swap is what the ends of riostream do with -C 1 beside greeting each other: they write into each other's memory by
+// turns, of which the last octet counts the turns, and the others count up. They need no message: each looks at its
+// last octet. The client has the first turn.
 func (x *exchange) swap(conn *stream.Conn, mine *stream.Mapping, first bool, iterations int) error {
 	var up [2]byte // what the next octet is, of the peer's and of ours
 	for turn := range 2 * iterations {
@@ -63,4 +64,73 @@ func counting(from *byte, n int) []byte {
 		*from++
 	}
 	return all
+}
+
+// first is testdata/first.c: a fork beside the first call, and what that call does to limits of the process.
+func (l Library) first(t *testing.T) { l.compiled(t, "first", pair...) }
+
+// scarce is testdata/scarce.c: a process without descriptors, or without /dev/null; and scarce_cm.c: one that connects
+// with a few.
+func (l Library) scarce(t *testing.T) {
+	l.compiled(t, "scarce", pair...)
+	l.compiled(t, "scarce_cm", pair...)
+}
+
+// churn is testdata/churn.c: forks while threads hold locks.
+func (l Library) churn(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "churn", append(pair, "-D_GNU_SOURCE")...)
+}
+
+// canceled is testdata/canceled.c: threads that are canceled leave nothing locked.
+func (l Library) canceled(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "canceled", pair...)
+}
+
+// destroyed is testdata/destroyed.c: a thread that waits for events of a channel that another one destroys is told of
+// nothing.
+func (l Library) destroyed(t *testing.T) {
+	l.compiled(t, "destroyed", append([]string{"-rdynamic"}, pair...)...)
+}
+
+// restarted is testdata/restarted.c: calls that wait for events are interrupted as a read is.
+func (l Library) restarted(t *testing.T) {
+	t.Setenv(guiseVariable, string(RoCE))
+	l.compiled(t, "restarted", pair...)
+}
+
+// refused is testdata/refused.c: what ibv_modify_qp refuses is in the log with the reason; and who connects by itself
+// as an iWARP device reads once, and without a log, how to run that.
+func (l Library) refused(t *testing.T) {
+	const advice, roce = "for which there is iwarp run --as roce", string(RoCE)
+	said := func(as, log string) string {
+		t.Setenv(guiseVariable, as)
+		t.Setenv("IWARP_LOG", log)
+		return l.compiledWith(t, "refused", []string{as}, pair...).out.String()
+	}
+	if out := said(string(IWARP), ""); strings.Count(out, advice) != 1 || strings.Contains(out, "call refused") {
+		t.Errorf("as iWARP:\n%s", out)
+	}
+	if out := said(roce, ""); out != "refused: ok\n" {
+		t.Errorf("as RoCE:\n%s", out)
+	}
+	logged := said(string(IWARP), "connection") + said(roce, "connection")
+	for _, cause := range []string{
+		"iWARP has no Send with Immediate Data (IBV_QP_EX_WITH_SEND_WITH_IMM)",
+		"no way leads from INIT to RTS but a connection of librdmacm's",
+		"there is no transition from INIT to RTS", "the transition needs IBV_QP_AV IBV_QP_RQ_PSN",
+		"the transition does not take IBV_QP_QKEY",
+		"cur_qp_state is RTS, and the QP is in INIT",
+		"dest_qp_num 0x4d is not that of a QP of iwarp run, or librdmacm connects this QP",
+		"the transition does not take 0x40000000", "path_mtu is 9, and may be from 1 to 5",
+		"there is no GID of sgid_index 63", "no way leads from INIT to SQD",
+	} {
+		if !strings.Contains(logged, `cause="`+cause+`"`) {
+			t.Errorf("no record says %q", cause)
+		}
+	}
+	if t.Failed() {
+		t.Log(logged)
+	}
 }

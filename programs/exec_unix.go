@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// Exec has a program take the place of this process, with the library and the device in a Guise: signals and the exit status are its
-// own. If the Guise is empty, that of the environment holds, and then what each program that is started needs. It returns only if it fails.
+// Exec has a program take the place of this process, with the library and the device in a Guise: signals and the exit
+// status are its own. If the Guise is empty, that of the environment holds, and then what each program that is started
+// needs. It returns only if it fails.
 func (l Library) Exec(args []string, as Guise) error {
 	if err := cmp.Or(checkSystem(), l.Check()); err != nil {
 		return err

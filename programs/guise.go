@@ -18,8 +18,8 @@ const (
 // guiseVariable of the environment has the Guise.
 const guiseVariable = "IWARP_AS"
 
-// environmentAs is Environment with a Guise. If it is empty, that of the environment holds; without one each process that loads the library chooses
-// by itself, by the program's name (programs/preload/guise.c).
+// environmentAs is Environment with a Guise. If it is empty, that of the environment holds; without one each process
+// that loads the library chooses by itself, by the program's name (programs/preload/guise.c).
 func (l Library) environmentAs(environ []string, as Guise) []string {
 	out := l.Environment(environ)
 	if as == "" {

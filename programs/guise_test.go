@@ -11,12 +11,14 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// guises has testdata/guise.c stand for programs, by their names: each has the guise that it needs, whoever starts it, and the environment overrules that.
+// guises has testdata/guise.c stand for programs, by their names: each has the guise that it needs, whoever starts it,
+// and the environment overrules that.
 func (l Library) guises(t *testing.T) {
 	binary := l.program(t, "guise")
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	for _, name := range []string{"rping", "ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_send_lat", "ib_read_lat", "ucx_perftest", "mpirun", "tgtd", "ring"} {
+	for _, name := range []string{"rping", "ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_send_lat",
+		"ib_read_lat", "ucx_perftest", "mpirun", "tgtd", "ring"} {
 		testrig.Must(t, os.Symlink(binary, filepath.Join(dir, name)))
 	}
 	for line, want := range map[string]Guise{

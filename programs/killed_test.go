@@ -24,8 +24,9 @@ var victims = []victim{
 	{"ib_write_bw -p PORT -D 100", "ib_write_bw -p PORT -D 100 127.0.0.1", 1, false, ""},
 }
 
-// killed kills either end of programs, in the middle: testdata/killed.c, which sees what becomes of each request, and Debian's. One that only waits for its peer is not
-// among them in the guise of RoCE, where the end of the peer is no event.
+// killed kills either end of programs, in the middle: testdata/killed.c, which sees what becomes of each request, and
+// Debian's. One that only waits for its peer is not among them in the guise of RoCE, where the end of the peer is no
+// event.
 func (l Library) killed(t *testing.T) {
 	binary := l.program(t, "killed", pair...)
 	for _, as := range []Guise{IWARP, RoCE} {

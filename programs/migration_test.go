@@ -26,13 +26,15 @@ const (
 	countedSize = 0x80000
 )
 
-// TestMigration moves a guest from one QEMU to another over RDMA, live: it writes memory meanwhile. All its memory is compared.
+// TestMigration moves a guest from one QEMU to another over RDMA, live: it writes memory meanwhile. All its memory is
+// compared.
 func TestMigration(t *testing.T) {
 	l := built(t)
 	needs(t, "qemu-system-x86_64")
 	table := "| live migration | package | both ends ours | data |\n|---|---|---|---|\n"
 	for _, pinned := range []bool{false, true} {
-		line := map[bool]string{false: "migrate rdma:127.0.0.1:PORT", true: "migrate rdma:127.0.0.1:PORT with rdma-pin-all"}[pinned]
+		line := map[bool]string{false: "migrate rdma:127.0.0.1:PORT",
+			true: "migrate rdma:127.0.0.1:PORT with rdma-pin-all"}[pinned]
 		move := func(t *testing.T) { migrate(t, l, pinned) }
 		table += row(t, line, "qemu-system-x86", compared, move)
 		captured(t, line, 2, move)
@@ -86,8 +88,8 @@ func migrate(t *testing.T, l Library, pinned bool) {
 	}
 }
 
-// counted returns how often the guest has counted its memory up. Each double word is counted up as often, or once more than all after it: but for
-// a guest that is running.
+// counted returns how often the guest has counted its memory up. Each double word is counted up as often, or once more
+// than all after it: but for a guest that is running.
 func counted(t *testing.T, memory []byte, running bool) uint32 {
 	t.Helper()
 	first := binary.LittleEndian.Uint32(memory)

@@ -12,13 +12,15 @@ import (
 // ringSource is the program of MPI that all run.
 const ringSource = "testdata/ring.c"
 
-// An mpiRun is an implementation of MPI over a transport, with the compiler for its programs. RING stands for ringSource.
+// An mpiRun is an implementation of MPI over a transport, with the compiler for its programs. RING stands for
+// ringSource.
 type mpiRun struct {
 	pkg, compiler, line string
 	processes           int
 }
 
-// mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, and both Open MPI and MPICH over UCX.
+// mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, and both Open MPI and MPICH over
+// UCX.
 var mpiRuns = []mpiRun{
 	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING", 2},
 	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 4 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING", 4},
@@ -39,7 +41,8 @@ func TestMPI(t *testing.T) {
 	for _, r := range mpiRuns {
 		line, run := strings.Replace(r.line, "RING", "ring", 1), func(t *testing.T) { r.run(t, l) }
 		table += row(t, line, r.pkg, compared, run)
-		capturedWith(t, line, wantedCaptures{connected: r.processes, datagrams: strings.HasPrefix(line, byDatagrams)}, run)
+		capturedWith(t, line, wantedCaptures{connected: r.processes,
+			datagrams: strings.HasPrefix(line, byDatagrams)}, run)
 	}
 	writeTable(t, ".mpi", table)
 }

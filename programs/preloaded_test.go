@@ -27,7 +27,8 @@ func underRsockets(t *testing.T) Library {
 	t.Helper()
 	l := built(t)
 	// That of another processor's may be there, too.
-	preload := filepath.Join("/usr/lib", map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH], "rsocket/librspreload.so")
+	preload := filepath.Join("/usr/lib", map[string]string{"amd64": "x86_64-linux-gnu",
+		"arm64": "aarch64-linux-gnu"}[runtime.GOARCH], "rsocket/librspreload.so")
 	if _, err := os.Stat(preload); err != nil {
 		testrig.Lacks(t, "there is no librspreload here: "+err.Error())
 	}
@@ -35,8 +36,8 @@ func underRsockets(t *testing.T) Library {
 	return l
 }
 
-// preloadable returns the first of some programs that is there and is linked dynamically, which that of Debian's busybox-static is not. Without
-// one the test is skipped.
+// preloadable returns the first of some programs that is there and is linked dynamically, which that of Debian's
+// busybox-static is not. Without one the test is skipped.
 func preloadable(t *testing.T, programs ...string) string {
 	t.Helper()
 	for _, program := range programs {
@@ -65,7 +66,8 @@ func random(seed byte, n int) []byte {
 
 const preloadedOctets = 3_000_000
 
-// TestPreloaded has programs of TCP talk to package stream: as Debian has them, under librspreload, which makes rsockets of their sockets.
+// TestPreloaded has programs of TCP talk to package stream: as Debian has them, under librspreload, which makes
+// rsockets of their sockets.
 func TestPreloaded(t *testing.T) {
 	l := underRsockets(t)
 	t.Run("netcat", l.netcat)
@@ -100,7 +102,8 @@ func (l Library) netcat(t *testing.T) {
 	})
 }
 
-// swapped has both send at once, and compares what has come. Netcat ends when it has heard our end, and leaves without a word then: so that comes last.
+// swapped has both send at once, and compares what has come. Netcat ends when it has heard our end, and leaves without
+// a word then: so that comes last.
 func swapped(t *testing.T, conn *stream.Conn, netcat *process, toNetcat, fromNetcat []byte) {
 	t.Helper()
 	defer conn.Close()

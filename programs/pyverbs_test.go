@@ -20,9 +20,9 @@ import (
 // pyverbsOutcomes has what is known of each test.
 const pyverbsOutcomes = "testdata/pyverbs.txt"
 
-// TestPyverbs runs rdma-core's own tests, which are Python's: pyverbs. What comes of each, in both guises, is what testdata/pyverbs.txt has of it, and
-// a test that is not named there is skipped, as it is for what there is not here. With IWARP_TABLE=FILE it writes the table of
-// docs/programs.md, of those that fail.
+// TestPyverbs runs rdma-core's own tests, which are Python's: pyverbs. What comes of each, in both guises, is what
+// testdata/pyverbs.txt has of it, and a test that is not named there is skipped, as it is for what there is not here.
+// With IWARP_TABLE=FILE it writes the table of docs/programs.md, of those that fail.
 func TestPyverbs(t *testing.T) {
 	l := built(t)
 	address, tests := host(t, true), pyverbsTests(t)
@@ -31,7 +31,8 @@ func TestPyverbs(t *testing.T) {
 		all := func(t *testing.T) {
 			t.Setenv(guiseVariable, string(as))
 			results := filepath.Join(t.TempDir(), "results")
-			p := startWords(t, l, nil, "/usr/bin/python3", "-B", "testdata/rdma_core_tests.py", tests, address, freePort(t), results,
+			p := startWords(t, l, nil, "/usr/bin/python3", "-B", "testdata/rdma_core_tests.py", tests,
+				address, freePort(t), results,
 				"--dev", "iwarp0", "--port", "1", "--gid", "0")
 			p.end(t)
 			judgeOutcomes(t, outcomes(t, results), known, i)
@@ -40,7 +41,8 @@ func TestPyverbs(t *testing.T) {
 			}
 		}
 		t.Run(string(as), all)
-		capturedWith(t, string(as), wantedCaptures{connected: 1, refused: true}, all) // tests are about what is refused, too
+		// tests are about what is refused, too
+		capturedWith(t, string(as), wantedCaptures{connected: 1, refused: true}, all)
 	}
 	documented(t, known)
 }
@@ -55,7 +57,8 @@ const (
 	either  = "either" // passes or fails
 )
 
-// pyverbsTests returns a directory with rdma-core's package tests: from its documentation, or from the package where an installation has none.
+// pyverbsTests returns a directory with rdma-core's package tests: from its documentation, or from the package where an
+// installation has none.
 func pyverbsTests(t *testing.T) string {
 	t.Helper()
 	if err := exec.Command("/usr/bin/python3", "-c", "import pyverbs.device").Run(); err != nil {
@@ -65,7 +68,8 @@ func pyverbsTests(t *testing.T) string {
 	from := "/" + documentation
 	if _, err := os.Stat(filepath.Join(from, "__init__.py")); err != nil {
 		dir := t.TempDir()
-		if out, err := exec.Command("sh", "-c", `cd "$1" && apt-get -q download rdma-core && dpkg -x rdma-core_*.deb .`, "sh", dir).CombinedOutput(); err != nil {
+		if out, err := exec.Command("sh", "-c", `cd "$1" && apt-get -q download rdma-core && dpkg -x rdma-core_*.deb .`,
+			"sh", dir).CombinedOutput(); err != nil {
 			testrig.Lacks(t, fmt.Sprintf("rdma-core's tests cannot be had: %v\n%s", err, out))
 		}
 		from = filepath.Join(dir, documentation)

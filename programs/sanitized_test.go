@@ -15,8 +15,8 @@ import (
 // sanitizers have the part in C, and programs, tell of memory that they do wrong with.
 var sanitizers = []string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"}
 
-// sanitized runs programs that do everything wrong, and what should be right, on a library whose part in C is built with the
-// sanitizers of addresses, leaks and undefined behavior.
+// sanitized runs programs that do everything wrong, and what should be right, on a library whose part in C is built
+// with the sanitizers of addresses, leaks and undefined behavior.
 func (l Library) sanitized(t *testing.T) {
 	hardened := Library{t.TempDir()}
 	sources, err := filepath.Abs("..")
@@ -31,7 +31,8 @@ func (l Library) sanitized(t *testing.T) {
 	}
 	for as, programs := range map[Guise]map[string][]string{
 		IWARP: {"wrong": nil, "wrong_cm": nil, "outlived": nil, "many_cm": {"50"}},
-		RoCE:  {"wrong": nil, "wrong_cm": nil, "outlived": nil, "many_cm": {"50"}, "built": nil, "windows": nil, "threads": nil, "many": {"50"}, "datagrams": {"50"}},
+		RoCE: {"wrong": nil, "wrong_cm": nil, "outlived": nil, "many_cm": {"50"}, "built": nil, "windows": nil,
+			"threads": nil, "many": {"50"}, "datagrams": {"50"}},
 	} {
 		for program, args := range programs {
 			t.Run(string(as)+" "+program, func(t *testing.T) {
@@ -49,11 +50,13 @@ func (l Library) checked(t *testing.T) {
 	})
 	t.Run("valgrind", func(t *testing.T) {
 		needs(t, "valgrind")
-		start(t, l, "valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "+l.program(t, "managed", pair...)).end(t)
+		start(t, l, "valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "+
+			l.program(t, "managed", pair...)).end(t)
 	})
 }
 
-// mixed has an engine and a part in C that were built from different sources: a program that needs both ends, and says why.
+// mixed has an engine and a part in C that were built from different sources: a program that needs both ends, and says
+// why.
 func (l Library) mixed(t *testing.T) {
 	other := Library{t.TempDir()}
 	sources, err := filepath.Abs("..")
@@ -73,7 +76,8 @@ func (l Library) mixed(t *testing.T) {
 	}
 }
 
-// leaks has 10,000 connections by number, one after the other, 3,000 of librdmacm's in each guise, and 2,000 pairs of QPs of datagrams.
+// leaks has 10,000 connections by number, one after the other, 3,000 of librdmacm's in each guise, and 2,000 pairs of
+// QPs of datagrams.
 func (l Library) leaks(t *testing.T) {
 	for _, c := range []struct {
 		as       Guise

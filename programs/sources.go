@@ -31,11 +31,12 @@ type State struct {
 // Stale reports whether the library is to be built anew.
 func (s State) Stale() bool { return s.Built && s.Now != "" && s.From != s.Now }
 
-// Unknown reports whether the library may be stale, as there are no sources to compare it with, or they cannot be looked at.
+// Unknown reports whether the library may be stale, as there are no sources to compare it with, or they cannot be
+// looked at.
 func (s State) Unknown() bool { return s.Built && s.Now == "" }
 
-// State compares the library of a version of this module with the sources that one is in, which takes Go. Those of a version that was released stay
-// the same, and the library has a place for each.
+// State compares the library of a version of this module with the sources that one is in, which takes Go. Those of a
+// version that was released stay the same, and the library has a place for each.
 func (l Library) State(ctx context.Context, version string) State {
 	s := State{Built: l.built(), From: l.stamp()}
 	dir, err := findCheckout(ctx)
@@ -65,8 +66,8 @@ func (l Library) stamp() string {
 	return strings.TrimSpace(string(text))
 }
 
-// digest is that of what a library is built from, of the module in a directory: the packages of the engine, and the part in C. What else lies there
-// is nobody's business.
+// digest is that of what a library is built from, of the module in a directory: the packages of the engine, and the
+// part in C. What else lies there is nobody's business.
 func digest(ctx context.Context, dir string) (string, error) {
 	files, err := sourceFiles(ctx, dir)
 	if err != nil {
@@ -94,7 +95,8 @@ type listed struct {
 }
 
 func (p *listed) files() (paths []string) {
-	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.InvalidGoFiles, p.CFiles, p.HFiles, p.SFiles, p.EmbedFiles) {
+	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles, p.InvalidGoFiles, p.CFiles, p.HFiles,
+		p.SFiles, p.EmbedFiles) {
 		paths = append(paths, filepath.Join(p.Dir, name))
 	}
 	return paths

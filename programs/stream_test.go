@@ -18,12 +18,13 @@ import (
 	"github.com/goiwarp/iwarp/stream"
 )
 
-// TestStream has rdma-core's rstream, whose rsockets are its own code over the library, stream to and from package stream, in both
-// roles. Both ends compare every octet.
+// TestStream has rdma-core's rstream, whose rsockets are its own code over the library, stream to and from package
+// stream, in both roles. Both ends compare every octet.
 func TestStream(t *testing.T) {
 	l := built(t)
 	for _, options := range []string{
-		"-T v -S 65536 -C 20 -I 1", "-T v -S 1 -C 1000 -I 1", "-T v -S 64 -C 1000 -I 1", "-T v -S 1000000 -C 10 -I 1", "-T v -T b -S 65536 -C 20 -I 1", "-T v -T n -S 5000 -C 200 -I 1", "-T v -k 1 -S 4096 -C 50 -I 1",
+		"-T v -S 65536 -C 20 -I 1", "-T v -S 1 -C 1000 -I 1", "-T v -S 64 -C 1000 -I 1", "-T v -S 1000000 -C 10 -I 1",
+		"-T v -T b -S 65536 -C 20 -I 1", "-T v -T n -S 5000 -C 200 -I 1", "-T v -k 1 -S 4096 -C 50 -I 1",
 	} {
 		x := exchange{}
 		x.parse(t, options)
@@ -89,8 +90,8 @@ func TestStreamMaps(t *testing.T) {
 	}
 }
 
-// TestStreamCrossing is testdata/halves.c: rdma-core's rsockets and package stream end their directions before they know of each other's, and both say that
-// all is in order.
+// TestStreamCrossing is testdata/halves.c: rdma-core's rsockets and package stream end their directions before they
+// know of each other's, and both say that all is in order.
 func TestStreamCrossing(t *testing.T) {
 	l := built(t)
 	told := filepath.Join(t.TempDir(), "told")

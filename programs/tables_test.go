@@ -23,7 +23,8 @@ func writeTable(t *testing.T, suffix, table string) {
 	}
 }
 
-// withoutVersions drops what differs from run to run: the versions of packages, and what failed or was not run, which the test says by itself.
+// withoutVersions drops what differs from run to run: the versions of packages, and what failed or was not run, which
+// the test says by itself.
 func withoutVersions(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -29,7 +29,8 @@ func (l Library) place() written {
 	return written{"the library", l.Dir, "IWARP_LIBRARY, XDG_CACHE_HOME or HOME"}
 }
 
-// check returns an error that says which variables name another place, if this one cannot be written. It leaves nothing there.
+// check returns an error that says which variables name another place, if this one cannot be written. It leaves nothing
+// there.
 func (w written) check() error {
 	if !filepath.IsAbs(w.dir) {
 		return fmt.Errorf("there is no place for %s: name one that can be written by %s", w.what, w.variables)
@@ -52,8 +53,8 @@ func existing(dir string) string {
 	}
 }
 
-// explain adds to the error of a build what is wrong with its places. Go's may be read only if it finds there all that it needs, so that they are looked
-// at when it has failed.
+// explain adds to the error of a build what is wrong with its places. Go's may be read only if it finds there all that
+// it needs, so that they are looked at when it has failed.
 func (l Library) explain(ctx context.Context, err error) error {
 	for _, w := range l.places(ctx) {
 		if wrong := w.check(); wrong != nil {

@@ -1,6 +1,10 @@
 package rdmap
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goiwarp/iwarp/ddp"
+)
 
 // Response segments that come ahead may be placed into the sink of the one Read that they are
 // for, unless one of their octets is placed already. They are taken in their turn as in order.
@@ -42,8 +46,6 @@ func TestORQAhead(t *testing.T) {
 }
 
 // What comes for a Read while an Atomic Operation is outstanding, which has no sink, is placed all the same.
-//
-// Proves X03.
 func TestORQAheadOfAtomic(t *testing.T) {
 	q := NewORQ(2)
 	q.Push(Read{Atomic: true, Request: 7, ID: 1})
@@ -54,4 +56,55 @@ func TestORQAheadOfAtomic(t *testing.T) {
 	if r, ok := q.TakeAhead(response(7, 0, 10, false)); ok {
 		t.Errorf("another STag: taken for %d", r.ID)
 	}
+}
+
+// TestORQDropAhead: what is dropped, as it was not placed after all, may be taken again. What else was taken stays:
+// that of another Read into the same region, and that at the same offsets of another region.
+func TestORQDropAhead(t *testing.T) {
+	q := NewORQ(3)
+	q.Push(Read{SinkSTag: 7, SinkTO: 1000, Size: 100, ID: 1})
+	q.Push(Read{SinkSTag: 7, SinkTO: 1100, Size: 100, ID: 2})
+	q.Push(Read{SinkSTag: 8, SinkTO: 1000, Size: 100, ID: 3})
+	all := []*ddp.Segment{response(7, 1020, 10, false), response(7, 1120, 10, false), response(8, 1020, 10, false)}
+	takes := func(which int, want bool) {
+		t.Helper()
+		if r, ok := q.TakeAhead(all[which]); ok != want || ok && r.ID != uint64(which+1) {
+			t.Errorf("segment %d is taken: %t, for Read %d", which, ok, r.ID)
+		}
+	}
+	for i := range all {
+		takes(i, true)
+	}
+	for dropped := range all {
+		q.DropAhead(all[dropped])
+		for i := range all {
+			takes(i, i == dropped)
+		}
+	}
+}
+
+// TestORQInOrder: what follows a segment may be told without another only where all bytes up to its end have come, and
+// none beyond.
+func TestORQInOrder(t *testing.T) {
+	q := NewORQ(1)
+	wants := func(to uint64, n int, want bool) {
+		t.Helper()
+		if got := q.InOrder(response(7, to, n, false)); got != want {
+			t.Errorf("%d bytes at %d: in order %t", n, to, got)
+		}
+	}
+	wants(1000, 10, false) // there is no Read
+	q.Push(Read{SinkSTag: 7, SinkTO: 1000, Size: 100, ID: 1})
+	wants(1000, 10, false)
+	advance(t, &q, response(7, 1000, 10, false), 1, false)
+	wants(1000, 10, true)
+	wants(1000, 9, false)
+	advance(t, &q, response(7, 1020, 10, false), 1, false)
+	wants(1000, 10, false) // bytes beyond have come
+	wants(1020, 10, false) // bytes before have not
+	advance(t, &q, response(7, 1010, 10, false), 1, false)
+	wants(1010, 10, false)
+	wants(1020, 10, true)
+	q.Came(70)
+	advance(t, &q, response(7, 1099, 1, true), 1, true)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // An AtomicOp is the AOpCode of an Atomic Request, 0 to 15: which operation is asked for.
@@ -20,7 +22,7 @@ const aOpCode = 0x0f // of the first word, of which the rest is reserved
 
 // Known reports whether RFC 7306 has the operation. Section 5.2.1: "All Atomic Operation
 // Codes from Figure 5 MUST be implemented by an RNIC that supports Atomic Operations."
-func (o AtomicOp) Known() bool { return o == AtomicFetchAdd || o == AtomicCmpSwap } // [X03]
+func (o AtomicOp) Known() bool { return o == AtomicFetchAdd || o == AtomicCmpSwap } // [A09]
 
 // String gives the operation's name in the RFC.
 func (o AtomicOp) String() string {
@@ -76,7 +78,7 @@ const (
 //	+                                                               +
 //	|                                                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-type AtomicRequest struct { // [X03]
+type AtomicRequest struct { // [A06]
 	Op          AtomicOp
 	ID          uint32 // the Request Identifier, which the response repeats
 	STag        uint32
@@ -94,7 +96,6 @@ type AtomicRequest struct { // [X03]
 // RFC 7306, section 5.2.1: for a FetchAdd "the Compare Data field is set to zero on transmit",
 // and the Compare Mask "to ffffffffffffffffh".
 func FetchAdd(add, mask uint64) AtomicRequest {
-	// [X03]
 	return AtomicRequest{Op: AtomicFetchAdd, Data: add, Mask: mask, CompareMask: math.MaxUint64}
 }
 
@@ -102,6 +103,30 @@ func FetchAdd(add, mask uint64) AtomicRequest {
 // The bits in compareMask are compared, and if they agree those in swapMask are replaced.
 func CmpSwap(compare, compareMask, swap, swapMask uint64) AtomicRequest {
 	return AtomicRequest{Op: AtomicCmpSwap, Data: swap, Mask: swapMask, Compare: compare, CompareMask: compareMask}
+}
+
+// The names of two fields depend on the operation.
+var atomicRequestFields = []layout{
+	{name: "AOpCode", key: "operation", len: 4, value: func(v uint64) string { return AtomicOp(v & aOpCode).String() }},
+	{name: "Request Identifier", key: "id", len: 4, verb: "%d"},
+	{name: "Remote STag", key: "stag", len: 4, verb: "%#08x"},
+	{name: "Remote TO", key: "to", len: 8, verb: "%#x"},
+	{name: "Add or Swap Data", key: "data", len: 8, verb: "%#x", rename: addOrSwap(" Data")},
+	{name: "Add or Swap Mask", key: "mask", len: 8, verb: "%#x", rename: addOrSwap(" Mask")},
+	{name: "Compare Data", key: "compare", len: 8, verb: "%#x"},
+	{name: "Compare Mask", key: "compare_mask", len: 8, verb: "%#x"},
+}
+
+func addOrSwap(what string) func(header []byte) string {
+	return func(header []byte) string {
+		r, _ := parseAtomicRequest(header)
+		return wording.If(r.Op == AtomicFetchAdd, "Add", "Swap") + what
+	}
+}
+
+func atomicRequestText(payload []byte) string {
+	r, _ := parseAtomicRequest(payload)
+	return r.String()
 }
 
 // ParseAtomicRequest reads the header at the beginning of b, the payload of an Atomic
@@ -154,7 +179,7 @@ func (r *AtomicRequest) Apply(old uint64) uint64 {
 	case AtomicFetchAdd:
 		return addFields(old, r.Data, r.Mask)
 	case AtomicCmpSwap:
-		// RFC 7306, section 5.1.2: the pseudocode. [X03]
+		// RFC 7306, section 5.1.2: the pseudocode. [A11]
 		if (r.Compare^old)&r.CompareMask == 0 {
 			return old&^r.Mask | r.Data&r.Mask
 		}
@@ -165,7 +190,7 @@ func (r *AtomicRequest) Apply(old uint64) uint64 {
 // addFields adds a and b field by field. RFC 7306, section 5.1.1: "for each field, a bit is
 // set at the most significant bit position for each field, causing any carry out of that bit
 // position to be discarded when the addition is performed." Without these bits no field
-// carries into the next; they are added without carry. [X03]
+// carries into the next; they are added without carry. [A10]
 func addFields(a, b, mask uint64) uint64 {
 	return (a&^mask + b&^mask) ^ (a^b)&mask
 }
@@ -202,9 +227,19 @@ const (
 //
 // Section 4 of the RFC has it 32 octets long, which is the whole FPDU with its ULPDU_Length
 // and DDP header; the figure here and that of its Appendix A.2 have 12.
-type AtomicResponse struct { // [X03]
+type AtomicResponse struct { // [A23]
 	ID    uint32 // of the request
 	Value uint64 // what was in memory before the operation
+}
+
+var atomicResponseFields = []layout{
+	{name: "Original Request ID", key: "id", len: 4, verb: "%d"},
+	{name: "Original Value", key: "value", len: 8, verb: "%#x"},
+}
+
+func atomicResponseText(payload []byte) string {
+	r, _ := ParseAtomicResponse(payload)
+	return "original " + r.String()
 }
 
 // ParseAtomicResponse reads the header at the beginning of b, the payload of an Atomic
@@ -217,7 +252,8 @@ func ParseAtomicResponse(b []byte) (AtomicResponse, error) {
 			Reason: fmt.Sprintf("expected %d octets, got %d", AtomicResponseLen, len(b)),
 		}
 	}
-	return AtomicResponse{ID: binary.BigEndian.Uint32(b[offOriginalID:]), Value: binary.BigEndian.Uint64(b[offOriginalValue:])}, nil
+	return AtomicResponse{ID: binary.BigEndian.Uint32(b[offOriginalID:]),
+		Value: binary.BigEndian.Uint64(b[offOriginalValue:])}, nil
 }
 
 // Append appends the header's [AtomicResponseLen] octets to dst.

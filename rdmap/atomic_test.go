@@ -24,14 +24,17 @@ func extension(t testing.TB, name string) *ddp.Segment {
 }
 
 var (
-	vectorFetchAdd = AtomicRequest{AtomicFetchAdd, 0x11121314, 0x21222324, 0x3132333435363738, 0x4142434445464748, 0x80000000, 0, math.MaxUint64}
-	vectorCmpSwap  = AtomicRequest{AtomicCmpSwap, 7, 0x79ca8f00, 0x555ea09ee4f0, 0x0102030405060708, 0xffffffff, 0xa1a2a3a4a5a6a7a8, 0xffffffff00000000}
+	vectorFetchAdd = AtomicRequest{AtomicFetchAdd, 0x11121314, 0x21222324, 0x3132333435363738, 0x4142434445464748,
+		0x80000000, 0, math.MaxUint64}
+	vectorCmpSwap = AtomicRequest{AtomicCmpSwap, 7, 0x79ca8f00, 0x555ea09ee4f0, 0x0102030405060708, 0xffffffff,
+		0xa1a2a3a4a5a6a7a8, 0xffffffff00000000}
 )
 
-// Proves X03: the Atomic Request of RFC 7306, figure 4: nine fields in 52 octets, big endian,
+// Proves A01, A06, A07: the Atomic Request of RFC 7306, figure 4: nine fields in 52 octets, big endian,
 // after a DDP header for queue 1; the 28 reserved bits are ignored.
 func TestAtomicRequest(t *testing.T) {
-	for name, want := range map[string]AtomicRequest{"fetch-add": vectorFetchAdd, "cmp-swap": vectorCmpSwap, "reserved": vectorCmpSwap} {
+	for name, want := range map[string]AtomicRequest{"fetch-add": vectorFetchAdd, "cmp-swap": vectorCmpSwap,
+		"reserved": vectorCmpSwap} {
 		s := extension(t, name)
 		wantCode(t, name, CheckSegment(s, 1), accepted)
 		got, err := ParseAtomicRequest(s.Payload)
@@ -50,7 +53,7 @@ func TestAtomicRequest(t *testing.T) {
 	}
 }
 
-// Proves X03: of the sixteen codes of RFC 7306, figure 5, two are operations.
+// Proves A09, A20: of the sixteen codes of RFC 7306, figure 5, two are operations.
 func TestAtomicOpsKnown(t *testing.T) {
 	for op := range AtomicOp(16) {
 		if op.Known() != (op == 0 || op == 2) {
@@ -59,17 +62,19 @@ func TestAtomicOpsKnown(t *testing.T) {
 	}
 }
 
-// Proves X03: what a FetchAdd has no use for is sent as RFC 7306, section 5.2.1, wants it.
+// Proves A08: what a FetchAdd has no use for is sent as RFC 7306, section 5.2.1, wants it.
 func TestAtomicRequestsMade(t *testing.T) {
-	if diff := cmp.Diff(AtomicRequest{Op: AtomicFetchAdd, Data: 5, Mask: 0x80, CompareMask: math.MaxUint64}, FetchAdd(5, 0x80)); diff != "" {
+	if diff := cmp.Diff(AtomicRequest{Op: AtomicFetchAdd, Data: 5, Mask: 0x80, CompareMask: math.MaxUint64},
+		FetchAdd(5, 0x80)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(AtomicRequest{Op: AtomicCmpSwap, Compare: 1, CompareMask: 2, Data: 3, Mask: 4}, CmpSwap(1, 2, 3, 4)); diff != "" {
+	if diff := cmp.Diff(AtomicRequest{Op: AtomicCmpSwap, Compare: 1, CompareMask: 2, Data: 3, Mask: 4},
+		CmpSwap(1, 2, 3, 4)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Proves X03: the Atomic Response of RFC 7306, figure 6: two fields in 12 octets, on queue 3.
+// Proves A01, A23: the Atomic Response of RFC 7306, figure 6: two fields in 12 octets, on queue 3.
 func TestAtomicResponse(t *testing.T) {
 	s := extension(t, "atomic-response")
 	wantCode(t, "response", CheckSegment(s, 1), accepted)
@@ -85,7 +90,7 @@ func TestAtomicResponse(t *testing.T) {
 	}
 }
 
-// Proves X03: Immediate Data are 8 octets on queue 0, with SE or without (RFC 7306, figure 7).
+// Proves A01, A32: Immediate Data are 8 octets on queue 0, with SE or without (RFC 7306, figure 7).
 func TestImmediateData(t *testing.T) {
 	for name, want := range map[string]uint64{"immediate": 0x6162636465666768, "immediate-se": 1} {
 		s := extension(t, name)
@@ -100,7 +105,7 @@ func TestImmediateData(t *testing.T) {
 	}
 }
 
-// Proves X03: a header that is cut short is an error, and none is read.
+// Proves A05: a header that is cut short is an error, and none is read.
 func TestExtensionsTooShort(t *testing.T) {
 	refused := &Error{Code: CodeCatastrophicStream}
 	for n := range AtomicRequestLen {
@@ -116,7 +121,7 @@ func TestExtensionsTooShort(t *testing.T) {
 	}
 }
 
-// Proves X03: what the operations make of a value: sums by fields, and replacements by masks.
+// Proves A10, A11: what the operations make of a value: sums by fields, and replacements by masks.
 func TestAtomicApply(t *testing.T) {
 	const all = math.MaxUint64
 	for _, tt := range []struct {
@@ -127,8 +132,10 @@ func TestAtomicApply(t *testing.T) {
 		{"one sum", FetchAdd(5, 0), 37, 42},
 		{"one sum wraps", FetchAdd(2, 0), all, 1},
 		{"one sum, its top bit in the mask", FetchAdd(2, 1<<63), all, 1},
-		{"two fields, the lower wraps", FetchAdd(0x00000001_00000002, 0x80000000), 0x00000005_ffffffff, 0x00000006_00000001},
-		{"eight fields of eight bits", FetchAdd(0x01010101_010101ff, 0x80808080_80808080), 0xff00ff00_ff00ff02, 0x00010001_00010001},
+		{"two fields, the lower wraps", FetchAdd(0x00000001_00000002, 0x80000000),
+			0x00000005_ffffffff, 0x00000006_00000001},
+		{"eight fields of eight bits", FetchAdd(0x01010101_010101ff, 0x80808080_80808080),
+			0xff00ff00_ff00ff02, 0x00010001_00010001},
 		{"64 fields of one bit: exclusive or", FetchAdd(0b1100, all), 0b1010, 0b0110},
 		{"the upper field ends at bit 62", FetchAdd(1<<62, 1<<62), 1 << 62, 0},
 		{"equal", CmpSwap(7, all, 9, all), 7, 9},
@@ -144,7 +151,7 @@ func TestAtomicApply(t *testing.T) {
 	}
 }
 
-// Proves X03: FetchAdd is what the pseudocode of RFC 7306, section 5.1.1, says, bit by bit.
+// Proves A10: FetchAdd is what the pseudocode of RFC 7306, section 5.1.1, says, bit by bit.
 func TestFetchAddByBits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		add, mask, old := rapid.Uint64().Draw(t, "add"), rapid.Uint64().Draw(t, "mask"), rapid.Uint64().Draw(t, "old")
@@ -172,7 +179,32 @@ func addBits(original, add, mask uint64) (value uint64) {
 	return value
 }
 
-// Proves X03: one depth is for Reads and Atomic Operations together, and each is answered in
+// Proves A11: CmpSwap is what the pseudocode of RFC 7306, section 5.1.2, says, on values that differ in few bits.
+func TestCmpSwapByBits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		some := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, 0xff, 1 << 63, math.MaxUint64}))
+		old, swap, mask, compareMask := some.Draw(t, "old"), some.Draw(t, "swap"), some.Draw(t, "mask"),
+			some.Draw(t, "compare mask")
+		compare := old ^ rapid.SampledFrom([]uint64{0, 0, 1, 0x80, 1 << 63}).Draw(t, "differs by")
+		r, want := CmpSwap(compare, compareMask, swap, mask), uint64(0)
+		same := true
+		for bit := range 64 {
+			same = same && (compareMask>>bit&1 == 0 || compare>>bit&1 == old>>bit&1)
+		}
+		for bit := range 64 {
+			from := old
+			if same && mask>>bit&1 == 1 {
+				from = swap
+			}
+			want |= from & (1 << bit)
+		}
+		if got := r.Apply(old); got != want {
+			t.Fatalf("%v makes %#x of %#x, want %#x", r, got, old, want)
+		}
+	})
+}
+
+// Proves A18, A22, A40: one depth is for Reads and Atomic Operations together, and each is answered in
 // its turn; the Terminate for an Atomic Request has no RDMA header.
 func TestIRRQOfAtomics(t *testing.T) {
 	q := NewIRRQ(2)
@@ -186,10 +218,12 @@ func TestIRRQOfAtomics(t *testing.T) {
 	if a := q.FrontAtomic(); q.Front() != nil || a == nil || *a != vectorFetchAdd {
 		t.Errorf("the oldest is %v and %v", q.Front(), a)
 	}
-	if diff := cmp.Diff(TerminateFor(CodeAccessRights, extension(t, "fetch-add")), q.Terminate(CodeAccessRights)); diff != "" {
+	if diff := cmp.Diff(TerminateFor(CodeAccessRights, extension(t, "fetch-add")),
+		q.Terminate(CodeAccessRights)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if term := q.Terminate(CodeAccessRights); len(term.DDPHeader) != 18 || !term.HasLength || term.SegmentLength != 70 || term.RDMAPHeader != nil {
+	if term := q.Terminate(CodeAccessRights); len(term.DDPHeader) != 18 || !term.HasLength ||
+		term.SegmentLength != 70 || term.RDMAPHeader != nil {
 		t.Errorf("%v", term)
 	}
 	q.Pop()
@@ -201,7 +235,7 @@ func TestIRRQOfAtomics(t *testing.T) {
 	wantCode(t, "cut short", q.Push(s), CodeCatastrophicStream)
 }
 
-// Proves X03: a response belongs to the oldest request, and is of its kind.
+// Proves A19, A24, A26: a response belongs to the oldest request, and is of its kind.
 func TestORQOfAtomics(t *testing.T) {
 	q := NewORQ(2)
 	resp := AtomicResponse{ID: 9}
@@ -251,7 +285,8 @@ func FuzzExtensions(f *testing.F) {
 		if r, err := ParseAtomicResponse(b); err == nil && !bytes.Equal(r.Append(nil), b[:AtomicResponseLen]) {
 			t.Fatalf("read % x, wrote %v", b, r)
 		}
-		if v, err := ParseImmediateData(b); err == nil && !bytes.Equal(AppendImmediateData(nil, v), b[:ImmediateDataLen]) {
+		if v, err := ParseImmediateData(b); err == nil &&
+			!bytes.Equal(AppendImmediateData(nil, v), b[:ImmediateDataLen]) {
 			t.Fatalf("read % x, wrote %#x", b, v)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 // [CodeInvalidVersion], [CodeUnexpectedOpcode] or [CodeCatastrophicStream].
 func CheckSegment(s *ddp.Segment, version uint8) *Error {
 	// RFC 7306, section 4.1: "All RDMA Messages defined in this specification MUST
-	// have: The RDMA Version (RV) field: 01b." [X03]
+	// have: The RDMA Version (RV) field: 01b." [A02]
 	extended := version == 1
 	v, op := ParseControl(s.RsvdULP)
 	if err := checkQueue(s, op, extended); err != nil {
@@ -30,7 +30,7 @@ func CheckSegment(s *ddp.Segment, version uint8) *Error {
 	}
 	// RFC 5040, section 7.2: "The RDMA OpCode MUST be valid." [P07] [P56]
 	info := op.info()
-	if info == &unknown || info.Extension && !extended {
+	if info == &unknown.Info || info.Extension && !extended {
 		return &Error{CodeUnexpectedOpcode, op, "Opcode", fmt.Sprintf("%d is not one of the stream's", op)}
 	}
 	if err := checkModel(s, op, info); err != nil {
@@ -75,11 +75,13 @@ func checkForm(s *ddp.Segment, op Opcode, info *Info) *Error {
 		return nil
 	}
 	if !s.Last {
-		return &Error{CodeCatastrophicStream, op, "L", "expected the only segment of the message, got one without the L bit"}
+		return &Error{CodeCatastrophicStream, op, "L",
+			"expected the only segment of the message, got one without the L bit"}
 	}
 	n := s.PayloadLen()
 	if n < info.HeaderLen || n > info.HeaderLen && op != OpTerminate {
-		return &Error{CodeCatastrophicStream, op, "RDMAP header", fmt.Sprintf("expected %d octets, got %d", info.HeaderLen, n)}
+		return &Error{CodeCatastrophicStream, op, "RDMAP header",
+			fmt.Sprintf("expected %d octets, got %d", info.HeaderLen, n)}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func wantCode(t *testing.T, what string, err *Error, want Code) {
 
 // All opcodes against all versions, on streams of both.
 //
-// Proves X03: messages of RFC 7306 are of version 1 only.
+// Proves A02, A41: messages of RFC 7306 are of version 1 only.
 // Proves P05: another version than the stream's is 0x0205.
 // Proves P07: an unknown opcode is 0x0206; it is looked at when the version is right.
 // Proves P56: opcode and version are checked on every message, the Terminate included.
@@ -41,13 +41,14 @@ func TestCheckVersionAndOpcode(t *testing.T) {
 	for stream := range uint8(2) {
 		for version := range uint8(4) {
 			for op := range Opcode(16) {
+				info, known := op.Info()
 				want := accepted
 				switch {
-				case op == OpAtomicResponse && stream == 0:
+				case info.QN == QNAtomic && stream == 0:
 					want = CodeDDPInvalidQN // its queue is RFC 7306's
 				case version != stream:
 					want = CodeInvalidVersion
-				case op > OpAtomicResponse, op > OpTerminate && stream == 0:
+				case !known, op > OpTerminate && stream == 0:
 					want = CodeUnexpectedOpcode
 				}
 				s := good(op, version)

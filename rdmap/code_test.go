@@ -50,8 +50,10 @@ func TestCodes(t *testing.T) {
 		{CodeMPAInsufficientIRD, 2, 0, 0x06, "LLP/MPA/insufficient IRD resources (0x2006)"},
 		{CodeMPANoMatchingRTR, 2, 0, 0x07, "LLP/MPA/no matching RTR option (0x2007)"},
 	} {
-		if c := tt.code; c.Layer() != tt.layer || c.EType() != tt.etype || c.ErrorCode() != tt.code8 || !c.Known() || c.String() != tt.name {
-			t.Errorf("got %d/%d/%#02x %v, known %t; want %d/%d/%#02x %v", c.Layer(), c.EType(), c.ErrorCode(), c, c.Known(), tt.layer, tt.etype, tt.code8, tt.name)
+		if c := tt.code; c.Layer() != tt.layer || c.EType() != tt.etype || c.ErrorCode() != tt.code8 ||
+			!c.Known() || c.String() != tt.name {
+			t.Errorf("got %d/%d/%#02x %v, known %t; want %d/%d/%#02x %v",
+				c.Layer(), c.EType(), c.ErrorCode(), c, c.Known(), tt.layer, tt.etype, tt.code8, tt.name)
 		}
 	}
 }
@@ -90,7 +92,8 @@ func TestFromDDP(t *testing.T) {
 	if got := err.Error(); got != "rdmap: Send: MO: too high: DDP/Untagged Buffer/invalid MO (0x1204)" {
 		t.Error(got)
 	}
-	if !errors.Is(err, e) || !errors.Is(err, &Error{Code: CodeDDPInvalidMO}) || errors.Is(err, &Error{Code: CodeInvalidSTag}) || errors.Is(err, errors.ErrUnsupported) {
+	if !errors.Is(err, e) || !errors.Is(err, &Error{Code: CodeDDPInvalidMO}) ||
+		errors.Is(err, &Error{Code: CodeInvalidSTag}) || errors.Is(err, errors.ErrUnsupported) {
 		t.Error("does not match by code")
 	}
 	alone := &Error{Code: CodeMPANoMatchingRTR, Reason: "no way"}

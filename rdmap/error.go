@@ -35,7 +35,6 @@ func (e *Error) Is(target error) bool {
 // RFC 5040, section 3.1: "DDP propagates to RDMAP all operation or protection
 // errors (used by RDMAP Terminate)".
 func FromDDP(e *ddp.Error, op Opcode) *Error {
-	// [P14]
 	if e == nil {
 		return nil
 	}

@@ -19,8 +19,9 @@ import (
 //	+                                                               +
 //	|                                                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//
+// It is figure 7 of RFC 7306.
 func ParseImmediateData(b []byte) (uint64, error) {
-	// [X03]
 	if len(b) < ImmediateDataLen {
 		return 0, &Error{
 			Code: CodeCatastrophicStream, Op: OpImmediateData, Field: "Immediate Data",
@@ -32,3 +33,10 @@ func ParseImmediateData(b []byte) (uint64, error) {
 
 // AppendImmediateData appends the [ImmediateDataLen] octets of Immediate Data to dst.
 func AppendImmediateData(dst []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(dst, v) }
+
+var immediateFields = []layout{{name: "Immediate Data", len: ImmediateDataLen, verb: "%#x"}}
+
+func immediateText(payload []byte) string {
+	v, _ := ParseImmediateData(payload)
+	return fmt.Sprintf("data %#x", v)
+}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/ddp"
-	"github.com/goiwarp/iwarp/rdmap/ring"
+	"github.com/goiwarp/iwarp/internal/ring"
 )
 
 // An IRRQ holds the RDMA Reads and Atomic Operations that the peer has asked for
@@ -15,7 +15,7 @@ import (
 // RFC 7306, section 5.2, has Atomic Requests in queue 1 so that they "reuse the same
 // infrastructure (e.g., Outbound and Inbound RDMA Read Queue Depth (ORD/IRD) flow control)":
 // one depth is for both together.
-type IRRQ struct { // [X03]
+type IRRQ struct { // [A18]
 	reads ring.Ring[inboundRead]
 }
 
@@ -52,7 +52,8 @@ func (q *IRRQ) Check(s *ddp.Segment) *Error {
 	if !q.reads.Full() {
 		return nil
 	}
-	return &Error{CodeDDPInvalidMSNRange, OpcodeOf(&s.Header), "MSN", fmt.Sprintf("message %d is beyond the limit of %d inbound RDMA Reads and Atomic Operations", s.MSN, q.Limit())}
+	return &Error{CodeDDPInvalidMSNRange, OpcodeOf(&s.Header), "MSN",
+		fmt.Sprintf("message %d is beyond the limit of %d inbound RDMA Reads and Atomic Operations", s.MSN, q.Limit())}
 }
 
 // Push adds the request in a delivered segment that [CheckSegment] has
@@ -98,7 +99,6 @@ func (q *IRRQ) Front() *ReadRequest {
 // RFC 7306, section 5.4: they "MUST be processed in the order they were delivered by the DDP
 // layer on the Responder"; section 7 has the same for Reads among them.
 func (q *IRRQ) FrontAtomic() *AtomicRequest {
-	// [X03]
 	if q.reads.Len() == 0 || !q.reads.Front().isAtomic {
 		return nil
 	}
@@ -120,7 +120,6 @@ func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
 // Request byte is processed, the RDMA Read Request Header is updated to reflect
 // the current location of the RDMA Read operation that is in process".
 func (q *IRRQ) Terminate(code Code) Terminate {
-	// [P17] [P54]
 	t := Terminate{Code: code}
 	if q.reads.Len() == 0 || !code.includesDDPHeader() {
 		return t
@@ -129,7 +128,7 @@ func (q *IRRQ) Terminate(code Code) Terminate {
 	t.DDPHeader = bytes.Clone(in.header[:])
 	t.SegmentLength, t.HasLength = in.length, in.hasLen
 	// RFC 7306, section 8.1: of an Atomic Request "the Terminated RDMA Header field is set to
-	// zero". [X03]
+	// zero". [A40]
 	if code.includesRDMAPHeader() && !in.isAtomic {
 		t.RDMAPHeader = in.ReadRequest.Append(nil)
 	}

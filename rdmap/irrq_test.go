@@ -85,7 +85,8 @@ func TestIRRQTerminateParts(t *testing.T) {
 	if err := q.Push(message(t, "read-request")); err != nil {
 		t.Fatal(err)
 	}
-	for code, length := range map[Code]int{CodeLocalCatastrophic: 4, CodeMPAConnectionLost: 4, CodeCatastrophicStream: 24, CodeAccessRights: 52} {
+	for code, length := range map[Code]int{CodeLocalCatastrophic: 4, CodeMPAConnectionLost: 4,
+		CodeCatastrophicStream: 24, CodeAccessRights: 52} {
 		term := q.Terminate(code)
 		if got := len(term.Append(nil)); got != length {
 			t.Errorf("%v: %d octets, want %d", code, got, length)

@@ -2,6 +2,7 @@ package rdmap
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/goiwarp/iwarp/ddp"
 )
@@ -44,6 +45,9 @@ const ( // [P01]
 	QNAtomic    = 3 // Atomic Responses
 )
 
+// Queues says what each of them is for.
+const Queues = "queue 0 is for Sends and Immediate Data, 1 for Read and Atomic Requests, 2 for Terminates, 3 for Atomic Responses"
+
 // Lengths in octets of the headers which follow the DDP header.
 const (
 	ReadRequestLen    = 28 // RFC 5040, section 4.4
@@ -63,48 +67,101 @@ type Info struct {
 	Invalidate bool   // RsvdULP[8:39] is an Invalidate STag
 	Solicited  bool   // with Solicited Event
 	Extension  bool   // of RFC 7306, known to version 1 only
+	Key        string // names the header in JSON; empty if it is not a list of fields
+	Response   Opcode // what answers the message; 0, which answers nothing, if nothing does
+	Answer     bool   // it is such a response
 }
 
-var infos = [...]Info{
-	OpWrite:            {Name: "RDMA Write", Tagged: true, Payload: true},
-	OpReadRequest:      {Name: "RDMA Read Request", QN: QNRead, HeaderLen: ReadRequestLen},
-	OpReadResponse:     {Name: "RDMA Read Response", Tagged: true, Payload: true},
-	OpSend:             {Name: "Send", QN: QNSend, Payload: true},
-	OpSendInvalidate:   {Name: "Send with Invalidate", QN: QNSend, Payload: true, Invalidate: true},
-	OpSendSE:           {Name: "Send with SE", QN: QNSend, Payload: true, Solicited: true},
-	OpSendSEInvalidate: {Name: "Send with SE and Invalidate", QN: QNSend, Payload: true, Invalidate: true, Solicited: true},
-	OpTerminate:        {Name: "Terminate", QN: QNTerminate, HeaderLen: TerminateMinLen},
-	OpImmediateData:    {Name: "Immediate Data", QN: QNSend, HeaderLen: ImmediateDataLen, Extension: true},
-	OpImmediateDataSE:  {Name: "Immediate Data with SE", QN: QNSend, HeaderLen: ImmediateDataLen, Solicited: true, Extension: true},
-	OpAtomicRequest:    {Name: "Atomic Request", QN: QNRead, HeaderLen: AtomicRequestLen, Extension: true},
-	OpAtomicResponse:   {Name: "Atomic Response", QN: QNAtomic, HeaderLen: AtomicResponseLen, Extension: true},
+// An entry is all that is told of an opcode: whatever names, shows, counts or checks messages takes it from here.
+type entry struct {
+	Info
+	fields []layout                    // of the header, if it is a list of fields
+	text   func(payload []byte) string // the header in words; nil: the keys and values of its fields
 }
 
-var unknown Info
+// opcodes is the table of opcodes. CONTRIBUTING.md tells how to add one.
+var opcodes = [...]entry{
+	OpWrite: {Info: Info{Name: "RDMA Write", Tagged: true, Payload: true}},
+	OpReadRequest: {
+		Info: Info{Name: "RDMA Read Request", QN: QNRead, HeaderLen: ReadRequestLen, Key: "read_request",
+			Response: OpReadResponse},
+		fields: readRequestFields, text: readRequestText,
+	},
+	OpReadResponse:   {Info: Info{Name: "RDMA Read Response", Tagged: true, Payload: true, Answer: true}},
+	OpSend:           {Info: Info{Name: "Send", QN: QNSend, Payload: true}},
+	OpSendInvalidate: {Info: Info{Name: "Send with Invalidate", QN: QNSend, Payload: true, Invalidate: true}},
+	OpSendSE:         {Info: Info{Name: "Send with SE", QN: QNSend, Payload: true, Solicited: true}},
+	OpSendSEInvalidate: {Info: Info{Name: "Send with SE and Invalidate", QN: QNSend, Payload: true,
+		Invalidate: true, Solicited: true}},
+	OpTerminate: {Info: Info{Name: "Terminate", QN: QNTerminate, HeaderLen: TerminateMinLen}},
+	OpImmediateData: {
+		Info: Info{Name: "Immediate Data", QN: QNSend, HeaderLen: ImmediateDataLen,
+			Extension: true, Key: "immediate_data"},
+		fields: immediateFields, text: immediateText,
+	},
+	OpImmediateDataSE: {
+		Info: Info{Name: "Immediate Data with SE", QN: QNSend, HeaderLen: ImmediateDataLen, Solicited: true,
+			Extension: true, Key: "immediate_data"},
+		fields: immediateFields, text: immediateText,
+	},
+	OpAtomicRequest: {
+		Info: Info{Name: "Atomic Request", QN: QNRead, HeaderLen: AtomicRequestLen, Extension: true,
+			Key: "atomic_request", Response: OpAtomicResponse},
+		fields: atomicRequestFields, text: atomicRequestText,
+	},
+	OpAtomicResponse: {
+		Info: Info{Name: "Atomic Response", QN: QNAtomic, HeaderLen: AtomicResponseLen, Extension: true,
+			Key: "atomic_response", Answer: true},
+		fields: atomicResponseFields, text: atomicResponseText,
+	},
+}
+
+// Opcodes is how many opcodes there are: all lie below it.
+const Opcodes = len(opcodes)
+
+var unknown entry
 
 // Info returns what is laid down for the opcode, and whether it is known.
 func (o Opcode) Info() (Info, bool) {
-	info := o.info()
-	return *info, info != &unknown
+	e := o.entry()
+	return e.Info, e != &unknown
 }
 
-// info is Info without a copy, for what is asked of each message: of an opcode that is not known it is unknown.
-func (o Opcode) info() *Info {
-	if int(o) >= len(infos) {
+// entry is the opcode's in the table: of one that is not known it is unknown.
+func (o Opcode) entry() *entry {
+	if int(o) >= len(opcodes) {
 		return &unknown
 	}
-	return &infos[o]
+	return &opcodes[o]
 }
+
+// info is Info without a copy, for what is asked of each message.
+func (o Opcode) info() *Info { return &o.entry().Info }
 
 // Solicited reports whether messages of the opcode ask for an event where they are received.
 func (o Opcode) Solicited() bool { return o.info().Solicited }
 
+// Extension reports whether the opcode is of RFC 7306.
+func (o Opcode) Extension() bool { return o.info().Extension }
+
+// Answers reports whether messages of the opcode answer a request of the end that receives them.
+func (o Opcode) Answers() bool { return o.info().Answer }
+
 // String gives the message type's name in the RFC, as in "Send with SE".
 func (o Opcode) String() string {
-	if int(o) >= len(infos) {
-		return fmt.Sprintf("opcode %d", uint8(o))
+	if e := o.entry(); e != &unknown {
+		return e.Name
 	}
-	return infos[o].Name
+	return fmt.Sprintf("opcode %d", uint8(o))
+}
+
+// WithArticle names the message type as in "a Send" and "an RDMA Write".
+func (o Opcode) WithArticle() string {
+	name := o.String()
+	if strings.HasPrefix(name, "RDMA ") || strings.Contains("AEIOaeio", name[:1]) {
+		return "an " + name
+	}
+	return "a " + name
 }
 
 // Control returns the RDMAP Control Field for a version, 0 to 3, and an
@@ -112,7 +169,6 @@ func (o Opcode) String() string {
 //
 // RFC 5040, section 4.1: "Bits 26-27; Reserved. MUST be set to zero by sender".
 func Control(version uint8, op Opcode) uint8 {
-	// [P04]
 	return version<<controlVersionShift | uint8(op)&controlOpcode
 }
 
@@ -120,7 +176,6 @@ func Control(version uint8, op Opcode) uint8 {
 //
 // RFC 5040, section 4.1: the reserved bits are "ignored by the receiver".
 func ParseControl(c uint8) (version uint8, op Opcode) {
-	// [P04]
 	return c >> controlVersionShift, Opcode(c & controlOpcode)
 }
 
@@ -139,7 +194,6 @@ func (o Opcode) Header(version uint8) (h ddp.Header) {
 // Tagged flag"; for all but the Sends with Invalidate, "the Invalidate STag field
 // MUST be set to zero on transmit".
 func (o Opcode) SetHeader(h *ddp.Header, version uint8) {
-	// [P01] [P02] [P08]
 	info := o.info()
 	h.Tagged, h.Version, h.RsvdULP, h.QN = info.Tagged, version, Control(version, o), info.QN
 }
@@ -155,7 +209,6 @@ func OpcodeOf(h *ddp.Header) Opcode {
 //
 // RFC 5040, section 4.1: for them the field is to be "ignored by the receiver".
 func InvalidateSTag(h *ddp.Header) (stag uint32, ok bool) {
-	// [P08]
 	if !OpcodeOf(h).info().Invalidate || h.Tagged {
 		return 0, false
 	}

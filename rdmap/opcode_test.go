@@ -48,12 +48,12 @@ func TestOpcodes(t *testing.T) {
 			t.Errorf("%v: %+v", tt.op, info)
 		}
 	}
-	for _, op := range []Opcode{12, 15, 255} {
+	for _, op := range []Opcode{Opcode(Opcodes), 15, 255} {
 		if info, ok := op.Info(); ok || info != (Info{}) {
 			t.Errorf("opcode %d is known: %+v", op, info)
 		}
 	}
-	if got := Opcode(12).String(); got != "opcode 12" {
+	if got := Opcode(15).String(); got != "opcode 15" {
 		t.Error(got)
 	}
 }

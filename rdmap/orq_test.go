@@ -1,6 +1,7 @@
 package rdmap
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -25,18 +26,23 @@ func TestORQ(t *testing.T) {
 	q.Push(Read{SinkSTag: 8, SinkTO: 0, Size: 50, ID: 2})
 
 	wantCode(t, "another STag", q.Check(response(8, 1000, 60, false)), CodeDDPInvalidSTag)
-	wantCode(t, "another TO", q.Check(response(7, 1001, 60, false)), CodeDDPBaseOrBounds)
+	wantCode(t, "from before it", q.Check(response(7, 999, 60, false)), CodeDDPBaseOrBounds)
+	wantCode(t, "beyond its end", q.Check(response(7, 1041, 60, false)), CodeDDPBaseOrBounds)
+	const beyond = "expected bytes 0x3e8 to 0x44c, got 60 from 0x411 on"
+	if err := q.Check(response(7, 1041, 60, false)); err == nil || err.Reason != beyond {
+		t.Error(err)
+	}
 	wantCode(t, "too long", q.Check(response(7, 1000, 101, true)), CodeDDPBaseOrBounds)
 	wantCode(t, "too long, not last", q.Check(response(7, 1000, 101, false)), CodeDDPBaseOrBounds)
 	wantCode(t, "L too early", q.Check(response(7, 1000, 99, true)), CodeCatastrophicStream)
-	wantCode(t, "no L at the end", q.Check(response(7, 1000, 100, false)), CodeCatastrophicStream)
 	advance(t, &q, response(7, 1000, 60, false), 1, false)
-	wantCode(t, "the same again", q.Check(response(7, 1000, 40, true)), CodeDDPBaseOrBounds)
+	wantCode(t, "the same again, as the last", q.Check(response(7, 1000, 40, true)), CodeCatastrophicStream)
 	wantCode(t, "too long by what came", q.Check(response(7, 1060, 41, true)), CodeDDPBaseOrBounds)
 	if r, got, ok := q.Front(); !ok || r.ID != 1 || got != 60 {
 		t.Errorf("front %+v, %d octets, %t", r, got, ok)
 	}
-	if err := q.Check(response(7, 1060, 10, true)); err == nil || err.Reason != "L is true with 70 of 100 octets received" {
+	if err := q.Check(response(7, 1060, 10, true)); err == nil ||
+		err.Reason != "L is true with 70 of 100 bytes received" {
 		t.Error(err)
 	}
 	advance(t, &q, response(7, 1060, 40, true), 1, true)
@@ -108,6 +114,7 @@ func TestORQPopMidway(t *testing.T) {
 	if r, ok := q.Pop(); !ok || r.ID != 1 {
 		t.Fatal(r, ok)
 	}
+	wantCode(t, "the rest, with what came of the first", q.Check(response(8, 5, 5, true)), CodeCatastrophicStream)
 	advance(t, &q, response(8, 0, 10, true), 2, true)
 }
 
@@ -121,7 +128,8 @@ func TestORQAny(t *testing.T) {
 		var model []Read
 		for id := range uint64(rapid.IntRange(1, 60).Draw(t, "steps")) {
 			if rapid.Bool().Draw(t, "push") {
-				r := Read{SinkSTag: 7, SinkTO: rapid.Uint64().Draw(t, "TO"), Size: rapid.Uint32Max(40).Draw(t, "size"), ID: id}
+				r := Read{SinkSTag: 7, SinkTO: rapid.Uint64().Draw(t, "TO"),
+					Size: rapid.Uint32Max(40).Draw(t, "size"), ID: id}
 				if q.Push(r) != (len(model) < ord) {
 					t.Fatalf("push with %d of %d", len(model), ord)
 				}
@@ -180,4 +188,111 @@ func TestORQLeft(t *testing.T) {
 	}
 	q.Pop()
 	left(0)
+}
+
+// A response may come in any order of TO, its segments may overlap, and the last one may be empty: the Read
+// is done with the L bit and not before, and only if every byte has come. Each counts once.
+//
+// Proves P28, D24, D27: also where as many bytes as were asked for come, and not all of them.
+func TestORQAnyOrderOfTO(t *testing.T) {
+	type part struct{ from, to int }
+	for name, parts := range map[string][]part{
+		"reversed":               {{80, 100}, {30, 80}, {0, 30}},
+		"the last in the middle": {{0, 30}, {80, 100}, {30, 80}},
+		"empty at the end":       {{0, 100}, {0, 0}},
+		"overlapping":            {{0, 60}, {40, 100}},
+		"all of it again":        {{0, 100}, {0, 100}},
+		"again and again":        {{0, 50}, {0, 50}, {0, 50}, {50, 100}},
+		"around":                 {{20, 30}, {10, 50}, {0, 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := NewORQ(1)
+			q.Push(Read{SinkSTag: 7, SinkTO: 1000, Size: 100, ID: 1})
+			for i, p := range parts {
+				last := i == len(parts)-1
+				s := response(7, uint64(1000+p.from), p.to-p.from, last)
+				if p.to == 0 {
+					s.STag, s.TO = 99, 99
+				}
+				advance(t, &q, s, 1, last)
+			}
+		})
+	}
+	for name, parts := range map[string][]part{
+		"empty first":          {{0, 0}},
+		"a gap, and as many":   {{0, 50}, {0, 50}},
+		"the last one first":   {{80, 100}},
+		"a byte missing":       {{0, 50}, {51, 100}, {0, 0}},
+		"the first is missing": {{1, 100}, {1, 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := NewORQ(1)
+			q.Push(Read{SinkSTag: 7, SinkTO: 1000, Size: 100, ID: 1})
+			for i, p := range parts {
+				s := response(7, uint64(1000+p.from), p.to-p.from, i == len(parts)-1)
+				if s.Last {
+					wantCode(t, "not all has come", q.Check(s), CodeCatastrophicStream)
+				} else {
+					advance(t, &q, s, 1, false)
+				}
+			}
+		})
+	}
+}
+
+// What is remembered of the parts of a response is bounded, as of a Send's.
+//
+// Proves Z31.
+func TestORQParts(t *testing.T) {
+	q := NewORQ(1)
+	q.Push(Read{SinkSTag: 7, Size: 1 << 20, ID: 1})
+	for at := uint64(1); ; at += 2 {
+		s := response(7, at, 1, false)
+		if err := q.Check(s); err != nil {
+			wantCode(t, "one part too many", err, CodeDDPLocalCatastrophic)
+			if at < 1000 || at > 10000 {
+				t.Errorf("refused at %d", at)
+			}
+			break
+		}
+		advance(t, &q, s, 1, false)
+	}
+	advance(t, &q, response(7, 0, 1<<20-1, false), 1, false)
+	advance(t, &q, response(7, 1<<20-1, 1, true), 1, true)
+}
+
+// Any segments of a response against a map of the bytes.
+//
+// Proves P28, D24, D27, D40.
+func TestORQCoverage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const size = 20
+		to := rapid.SampledFrom([]uint64{0, 1000, 1<<64 - size}).Draw(t, "SinkTO")
+		q := NewORQ(1)
+		q.Push(Read{SinkSTag: 7, SinkTO: to, Size: size})
+		var placed [size]bool
+		for q.Len() > 0 {
+			from, n := rapid.IntRange(-2, size+2).Draw(t, "from"), rapid.IntRange(0, size).Draw(t, "n")
+			s := response(7, to+uint64(from), n, rapid.Bool().Draw(t, "L"))
+			after := placed
+			inside := n == 0 || from >= 0 && from+n <= size
+			if inside && n > 0 {
+				for i := range n {
+					after[from+i] = true
+				}
+			}
+			missing := slices.Contains(after[:], false)
+			err := q.Check(s)
+			switch {
+			case (err == nil) != (inside && !(s.Last && missing)):
+				t.Fatalf("%v with %d bytes: %v; %v", s.Header, n, err, placed)
+			case err != nil:
+				continue
+			}
+			placed = after
+			if _, done := q.Advance(s); done != s.Last {
+				t.Fatalf("done %t", done)
+			}
+		}
+	})
 }

@@ -84,7 +84,6 @@ func (r *ReadRequest) Append(dst []byte) []byte {
 // Read Request Header is updated to reflect the current location of the RDMA
 // Read operation".
 func (r *ReadRequest) Advance(n uint32) {
-	// [P17]
 	r.SinkTO += uint64(n)
 	r.SrcTO += uint64(n)
 	r.Size -= n
@@ -92,5 +91,19 @@ func (r *ReadRequest) Advance(n uint32) {
 
 // String describes the request.
 func (r ReadRequest) String() string {
-	return fmt.Sprintf("%s from STag %#08x TO %#x to STag %#08x TO %#x", wording.Octets(r.Size), r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
+	return fmt.Sprintf("%s from STag %#08x TO %#x to STag %#08x TO %#x",
+		wording.Octets(r.Size), r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
+}
+
+var readRequestFields = []layout{
+	{name: "SinkSTag", key: "sink_stag", len: 4, verb: "%#08x"},
+	{name: "SinkTO", key: "sink_to", len: 8, verb: "%#x"},
+	{name: "RDMARDSZ", key: "size", len: 4, verb: "%d"},
+	{name: "SrcSTag", key: "source_stag", len: 4, verb: "%#08x"},
+	{name: "SrcTO", key: "source_to", len: 8, verb: "%#x"},
+}
+
+func readRequestText(payload []byte) string {
+	r, _ := parseReadRequest(payload)
+	return fmt.Sprintf("size %d source %#08x %#x sink %#08x %#x", r.Size, r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
 }

@@ -23,7 +23,8 @@ func message(t testing.TB, name string) *ddp.Segment {
 }
 
 // captured is the Read Request of the vector "read-request".
-var captured = ReadRequest{SinkSTag: 0x846f3200, SinkTO: 0x55f07ce59610, Size: 65000, SrcSTag: 0x79ca8f00, SrcTO: 0x555ea09ee4f0}
+var captured = ReadRequest{SinkSTag: 0x846f3200, SinkTO: 0x55f07ce59610, Size: 65000,
+	SrcSTag: 0x79ca8f00, SrcTO: 0x555ea09ee4f0}
 
 // Proves P10: the header's five fields, 28 octets, big endian.
 // Proves P12: sizes from 0 to 2^32-1.
@@ -35,8 +36,10 @@ func TestReadRequest(t *testing.T) {
 	}{
 		{"siw's", message(t, "read-request").Payload, captured},
 		{"siw's, zero-length", message(t, "rtr-read-request").Payload, ReadRequest{SrcSTag: 1}},
-		{"every octet another", testrig.Octets(t, "01020304 11121314 15161718 21222324 31323334 41424344 45464748"), ReadRequest{0x01020304, 0x1112131415161718, 0x21222324, 0x31323334, 0x4142434445464748}},
-		{"largest", bytes.Repeat([]byte{0xff}, 28), ReadRequest{math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32, math.MaxUint64}},
+		{"every octet another", testrig.Octets(t, "01020304 11121314 15161718 21222324 31323334 41424344 45464748"),
+			ReadRequest{0x01020304, 0x1112131415161718, 0x21222324, 0x31323334, 0x4142434445464748}},
+		{"largest", bytes.Repeat([]byte{0xff}, 28),
+			ReadRequest{math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32, math.MaxUint64}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ParseReadRequest(tt.b)
@@ -66,7 +69,8 @@ func TestReadRequestTooShort(t *testing.T) {
 func TestReadRequestAdvance(t *testing.T) {
 	r := captured
 	r.Advance(2048)
-	want := ReadRequest{SinkSTag: 0x846f3200, SinkTO: 0x55f07ce59e10, Size: 62952, SrcSTag: 0x79ca8f00, SrcTO: 0x555ea09eecf0}
+	want := ReadRequest{SinkSTag: 0x846f3200, SinkTO: 0x55f07ce59e10, Size: 62952,
+		SrcSTag: 0x79ca8f00, SrcTO: 0x555ea09eecf0}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

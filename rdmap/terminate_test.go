@@ -31,12 +31,16 @@ var terminateTests = []struct {
 	{"header-only", Terminate{Code: CodeRemoteOperationUnspecified}, OpWrite, 14, false},
 
 	{"siw-crc", Terminate{Code: CodeMPACRC, Layout: LayoutSIW}, 0, 0, false},
-	{"siw-write-stag", Terminate{Code: CodeDDPInvalidSTag, SegmentLength: 64, HasLength: true, Layout: LayoutSIW}, OpWrite, 14, false},
-	{"siw-write-bounds", Terminate{Code: CodeDDPBaseOrBounds, SegmentLength: 64, HasLength: true, Layout: LayoutSIW}, OpWrite, 14, false},
+	{"siw-write-stag", Terminate{Code: CodeDDPInvalidSTag, SegmentLength: 64, HasLength: true,
+		Layout: LayoutSIW}, OpWrite, 14, false},
+	{"siw-write-bounds", Terminate{Code: CodeDDPBaseOrBounds, SegmentLength: 64, HasLength: true,
+		Layout: LayoutSIW}, OpWrite, 14, false},
 	{"siw-read-stag", Terminate{Code: CodeInvalidSTag, HasLength: true, Layout: LayoutSIW}, OpReadRequest, 18, true},
 	{"siw-read-bounds", Terminate{Code: CodeBaseOrBounds, HasLength: true, Layout: LayoutSIW}, OpReadRequest, 18, true},
-	{"siw-unasked-response", Terminate{Code: CodeDDPLocalCatastrophic, SegmentLength: 64, HasLength: true, Layout: LayoutSIW}, OpReadResponse, 14, false},
-	{"siw-send-protection", Terminate{Code: CodeProtectionCannotInvalidate, SegmentLength: 16, HasLength: true, Layout: LayoutSIW}, OpSendInvalidate, 18, false},
+	{"siw-unasked-response", Terminate{Code: CodeDDPLocalCatastrophic, SegmentLength: 64, HasLength: true,
+		Layout: LayoutSIW}, OpReadResponse, 14, false},
+	{"siw-send-protection", Terminate{Code: CodeProtectionCannotInvalidate, SegmentLength: 16, HasLength: true,
+		Layout: LayoutSIW}, OpSendInvalidate, 18, false},
 	{"siw-header-only", Terminate{Code: CodeInvalidSTag, Layout: LayoutSIW}, OpReadRequest, 18, false},
 	{"not-siw", Terminate{Code: CodeInvalidSTag}, 0, 0, false},
 }
@@ -122,7 +126,8 @@ func TestTerminateLayoutByCode(t *testing.T) {
 // receive."
 func TestTerminateReservedBits(t *testing.T) {
 	proper := map[string][]byte{}
-	for _, name := range []string{"none", "tagged", "untagged", "read-request", "crc", "zeros", "length-only", "header-only"} {
+	for _, name := range []string{"none", "tagged", "untagged", "read-request", "crc", "zeros",
+		"length-only", "header-only"} {
 		proper[name] = testrig.Vectors(t, "terminates")[name]
 	}
 	for c := range 0x10000 {
@@ -141,7 +146,8 @@ func TestTerminateReservedBits(t *testing.T) {
 			spoilt[2] |= byte(reserved >> 8)
 			spoilt[3] = byte(reserved)
 			got, err := ParseTerminate(spoilt)
-			if err != nil || got.Code != want.Code || got.Layout != want.Layout || got.HasLength != want.HasLength || got.SegmentLength != want.SegmentLength ||
+			if err != nil || got.Code != want.Code || got.Layout != want.Layout || got.HasLength != want.HasLength ||
+				got.SegmentLength != want.SegmentLength ||
 				!bytes.Equal(got.DDPHeader, want.DDPHeader) || !bytes.Equal(got.RDMAPHeader, want.RDMAPHeader) {
 				t.Fatalf("%s, reserved bits 0x%04x: got %v, %v, want %v", name, reserved, got, err, want)
 			}
@@ -178,7 +184,8 @@ func TestParseTerminateTooShort(t *testing.T) {
 // Proves P53: for Writes, Sends and Read Responses the segment's length and DDP header.
 // Proves P54: for Read Requests the Read Request header too, where figure 10 has it.
 func TestTerminateFor(t *testing.T) {
-	write, send, read, response := message(t, "write"), message(t, "send"), message(t, "read-request"), message(t, "read-response")
+	write, send, read, response := message(t, "write"), message(t, "send"), message(t, "read-request"),
+		message(t, "read-response")
 	long := message(t, "send") // with as many octets as a Read Request, and more
 	long.Payload = make([]byte, 100)
 	for _, tt := range []struct {

@@ -30,3 +30,15 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestWithArticle: a message type has the article that it is read with.
+func TestWithArticle(t *testing.T) {
+	for op, want := range map[rdmap.Opcode]string{
+		rdmap.OpWrite: "an RDMA Write", rdmap.OpSend: "a Send", rdmap.OpTerminate: "a Terminate",
+		rdmap.OpImmediateData: "an Immediate Data", rdmap.OpAtomicRequest: "an Atomic Request", 15: "an opcode 15",
+	} {
+		if got := op.WithArticle(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -13,7 +13,7 @@ func ZeroLength(s *ddp.Segment) (op Opcode, zeroLength bool) {
 	op = OpcodeOf(&s.Header)
 	info := op.info()
 	switch {
-	case info == &unknown || !s.Last || s.Tagged != info.Tagged:
+	case info == &unknown.Info || !s.Last || s.Tagged != info.Tagged:
 		return op, false
 	case !s.Tagged && (s.QN != info.QN || s.MO != 0):
 		return op, false

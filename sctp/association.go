@@ -26,7 +26,8 @@ type Config struct {
 	MaxSessions int
 	// MaxPending bounds the peer's requests that wait for an answer. If zero, 16.
 	MaxPending int
-	// MaxEarly bounds, in octets, the segments that have overtaken an Accept, with EarlyCost for each. If zero, 256 KiB.
+	// MaxEarly bounds, in octets, the segments that have overtaken an Accept, with EarlyCost for each. If zero, 256
+	// KiB.
 	MaxEarly int
 	// MaxQueued bounds the messages of a session that Output has not returned yet. If zero, 64.
 	MaxQueued int
@@ -54,9 +55,9 @@ func (c *Config) fill() {
 
 const defaultUnusedTimeout = 30 * time.Second
 
-// An Association is the DDP side of one SCTP association. The halves of a session end apart: ours stays open when the peer has
-// terminated its own, until Close, and the peer's when we have terminated ours, until Abort, for as long as it takes.
-// It is not safe for concurrent use.
+// An Association is the DDP side of one SCTP association. The halves of a session end apart: ours stays open when the
+// peer has terminated its own, until Close, and the peer's when we have terminated ours, until Abort, for as long as
+// it takes. It is not safe for concurrent use.
 type Association struct {
 	cfg     Config
 	streams map[uint16]*stream // those that were ever used
@@ -100,9 +101,9 @@ func New(now time.Time, c Config) *Association {
 	return a
 }
 
-// StopListening has each request of the peer that comes from now on answered with a Terminate. Those that were passed on are still the
-// consumer's to answer. An association without a session is then of no use, and ends after UnusedTimeout, or after the default if that is
-// negative.
+// StopListening has each request of the peer that comes from now on answered with a Terminate. Those that were passed
+// on are still the consumer's to answer. An association without a session is then of no use, and ends after
+// UnusedTimeout, or after the default if that is negative.
 func (a *Association) StopListening() {
 	a.cfg.Listening = false
 	if a.cfg.UnusedTimeout < 0 {
@@ -124,8 +125,8 @@ func (a *Association) Early() int { return a.early }
 func (a *Association) MULPDU() int { return MULPDU(a.cfg.MaxMessage) }
 
 // Output returns the next message to be sent: unordered, and reliably. Messages of one stream must be submitted in
-// that order; streams take turns, so that a session waits for one message of each other, however much they have. The Data is the
-// caller's.
+// that order; streams take turns, so that a session waits for one message of each other, however much they have. The
+// Data is the caller's.
 func (a *Association) Output() (m Message, ok bool) {
 	if len(a.turns) == 0 {
 		return Message{}, false

@@ -22,8 +22,8 @@ func (a *Association) Room(id uint16) int {
 	return max(min(a.cfg.MaxQueued-queued, maxUnacked-2-unacked), 0)
 }
 
-// Owes reports whether the peer may lack something of the session on a stream: what we have sent, or what we have yet to send, which waits
-// for the former.
+// Owes reports whether the peer may lack something of the session on a stream: what we have sent, or what we have yet
+// to send, which waits for the former.
 func (a *Association) Owes(id uint16) bool {
 	st := a.streams[id]
 	return st != nil && st.session != nil && st.acked < st.sent
@@ -46,7 +46,6 @@ const TerminateLen = controlLen
 // RFC 5043, section 9: "The SCTP adaptation layer MUST reject DDP Segments that are larger than the maximum size
 // specified."
 func (a *Association) Send(id uint16, parts ...[]byte) error {
-	// [C11]
 	n := 0
 	for _, p := range parts {
 		n += len(p)
@@ -71,7 +70,6 @@ func (a *Association) Send(id uint16, parts ...[]byte) error {
 // MUST send a DDP Stream Terminate." RFC 6581, section 7: it "MUST use the DDP stream session termination function
 // code" for enhanced sessions too.
 func (a *Association) Close(now time.Time, id uint16) {
-	// [C03]
 	st := a.streams[id]
 	if st == nil || st.session == nil {
 		return
@@ -90,9 +88,9 @@ func (a *Association) Close(now time.Time, id uint16) {
 	}
 }
 
-// Abort is Close, and what the peer still sends is dropped. If the peer does send something, and the association has no other session, the
-// association is aborted, by which the peer learns that something was lost, although SCTP has acknowledged it. If the association has
-// other sessions, the peer, which has our Terminate, cannot be told.
+// Abort is Close, and what the peer still sends is dropped. If the peer does send something, and the association has
+// no other session, the association is aborted, by which the peer learns that something was lost, although SCTP has
+// acknowledged it. If the association has other sessions, the peer, which has our Terminate, cannot be told.
 func (a *Association) Abort(now time.Time, id uint16) {
 	if st := a.streams[id]; st != nil && st.session != nil {
 		s := st.session
@@ -109,10 +107,10 @@ func (a *Association) Abort(now time.Time, id uint16) {
 // in front of our Terminate: an RDMAP Terminate. A peer that has our Terminate already, and has others, cannot be told
 // anything more. A session that is not open yet ends as by Abort.
 //
-// RFC 5043, section 11.3: "Termination of an SCTP Association due to errors should be handled at the SCTP layer.
-// The RDMAP-defined RDMAP Terminate Message SHOULD NOT be sent on each DDP stream when a determination has been made to
-// terminate an SCTP association." "Other RDMAP-defined Terminate Messages MUST be generated as specified when a DDP stream
-// is terminated."
+// RFC 5043, section 11.3: "Termination of an SCTP Association due to errors should be handled at the SCTP layer. The
+// RDMAP-defined RDMAP Terminate Message SHOULD NOT be sent on each DDP stream when a determination has been made to
+// terminate an SCTP association." "Other RDMAP-defined Terminate Messages MUST be generated as specified when a DDP
+// stream is terminated."
 func (a *Association) Reset(now time.Time, id uint16, last []byte) {
 	state := a.State(id)
 	switch open := a.at(id, Open); {
@@ -133,7 +131,8 @@ func (a *Association) cancel(now time.Time, s *session) {
 	a.terminate(now, s, TerminateSent)
 }
 
-// giveUp is cancel where the peer may have done nothing wrong: it learns of segments that are dropped, be it now or later.
+// giveUp is cancel where the peer may have done nothing wrong: it learns of segments that are dropped, be it now or
+// later.
 func (a *Association) giveUp(now time.Time, s *session, drops bool) {
 	drops = drops || s.held > 0
 	a.cancel(now, s)
@@ -143,7 +142,8 @@ func (a *Association) giveUp(now time.Time, s *session, drops bool) {
 	}
 }
 
-// dropped tells the peer, if it may take us for one that has it, of a segment that nobody takes: the association is aborted, unless it has other sessions.
+// dropped tells the peer, if it may take us for one that has it, of a segment that nobody takes: the association is
+// aborted, unless it has other sessions.
 func (a *Association) dropped(s *session) {
 	if s.unheard && a.live == 1 {
 		a.abort(ErrReset)

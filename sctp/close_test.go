@@ -223,7 +223,8 @@ func TestTimeouts(t *testing.T) {
 		d.silent()
 		d.state(0, sctp.TerminateSent)
 		d.later(time.Second)
-		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) || !strings.Contains(e.Err.Error(), "no Terminate from the peer") {
+		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) ||
+			!strings.Contains(e.Err.Error(), "no Terminate from the peer") {
 			t.Error(e.Err)
 		}
 		d.state(0, sctp.Dead)
@@ -242,7 +243,8 @@ func TestTimeouts(t *testing.T) {
 		d.later(5 * time.Second) // in which SCTP has taken it
 		d.silent()
 		d.later(5 * time.Second)
-		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) || !strings.Contains(e.Err.Error(), "our Terminate was not acknowledged") {
+		if e := d.told(sctp.EventEnded, 0); !errors.Is(e.Err, sctp.ErrTimeout) ||
+			!strings.Contains(e.Err.Error(), "our Terminate was not acknowledged") {
 			t.Error(e.Err)
 		}
 		d.state(0, sctp.Dead)
@@ -352,8 +354,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestUnsent: the segments that SCTP has not got of a stream yet count, and no control messages, also after the end; and of a stream that
-// was never used there is nothing.
+// TestUnsent: the segments that SCTP has not got of a stream yet count, and no control messages, also after the end;
+// and of a stream that was never used there is nothing.
 func TestUnsent(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	want := func(id uint16, n int) {

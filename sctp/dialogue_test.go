@@ -97,19 +97,20 @@ func TestAccepting(t *testing.T) {
 
 // TestEnhanced is the legal sequence with the codes of RFC 6581, section 7.
 //
-// Proves C01, C02, C04: the 32 bits of IRD, ORD and flags come first in the private data.
+// Proves C01, C02, C04, E15, E16: the 32 bits of IRD, ORD and flags come first in the private data.
 func TestEnhanced(t *testing.T) {
 	active, passive := begin(t, sctp.Config{Active: true}), begin(t, sctp.Config{Listening: true})
 	id, err := active.a.Connect(epoch, mpa.Offer{IRD: 5, ORD: 9, PrivateData: []byte("hi")})
 	testrig.Must(t, err)
 	const initiate = `0000 0005 # Enhanced Initiate
-		8005 # A, IRD 5
+		c005 # A and B, IRD 5
 		c009 # C and D, ORD 9
 		6869 # the ULP's private data`
 	active.says(id, 17, initiate)
 	passive.hears(id, 17, initiate)
 	q := passive.told(sctp.EventRequest, id).Request
-	if !q.Enhanced || !q.PeerToPeer || q.IRD != 5 || q.ORD != 9 || q.RTR != mpa.RTRWrite|mpa.RTRRead || string(q.PrivateData) != "hi" {
+	if !q.Enhanced || !q.PeerToPeer || q.IRD != 5 || q.ORD != 9 || q.RTR != mpa.RTRSend|mpa.RTRWrite|mpa.RTRRead ||
+		string(q.PrivateData) != "hi" {
 		t.Errorf("asked %+v", q)
 	}
 	n, err := passive.a.Accept(epoch, id, mpa.Answer{IRD: 4, MaxIRD: 8, ORD: 7, PrivateData: []byte("yo")})
@@ -118,7 +119,7 @@ func TestEnhanced(t *testing.T) {
 		t.Errorf("the responder has %+v", n)
 	}
 	const accept = `0000 0006 # Enhanced Accept
-		8008 # A, IRD 8
+		c008 # A and B, IRD 8
 		c005 # C and D, ORD 5
 		796f`
 	passive.says(id, 17, accept)
@@ -160,17 +161,21 @@ func TestBeingRejected(t *testing.T) {
 		answer string
 		want   sctp.Refusal
 	}{
-		"Reject":          {`0000 0003 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC5044, PrivateData: []byte("no")}},
-		"Enhanced Reject": {`0000 0007 8001 8006 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 1, PeerORD: 6, RTR: mpa.RTRWrite}},
-		"an Enhanced Reject with enhanced data only": {`0000 0007 8001 8006`, sctp.Refusal{Dialect: mpa.DialectRFC6581, Enhanced: true, PeerIRD: 1, PeerORD: 6, RTR: mpa.RTRWrite}},
-		"an Enhanced Reject alone":                   {`0000 0007`, sctp.Refusal{Dialect: mpa.DialectRFC6581}},
-		"an Enhanced Reject without enhanced data":   {`0000 0007 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no")}},
+		"Reject": {`0000 0003 6e6f`, sctp.Refusal{Dialect: mpa.DialectRFC5044, PrivateData: []byte("no")}},
+		"Enhanced Reject": {`0000 0007 8001 8006 6e6f`,
+			sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no"), Enhanced: true, PeerIRD: 1,
+				PeerORD: 6, RTR: mpa.RTRWrite}},
+		"an Enhanced Reject with enhanced data only": {`0000 0007 8001 8006`,
+			sctp.Refusal{Dialect: mpa.DialectRFC6581, Enhanced: true, PeerIRD: 1, PeerORD: 6, RTR: mpa.RTRWrite}},
+		"an Enhanced Reject alone": {`0000 0007`, sctp.Refusal{Dialect: mpa.DialectRFC6581}},
+		"an Enhanced Reject without enhanced data": {`0000 0007 6e6f`,
+			sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no")}},
 		"Terminate": {`0000 0004`, sctp.Refusal{Provider: true, Fallback: true}},
 	} {
 		d := begin(t, sctp.Config{Active: true})
 		id, err := d.a.Connect(d.now, mpa.Offer{})
 		testrig.Must(t, err)
-		d.says(id, 17, `0000 0005 8000 c000`)
+		d.says(id, 17, `0000 0005 c000 c000`)
 		d.hears(id, 17, c.answer)
 		var got *sctp.Refusal
 		if e := d.told(sctp.EventRefused, id); !errors.As(e.Err, &got) || !cmp.Equal(*got, c.want) {
@@ -237,7 +242,8 @@ func TestOffers(t *testing.T) {
 	for _, o := range []mpa.Offer{
 		{PrivateData: make([]byte, 509)},
 		{Dialect: mpa.DialectRFC5044, PrivateData: make([]byte, 513)},
-		{Dialect: mpa.DialectRevision0}, {Dialect: mpa.DialectStartKey}, {Dialect: mpa.DialectRtr}, {Kind: mpa.KindRDMAC},
+		{Dialect: mpa.DialectRevision0}, {Dialect: mpa.DialectStartKey},
+		{Dialect: mpa.DialectRtr}, {Kind: mpa.KindRDMAC},
 		{IRD: mpa.NoNegotiation + 1},
 	} {
 		d := begin(t, sctp.Config{Active: true})
@@ -247,7 +253,8 @@ func TestOffers(t *testing.T) {
 		d.silent()
 	}
 	d := begin(t, sctp.Config{Active: true})
-	id, err := d.a.Connect(d.now, mpa.Offer{ClientServer: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, PrivateData: make([]byte, 512)})
+	id, err := d.a.Connect(d.now, mpa.Offer{ClientServer: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation,
+		PrivateData: make([]byte, 512)})
 	testrig.Must(t, err)
 	d.says(id, 17, `0000 0001 + 512 of 00`)
 	d.hears(1, 17, `0000 0001`) // nobody listens
@@ -281,7 +288,7 @@ func TestInsufficientIRD(t *testing.T) {
 	d := begin(t, sctp.Config{Active: true})
 	id, err := d.a.Connect(d.now, mpa.Offer{IRD: 1})
 	testrig.Must(t, err)
-	d.says(id, 17, `0000 0005 8001 c000`)
+	d.says(id, 17, `0000 0005 c001 c000`)
 	d.hears(id, 17, `0000 0006 8000 c002`)
 	if n := d.told(sctp.EventEstablished, id).Negotiated; n.TerminateCode != mpa.CodeInsufficientIRD {
 		t.Errorf("agreed on %+v", n)

@@ -31,24 +31,27 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestErrorTexts: errors say on which stream, if on one, against which rule and with what particulars; refusals say by whom,
-// and with which depths if there are any.
+// TestErrorTexts: errors say on which stream, if on one, against which rule and with what particulars; refusals say by
+// whom, and with which depths if there are any.
 func TestErrorTexts(t *testing.T) {
 	for want, err := range map[string]error{
-		"sctp: stream 3: an invalid DDP-SSN: so it is (RFC 5043, section 10)":                                                                  &sctp.Violation{Rule: sctp.RuleSSN, Stream: 3, Reason: "so it is"},
-		"sctp: stream 0: an invalid DDP-SSN (RFC 5043, section 10)":                                                                            &sctp.Violation{Rule: sctp.RuleSSN},
-		"sctp: no Adaptation Layer Indication of DDP (RFC 5043, section 11.1)":                                                                 &sctp.Violation{Rule: sctp.RuleIndication},
-		"sctp: messages outside of any session: 16 messages (RFC 5043, section 6.1)":                                                           &sctp.Violation{Rule: sctp.RuleStray, Reason: "16 messages"},
-		"sctp: the peer's provider refused the session":                                                                                        &sctp.Refusal{Provider: true},
-		"sctp: the peer rejected the session (private data of length 2)":                                                                       &sctp.Refusal{PrivateData: []byte("no"), PeerIRD: 4},
-		"sctp: the peer rejected the session (private data of length 0, IRD " + mpa.Depth(4).String() + ", ORD " + mpa.Depth(5).String() + ")": &sctp.Refusal{Enhanced: true, PeerIRD: 4, PeerORD: 5},
+		"sctp: stream 3: an invalid DDP-SSN: so it is (RFC 5043, section 10)":        &sctp.Violation{Rule: sctp.RuleSSN, Stream: 3, Reason: "so it is"},
+		"sctp: stream 0: an invalid DDP-SSN (RFC 5043, section 10)":                  &sctp.Violation{Rule: sctp.RuleSSN},
+		"sctp: no Adaptation Layer Indication of DDP (RFC 5043, section 11.1)":       &sctp.Violation{Rule: sctp.RuleIndication},
+		"sctp: messages outside of any session: 16 messages (RFC 5043, section 6.1)": &sctp.Violation{Rule: sctp.RuleStray, Reason: "16 messages"},
+		"sctp: the peer's provider refused the session":                              &sctp.Refusal{Provider: true},
+		"sctp: the peer rejected the session (private data of length 2)": &sctp.Refusal{PrivateData: []byte(
+			"no"), PeerIRD: 4},
+		"sctp: the peer rejected the session (private data of length 0, IRD " + mpa.Depth(4).String() + ", ORD " +
+			mpa.Depth(5).String() + ")": &sctp.Refusal{Enhanced: true, PeerIRD: 4, PeerORD: 5},
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	for f, want := range map[sctp.Function]string{
-		0: "function 0x0000", sctp.FunctionInitiate: "Initiate", sctp.FunctionEnhancedReject: "Enhanced Reject", 8: "function 0x0008",
+		0: "function 0x0000", sctp.FunctionInitiate: "Initiate",
+		sctp.FunctionEnhancedReject: "Enhanced Reject", 8: "function 0x0008",
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -19,9 +19,8 @@ const (
 	EventSegment
 	// EventTerminate: the peer's last message, which has Number, has its turn: all segments below were handed out.
 	EventTerminate
-	// EventFailed: the peer has broken a rule, a *Violation, in an open session. Nothing it sends is taken any more; all
-	// segments below Number were handed out.
-	// The consumer may send an RDMAP Terminate, and then calls Close.
+	// EventFailed: the peer has broken a rule, a *Violation, in an open session. Nothing it sends is taken any more;
+	// all segments below Number were handed out. The consumer may send an RDMAP Terminate, and then calls Close.
 	EventFailed
 	// EventEnded: nothing is left of the session. Err is nil if it ended as it should.
 	EventEnded

@@ -70,7 +70,8 @@ func FuzzAssociation(f *testing.F) {
 		w := &watched{
 			T: t, now: epoch, given: map[uint16]uint64{}, acked: map[uint16]uint64{},
 			control: map[uint16]uint64{}, next: map[uint16]uint16{}, proof: map[uint16]bool{},
-			a: sctp.New(epoch, sctp.Config{Active: len(b)%2 == 0, Listening: true, Streams: 4, MaxMessage: 1444, MaxSessions: 3, MaxPending: 2}),
+			a: sctp.New(epoch, sctp.Config{Active: len(b)%2 == 0, Listening: true, Streams: 4, MaxMessage: 1444,
+				MaxSessions: 3, MaxPending: 2}),
 		}
 		for len(b) > 1 && w.a.End().How == sctp.NotYet {
 			b = w.step(b)

@@ -119,7 +119,8 @@ func TestBehindTheTerminate(t *testing.T) {
 	}
 }
 
-// TestFirstAfterTheTerminate: of several messages after the peer's Terminate, the failure names the one that came first.
+// TestFirstAfterTheTerminate: of several messages after the peer's Terminate, the failure names the one that came
+// first.
 func TestFirstAfterTheTerminate(t *testing.T) {
 	d := accepted(t, sctp.Config{})
 	d.acked(0)
@@ -133,8 +134,8 @@ func TestFirstAfterTheTerminate(t *testing.T) {
 	}
 }
 
-// TestStreamsThereAre: what comes on a stream that does not exist, as the one after the last, is counted and nothing else, however
-// often.
+// TestStreamsThereAre: what comes on a stream that does not exist, as the one after the last, is counted and nothing
+// else, however often.
 //
 // RFC 9260, section 6.5: SCTP tells the peer, and the association goes on.
 func TestStreamsThereAre(t *testing.T) {
@@ -210,4 +211,39 @@ func TestDeadIsCounted(t *testing.T) {
 	if s := sctp.State(7).String(); s != "state 7" || sctp.Dead.String() != "Dead" {
 		t.Error(s)
 	}
+}
+
+// TestMalformedInitiate: a request for a session that is none is answered by a Terminate, so that its sender need not
+// wait until its time is up. Two idle ends do not answer each other for ever, and a peer that sends nothing else is
+// given up.
+//
+// Proves C04, C07.
+func TestMalformedInitiate(t *testing.T) {
+	for name, text := range map[string]string{
+		"no enhanced data":      `0000 0005 00`,
+		"too much private data": `0000 0001 + 513 of 00`,
+		"a DDP-SSN":             `0007 0001`,
+		"an unknown function":   `0000 0008`,
+		"no function":           `0000`,
+	} {
+		d := begin(t, sctp.Config{Listening: true, Streams: 4})
+		d.hears(2, 17, text)
+		d.says(2, 17, `0000 0004`)
+		d.hears(2, 17, `0000 0004`) // the other end has no session either
+		d.silent()
+		d.acked(2)
+		d.hears(2, 17, `0000 0001`)
+		d.told(sctp.EventRequest, 2)
+		if t.Failed() {
+			t.Log(name)
+		}
+	}
+	d := begin(t, sctp.Config{Listening: true, Streams: 4})
+	for range 15 {
+		d.hears(2, 17, `0000 0008`)
+		d.says(2, 17, `0000 0004`)
+		d.acked(2)
+	}
+	d.hears(2, 17, `0000 0008`)
+	wantRule(t, d.a.End().Cause, sctp.RuleStray)
 }

@@ -39,8 +39,8 @@ type Message struct {
 	Data    []byte
 }
 
-// Function returns the Function Code of a session control message, or 0 if the message has none. It may be one that is not
-// legal: see ParseControl.
+// Function returns the Function Code of a session control message, or 0 if the message has none. It may be one that
+// is not legal: see ParseControl.
 func (m *Message) Function() Function {
 	if m.PPID != PPIDControl {
 		return 0
@@ -65,7 +65,8 @@ const ( // [C01]
 
 var functionNames = [...]string{
 	FunctionInitiate: "Initiate", FunctionAccept: "Accept", FunctionReject: "Reject", FunctionTerminate: "Terminate",
-	FunctionEnhancedInitiate: "Enhanced Initiate", FunctionEnhancedAccept: "Enhanced Accept", FunctionEnhancedReject: "Enhanced Reject",
+	FunctionEnhancedInitiate: "Enhanced Initiate", FunctionEnhancedAccept: "Enhanced Accept",
+	FunctionEnhancedReject: "Enhanced Reject",
 }
 
 // String returns the name without "DDP Stream Session".
@@ -139,13 +140,14 @@ func ParseControl(b []byte) (c Control, err error) {
 	if len(b) < controlLen {
 		return c, violation(RuleShort, "length %d, of %d at least", len(b), controlLen)
 	}
-	c = Control{SSN: binary.BigEndian.Uint16(b), Function: Function(binary.BigEndian.Uint16(b[SSNLen:])), PrivateData: b[controlLen:]}
+	c = Control{SSN: binary.BigEndian.Uint16(b), Function: Function(binary.BigEndian.Uint16(b[SSNLen:])),
+		PrivateData: b[controlLen:]}
 	if v := c.check(); v != nil {
 		return c, v
 	}
-	// RFC 6581, section 7, "uses the first 32 bits of the Private Data field for IRD and ORD negotiation in the" Initiate
-	// and the Accept, and so does section 9. That a Reject has them too is what section 9.1 has with MPA, and we send
-	// them; of a peer they are not demanded. [C02]
+	// RFC 6581, section 7, "uses the first 32 bits of the Private Data field for IRD and ORD negotiation in the"
+	// Initiate and the Accept, and so does section 9. That a Reject has them too is what section 9.1 has with MPA,
+	// and we send them; of a peer they are not demanded. [C02]
 	c.Bare = c.Function == FunctionEnhancedReject && len(c.PrivateData) < mpa.EnhancedLen
 	if c.HasEnhanced() {
 		if c.Enhanced, err = mpa.ParseEnhanced(c.PrivateData); err != nil {

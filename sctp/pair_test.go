@@ -35,7 +35,8 @@ type end struct {
 	requests []uint16
 	open     map[uint16]bool
 	closed   map[uint16]bool
-	canceled bool // a request of ours
+	said     map[uint16]bool // our Terminate
+	canceled bool            // a request of ours
 }
 
 func newPair(t *rapid.T) *pair {
@@ -45,6 +46,7 @@ func newPair(t *rapid.T) *pair {
 			a:    sctp.New(epoch, sctp.Config{Active: i == 0, Listening: true, Streams: 6, MaxMessage: 1444}),
 			acks: map[uint16]uint64{}, order: map[uint16][]bool{}, sent: map[uint16]int{},
 			got: map[uint16][]uint64{}, ended: map[uint16]uint64{}, open: map[uint16]bool{}, closed: map[uint16]bool{},
+			said: map[uint16]bool{},
 		}
 	}
 	return p
@@ -54,6 +56,10 @@ func newPair(t *rapid.T) *pair {
 func (p *pair) collect(e *end) {
 	for m, ok := e.a.Output(); ok; m, ok = e.a.Output() {
 		e.underway = append(e.underway, m)
+		if c, err := sctp.ParseControl(m.Data); m.PPID == sctp.PPIDControl && err == nil &&
+			c.Function == sctp.FunctionTerminate {
+			e.said[m.Stream] = true
+		}
 		e.index = append(e.index, len(e.order[m.Stream]))
 		e.order[m.Stream] = append(e.order[m.Stream], false)
 	}
@@ -96,7 +102,7 @@ func (p *pair) hear(e *end, v sctp.Event) {
 }
 
 func (p *pair) opened(e *end, id uint16) {
-	e.open[id], e.closed[id], e.sent[id], e.got[id] = true, false, 0, nil
+	e.open[id], e.closed[id], e.said[id], e.sent[id], e.got[id] = true, false, false, 0, nil
 	delete(e.ended, id)
 }
 
@@ -202,24 +208,30 @@ func (p *pair) finish() {
 	}
 }
 
+// step has a consumer act, a message arrive, or an acknowledgement.
+func (p *pair) step(t *rapid.T) {
+	i := rapid.IntRange(0, 1).Draw(t, "side")
+	switch e := p.ends[i]; {
+	case rapid.Bool().Draw(t, "consumer"):
+		p.act(e)
+	case len(e.underway) > 0:
+		p.deliver(e, p.ends[1-i], rapid.IntRange(0, len(e.underway)-1).Draw(t, "which"))
+	default:
+		p.acknowledge(e)
+	}
+}
+
 // TestAnyOrder plays two consumers over a carrier that delivers in any order, acknowledges when it likes, and loses
 // nothing. Each segment comes exactly once, in a session that is open; every session ends in order, and all streams
-// are idle in the end. Where a request is taken back, and a segment comes for it all the same, which nobody takes, the association may end for that.
+// are idle in the end. Where a request is taken back, and a segment comes for it all the same, which nobody takes, the
+// association may end for that.
 //
 // Proves C04, C06.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPair(t)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			i := rapid.IntRange(0, 1).Draw(t, "side")
-			switch e := p.ends[i]; {
-			case rapid.Bool().Draw(t, "consumer"):
-				p.act(e)
-			case len(e.underway) > 0:
-				p.deliver(e, p.ends[1-i], rapid.IntRange(0, len(e.underway)-1).Draw(t, "which"))
-			default:
-				p.acknowledge(e)
-			}
+			p.step(t)
 		}
 		if p.finish(); p.reset {
 			return
@@ -275,7 +287,8 @@ func numbers(n int) (all []byte) {
 
 // FuzzControl: what can be parsed is written in the same octets, and what cannot names its rule.
 func FuzzControl(f *testing.F) {
-	for _, text := range []string{"\x00\x00\x00\x01hi", "\x00\x01\x00\x04", "\x00\x00\x00\x05\x80\x05\xc0\x09hi", "\x00\x00\x00\x06\x00", "\x00"} {
+	for _, text := range []string{"\x00\x00\x00\x01hi", "\x00\x01\x00\x04", "\x00\x00\x00\x05\x80\x05\xc0\x09hi",
+		"\x00\x00\x00\x06\x00", "\x00"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

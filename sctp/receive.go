@@ -35,18 +35,17 @@ func (a *Association) receiver(id uint16) (*session, State) {
 	return a.streams[id].session, state
 }
 
-// drained acts on a message after the end of a session. A new Initiate shows that the peer has our last message,
-// without which it must not use the stream again: RFC 5043, section 6.6.
+// drained acts on a message after the end of a session. A new Initiate, well formed or not, shows that the peer has
+// our last message, without which it must not use the stream again: RFC 5043, section 6.6.
 func (a *Association) drained(now time.Time, s *session, m Message) {
-	c, err := ParseControl(m.Data)
 	possible := !s.owed && s.on.given == s.on.sent
-	if m.PPID != PPIDControl || err != nil || c.SSN != 0 || c.Function.Plain() != FunctionInitiate || !possible {
+	if ssn, _ := SSN(m.Data); !m.asks() || ssn != 0 || !possible {
 		a.stats.Dropped++
 		return
 	}
 	s.on.acked = s.on.sent
 	a.over(now, s, nil)
-	a.initiated(now, m.Stream, c)
+	a.idle(now, m)
 }
 
 // take judges a message of a session. One that has no place in the order of DDP-SSNs is wrong where it comes.
@@ -142,7 +141,8 @@ const EarlyCost = 128
 func (a *Association) hold(now time.Time, s *session, number uint64, segment []byte) {
 	cost := EarlyCost + len(segment)
 	if a.early+cost > a.cfg.MaxEarly {
-		a.tell(Event{Kind: EventRefused, Stream: s.on.id, Err: fmt.Errorf("%w: %d octets in all sessions", ErrEarly, a.early+cost)})
+		a.tell(Event{Kind: EventRefused, Stream: s.on.id,
+			Err: fmt.Errorf("%w: %d octets in all sessions", ErrEarly, a.early+cost)})
 		a.giveUp(now, s, true)
 		return
 	}

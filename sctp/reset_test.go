@@ -121,8 +121,9 @@ func TestResetBeforeOpen(t *testing.T) {
 	d.silent()
 }
 
-// TestAbortIsTold: who gives up a session in order drops what the peer still sends, whose SCTP is told that it has come. The peer of the only session
-// learns of that by an ABORT; among others it cannot, until it is the only one. A segment that breaks a rule is no loss.
+// TestAbortIsTold: who gives up a session in order drops what the peer still sends, whose SCTP is told that it has
+// come. The peer of the only session learns of that by an ABORT; among others it cannot, until it is the only one. A
+// segment that breaks a rule is no loss.
 //
 // Proves C13.
 func TestAbortIsTold(t *testing.T) {
@@ -153,8 +154,8 @@ func TestAbortIsTold(t *testing.T) {
 	}
 }
 
-// TestCancelIsTold: so it is with a request that is given up, be it by the consumer or over a peer that is late, and with what has overtaken the Accept
-// before that.
+// TestCancelIsTold: so it is with a request that is given up, be it by the consumer or over a peer that is late, and
+// with what has overtaken the Accept before that.
 func TestCancelIsTold(t *testing.T) {
 	const segment = `0001 41`
 	for name, run := range map[string]func(d *dialogue, id uint16){
@@ -170,7 +171,11 @@ func TestCancelIsTold(t *testing.T) {
 			d.later(10 * time.Second)
 			d.told(sctp.EventRefused, id)
 		},
-		"too much": func(d *dialogue, id uint16) { d.hears(id, 16, segment+` + 1000 of 42`); d.told(sctp.EventRefused, id) },
+		"too much": func(d *dialogue, id uint16) {
+			d.hears(id, 16,
+				segment+` + 1000 of 42`)
+			d.told(sctp.EventRefused, id)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := begin(t, sctp.Config{Active: true, MaxEarly: 1000})
@@ -183,7 +188,8 @@ func TestCancelIsTold(t *testing.T) {
 	}
 }
 
-// TestViolatorIsTold: who breaks a rule before its request is answered has our Terminate for that, and the association goes on.
+// TestViolatorIsTold: who breaks a rule before its request is answered has our Terminate for that, and the association
+// goes on.
 func TestViolatorIsTold(t *testing.T) {
 	d := begin(t, sctp.Config{Active: true})
 	id := d.connect()

@@ -6,14 +6,16 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// maxStrays bounds what a peer may send where there is no session. An answer to it might be taken for another such
-// message: two idle ends would go on for ever.
+// maxStrays bounds what a peer may send where there is no session. Only what asks for one is answered, by a
+// Terminate, and that never is: two idle ends would go on for ever.
 const maxStrays = 16
 
 // idle acts on a message where there is no session: an Initiate begins one, and nothing else means anything.
 func (a *Association) idle(now time.Time, m Message) {
 	c, err := ParseControl(m.Data)
 	switch {
+	case m.asks() && (err != nil || c.SSN != 0):
+		a.malformed(now, m.Stream)
 	case m.PPID != PPIDControl || err != nil:
 		a.stray()
 	case c.SSN == 0 && c.Function.Plain() == FunctionInitiate:
@@ -25,6 +27,33 @@ func (a *Association) idle(now time.Time, m Message) {
 		a.stats.Dropped++
 	default:
 		a.stray()
+	}
+}
+
+// asks reports whether a message begins a session, in whatever form: it is no segment, and neither answers nor ends
+// one.
+func (m *Message) asks() bool {
+	if m.PPID != PPIDControl || len(m.Data) < SSNLen {
+		return false
+	}
+	switch m.Function().Plain() {
+	case FunctionInitiate:
+		return true
+	case FunctionAccept, FunctionReject, FunctionTerminate:
+		return false
+	}
+	ssn, _ := SSN(m.Data)
+	return ssn == 0
+}
+
+// malformed answers a request for a session that is none, as its sender awaits an answer. A Reject would be the
+// consumer's: RFC 5043, section 6.3.
+//
+// RFC 5043, section 6.1: "If the adaptation layer receives a Payload Data Chunk that conforms to none of the
+// enumerated legal patterns, the DDP Stream Session MUST be terminated." [C04]
+func (a *Association) malformed(now time.Time, id uint16) {
+	if a.stray(); a.end.How == NotYet {
+		a.terminate(now, a.passive(id, Draining, &mpa.Request{}), Draining)
 	}
 }
 
@@ -70,7 +99,8 @@ func (a *Association) passive(id uint16, state State, q *mpa.Request) *session {
 
 // request returns an Initiate as mpa has it.
 func request(c Control) *mpa.Request {
-	q := &mpa.Request{Dialect: mpa.DialectRFC5044, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, PrivateData: clone(c.PrivateData)}
+	q := &mpa.Request{Dialect: mpa.DialectRFC5044, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation,
+		PrivateData: clone(c.PrivateData)}
 	if c.Function.IsEnhanced() {
 		q.Dialect = mpa.DialectRFC6581
 		q.Ask(c.Enhanced)

@@ -61,7 +61,8 @@ func (d *dialogue) says(id uint16, ppid uint32, text string) {
 	m, ok := d.a.Output()
 	want := octets(d.T, text)
 	if !ok || m.Stream != id || m.PPID != ppid || !bytes.Equal(m.Data, want) || m.Ordered {
-		d.Fatalf("said % x on stream %d with PPID %d (%t), want % x on %d with %d", m.Data, m.Stream, m.PPID, ok, want, id, ppid)
+		d.Fatalf("said % x on stream %d with PPID %d (%t), want % x on %d with %d",
+			m.Data, m.Stream, m.PPID, ok, want, id, ppid)
 	}
 	d.given[id]++
 }

@@ -38,7 +38,8 @@ func (a *Association) HandleTimeout(now time.Time) {
 func (a *Association) late(now time.Time, s *session) {
 	switch s.state {
 	case InitiateSent:
-		a.tell(Event{Kind: EventRefused, Stream: s.on.id, Err: fmt.Errorf("%w: no answer to an Initiate within %v", ErrTimeout, a.cfg.AnswerTimeout)})
+		a.tell(Event{Kind: EventRefused, Stream: s.on.id,
+			Err: fmt.Errorf("%w: no answer to an Initiate within %v", ErrTimeout, a.cfg.AnswerTimeout)})
 		a.giveUp(now, s, false)
 	case Open: // failed, and the consumer has said nothing
 		a.Close(now, s.on.id)
@@ -60,7 +61,8 @@ func (a *Association) overdue(now time.Time, s *session) {
 	switch {
 	case s.owed:
 		// Without a Terminate the peer does not know that the session is over: only the association's end tells it.
-		a.abort(fmt.Errorf("%w: our last session control message was not acknowledged within %v", ErrTimeout, a.cfg.CloseTimeout))
+		a.abort(fmt.Errorf("%w: our last session control message was not acknowledged within %v",
+			ErrTimeout, a.cfg.CloseTimeout))
 	case s.state == Draining:
 		a.kill(now, s, fmt.Errorf("%w: our Terminate was not acknowledged within %v", ErrTimeout, a.cfg.CloseTimeout))
 	default:

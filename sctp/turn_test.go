@@ -15,7 +15,8 @@ import (
 
 // wrongMessages are what no peer sends in the midst of a session, from the Function Code on.
 var wrongMessages = []string{
-	"\x00\x01", "\x00\x02", "\x00\x03", "\x00\x05\x00\x00\x00\x00", "\x00\x06\x00", "\x00\x07", "\x00\x00", "\x00\x04!", "\x00",
+	"\x00\x01", "\x00\x02", "\x00\x03", "\x00\x05\x00\x00\x00\x00", "\x00\x06\x00", "\x00\x07",
+	"\x00\x00", "\x00\x04!", "\x00",
 }
 
 // TestWrongAhead: a message that breaks a rule counts when it has its turn. What is missing before it is still handed

@@ -7,8 +7,8 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// TestTurns: streams take turns in sending, each message of one in its order, and one that has nothing to say does not lose its
-// next turn. What is left does not outlive the association.
+// TestTurns: streams take turns in sending, each message of one in its order, and one that has nothing to say does not
+// lose its next turn. What is left does not outlive the association.
 func TestTurns(t *testing.T) {
 	d := begin(t, sctp.Config{Listening: true})
 	for id := range uint16(3) {

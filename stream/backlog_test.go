@@ -6,22 +6,23 @@ import (
 	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/stream"
-	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
-// rtr has Listener and Dialer of the dialect whose Initiator owes a frame after the answer.
-func rtr(t *testing.T) (*crowd, stream.Dialer) {
-	c := &crowd{t: t, under: testrig.NewListener("memory"), came: make(chan *stream.Conn, 2*stream.Backlog)}
+// rtr has a Listener and a Dialer of the dialect whose Initiator owes a frame after the Reply.
+func rtr(t *testing.T) (*dialers, stream.Dialer) {
+	c := &dialers{t: t, under: testrig.NewListener("memory"), came: make(chan *stream.Conn, 2*stream.Backlog)}
 	c.iwarp = iwarp.NewListener(c.under, iwarp.ListenConfig{Dialects: mpa.Dialects()})
 	c.ln = stream.NewListener(c.iwarp, stream.Acceptor{Config: small})
 	return c, stream.Dialer{RDMA: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRtr}}}
 }
 
-// TestSilentAfterAnswer has more peers than the backlog has room for ask, and say nothing more, in a dialect in which they owe a frame: another one gets in at once.
+// TestSilentAfterAnswer has peers that send a Request and never the RTR frame, more of them than the backlog. It
+// checks that another peer gets in at once.
 func TestSilentAfterAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := rtr(t)
@@ -45,7 +46,8 @@ func TestSilentAfterAnswer(t *testing.T) {
 	})
 }
 
-// TestLateBacklog has connections of that dialect count to the backlog when they are up, and one for which there is no room then be closed.
+// TestLateBacklog checks that RTR connections count to the backlog once they are up. One that comes up while the
+// backlog is full is closed.
 func TestLateBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, late := rtr(t)

@@ -7,20 +7,20 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/machine"
+	"github.com/goiwarp/iwarp/internal/procstat"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/stream"
 )
 
-// used reports the processor time of both ends since a moment.
+// used reports the CPU time of both ends since a moment.
 func used(b *testing.B, since time.Duration) {
-	if now := machine.CPUTime(); now > 0 {
+	if now := procstat.CPUTime(); now > 0 {
 		b.ReportMetric(float64(now-since)/float64(b.N)/1e3, "us-cpu/op")
 	}
 }
 
-// BenchmarkWrite is Writes of 1 MiB: of a Conn whose peer reads them, of plain TCP, and RDMA Writes that nobody is told of. A Write that the peer
-// is told of, and copies, does what the protocol asks for and nothing else.
+// BenchmarkWrite measures Writes of 1 MiB: to a Conn whose peer reads them, over plain TCP, and as bare RDMA Writes.
+// "RDMA Write and copy" tells the peer of each, and the peer copies it. That is what the protocol needs at least.
 func BenchmarkWrite(b *testing.B) {
 	const size = 1 << 20
 	buf := make([]byte, size)
@@ -50,7 +50,7 @@ func transferred(b *testing.B, from, to net.Conn, buf []byte) {
 		}
 		read <- err
 	}()
-	since := machine.CPUTime()
+	since := procstat.CPUTime()
 	for b.Loop() {
 		if _, err := from.Write(buf); err != nil {
 			b.Fatal(err)
@@ -63,7 +63,8 @@ func transferred(b *testing.B, from, to net.Conn, buf []byte) {
 	}
 }
 
-// bareWrites are as large RDMA Writes, one after the other, into memory of the same size as a ring. The peer is told of each, and copies it, or nothing of this.
+// bareWrites sends RDMA Writes as large as buf, one after the other, to the same memory. If told, the peer learns of
+// each and copies it.
 func bareWrites(b *testing.B, buf []byte, told bool) {
 	from, to := newRig(b, layers[0], stream.Config{Maps: 1}).pair(b)
 	m, err := to.Map(make([]byte, len(buf)), 0)
@@ -83,7 +84,7 @@ func bareWrites(b *testing.B, buf []byte, told bool) {
 	}
 	b.SetBytes(int64(len(buf)))
 	b.ReportAllocs()
-	since := machine.CPUTime()
+	since := procstat.CPUTime()
 	for b.Loop() {
 		if _, err := from.WriteAt(buf, 0); err != nil {
 			b.Fatal(err)
@@ -97,7 +98,7 @@ func bareWrites(b *testing.B, buf []byte, told bool) {
 	used(b, since)
 }
 
-// BenchmarkRoundTrip is one of 64 octets, over a Conn, by bare Sends and over plain TCP.
+// BenchmarkRoundTrip measures round trips of 64 bytes: over a Conn, by bare Sends and over plain TCP.
 func BenchmarkRoundTrip(b *testing.B) {
 	b.Run("stream", func(b *testing.B) {
 		a, c := newRig(b, layers[0], stream.Config{}).pair(b)
@@ -131,7 +132,7 @@ func roundTrips(b *testing.B, a, c io.ReadWriteCloser) {
 	buf := make([]byte, size)
 	b.SetBytes(size)
 	b.ReportAllocs()
-	since := machine.CPUTime()
+	since := procstat.CPUTime()
 	for b.Loop() {
 		if _, err := a.Write(buf); err != nil {
 			b.Fatal(err)
@@ -144,7 +145,7 @@ func roundTrips(b *testing.B, a, c io.ReadWriteCloser) {
 	_ = c.Close()
 }
 
-// A sender has the octets of each Write in a Send, and posts a receive for each that it reads, of as many.
+// A sender is an io.ReadWriter that sends each Write by a Send, and posts a receive for each Read.
 type sender struct {
 	*iwarp.QP
 	mr *iwarp.MR
@@ -164,7 +165,7 @@ func (s sender) Read(p []byte) (int, error) {
 	return n, s.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{s.mr.Slice(0, len(p))}})
 }
 
-// sendPair connects two of them.
+// sendPair connects two senders.
 func sendPair(b *testing.B) (dialed, accepted sender) {
 	b.Helper()
 	cfg := iwarp.QPConfig{RecvDepth: 4, MaxInline: 64}

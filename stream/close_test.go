@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/stream"
-	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
-// TestEndsLast has a peer end its direction while nobody reads: CloseWrite knows of it, and ends both. The peer, which has nothing more to
-// say, ends the connection without a word, and all is in order.
+// TestEndsLast has a peer end its direction while nobody reads. It checks that CloseWrite ends both directions. The
+// peer then ends the connection without a word, and that is in order.
 func TestEndsLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, others := newDuplex()
@@ -30,11 +30,13 @@ func TestEndsLast(t *testing.T) {
 	})
 }
 
-// TestCloseEndsCalls has calls wait, each by itself and both at once: Close ends them.
+// TestCloseEndsCalls checks that Close ends a Read that waits, a Write that waits, and both at once.
 func TestCloseEndsCalls(t *testing.T) {
 	read := func(c *stream.Conn) error { _, err := c.Read(make([]byte, 1)); return err }
 	write := func(c *stream.Conn) error { _, err := c.Write(make([]byte, 3*stream.DefaultRing)); return err }
-	for name, calls := range map[string][]func(*stream.Conn) error{"Read": {read}, "Write": {write}, "both": {read, write}} {
+	for name, calls := range map[string][]func(*stream.Conn) error{
+		"Read": {read}, "Write": {write}, "both": {read, write},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := memoryPair(t, stream.Config{})
@@ -59,8 +61,9 @@ func TestCloseEndsCalls(t *testing.T) {
 	}
 }
 
-// TestShutdownsCross has both ends end their direction before they know of the other: rdma-core's end is disconnected then, and neither says nor
-// takes anything more. So all is in order without word 0, whichever end closes first.
+// TestShutdownsCross has both ends end their direction before they know of the other. An end that is rdma-core is
+// disconnected then: it sends and takes no more words. So all is in order without Disconnect, whichever end closes
+// first.
 func TestShutdownsCross(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -96,8 +99,8 @@ func TestShutdownsCross(t *testing.T) {
 	}
 }
 
-// TestDisconnected has an end of rdma-core's say Disconnect and free its receives: it gets no further word, whether the one of its own was read
-// before Close or not.
+// TestDisconnected has an rdma-core peer send Disconnect and free its receives. It checks that the peer gets no
+// further word, whether its own was read before Close or not.
 func TestDisconnected(t *testing.T) {
 	for name, read := range map[string]bool{"read": true, "not read": false} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +113,7 @@ func TestDisconnected(t *testing.T) {
 				p.word(rsockets.OpControl, uint32(rsockets.Disconnect))
 				if read {
 					if n, err := conn.Read(make([]byte, 1)); n > 0 || err != io.EOF {
-						t.Errorf("%d octets, %v", n, err)
+						t.Errorf("%d bytes, %v", n, err)
 					}
 				}
 				synctest.Wait()
@@ -126,8 +129,8 @@ func TestDisconnected(t *testing.T) {
 	}
 }
 
-// TestGoneAtOurWord has an end of rdma-core's end the connection as soon as it has our word, before Close has gone on to end it, too: that is in
-// order. Where it had ended the connection before, it may not have everything.
+// TestGoneAtOurWord has an rdma-core peer end the connection as soon as it has our Disconnect, before our Close goes
+// on. That is in order. If it has ended the connection before, it may not have everything, and Close says so.
 func TestGoneAtOurWord(t *testing.T) {
 	for name, want := range map[string]error{"at our word": nil, "before": io.ErrUnexpectedEOF} {
 		t.Run(name, func(t *testing.T) {
@@ -139,12 +142,12 @@ func TestGoneAtOurWord(t *testing.T) {
 				if want != nil {
 					end()
 				}
-				owed := conn.Disconnect()
+				needsWord := conn.Disconnect()
 				if want == nil {
 					p.want(rsockets.NewWord(rsockets.OpControl, uint32(rsockets.Disconnect)))
 					end()
 				}
-				if err := conn.Ended(conn.QP().Close(), owed); !errors.Is(err, want) {
+				if err := conn.CloseError(conn.QP().Close(), needsWord); !errors.Is(err, want) {
 					t.Errorf("%v, wanted %v", err, want)
 				}
 				_ = conn.Close()
@@ -153,8 +156,8 @@ func TestGoneAtOurWord(t *testing.T) {
 	}
 }
 
-// TestShutdownsCrossUnderWay has the peer's word come while octets of ours, and our word, are still under way: the peer gets them; if it
-// is gone, Close says so.
+// TestShutdownsCrossUnderWay has the peer's Shutdown arrive while our bytes and our Shutdown are still under way. It
+// checks that the peer gets them. If the peer is gone, Close fails.
 func TestShutdownsCrossUnderWay(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -199,8 +202,8 @@ func TestShutdownsCrossUnderWay(t *testing.T) {
 	}
 }
 
-// TestOurShutdownsCross has two ends of ours end their directions at once, with octets under way in both: each has them all. Of one that closes
-// its QP without a word the other's Close tells.
+// TestOurShutdownsCross has two Conns end their directions at once, with bytes under way both ways. It checks that
+// each reads all. If one closes its QP without Disconnect, Close of the other fails.
 func TestOurShutdownsCross(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -214,7 +217,7 @@ func TestOurShutdownsCross(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				under, other := newStalling()
 				a, b := pairOver(t, stream.Config{}, under, other)
-				all := octets(stream.DefaultRing, 2)
+				all := randomBytes(stream.DefaultRing, 2)
 				for _, c := range []*stream.Conn{a, b} {
 					writeAll(t, c, all, 100_000)
 				}
@@ -231,6 +234,34 @@ func TestOurShutdownsCross(t *testing.T) {
 					t.Errorf("Close: %v, wanted %v", err, tt.want)
 				}
 			})
+		})
+	}
+}
+
+// TestResetIsNotClosed has a peer reset the connection, or end it without a word. It checks that no call fails with
+// net.ErrClosed before Close at this end, and that the error tells what has happened.
+func TestResetIsNotClosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(*iwarp.QP) error
+		want error
+	}{"reset": {(*iwarp.QP).Abort, iwarp.ErrConnectionLost}, "no word": {(*iwarp.QP).Close, io.ErrUnexpectedEOF}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, layers[0], stream.Config{Maps: 1})
+			a, b := r.pair(t)
+			must(t, c.end(b.QP()))
+			<-a.QP().Done()
+			_, read := a.Read(make([]byte, 1))
+			_, written := a.Write(make([]byte, 1))
+			_, mapped := a.Map(make([]byte, 1), 0)
+			for _, err := range []error{read, written, mapped, a.CloseWrite()} {
+				if err == nil || errors.Is(err, net.ErrClosed) || !errors.Is(err, c.want) {
+					t.Errorf("%v: net.ErrClosed: %t", err, errors.Is(err, net.ErrClosed))
+				}
+			}
+			_ = a.Close()
+			if _, err := a.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
 		})
 	}
 }

@@ -7,13 +7,59 @@ import (
 	"time"
 )
 
-// A deadline ends the waiting of one direction's calls, by a context that stays the same until it has ended.
+// A direction lets one call in at a time, and ends its waiting at the deadline.
+type direction struct {
+	deadline
+	gate gate
+}
+
+func (d *direction) init() {
+	d.deadline.init()
+	d.gate = make(gate, 1)
+}
+
+// enter waits until the call may go on in its direction. If it returns no error, the caller must leave the gate.
+func (c *Conn) enter(d *direction) error {
+	if d.gate.enter(d.context()) == nil {
+		return nil
+	}
+	if c.isClosed() {
+		return errClosed
+	}
+	return errDeadline
+}
+
+// A gate holds the one call that is in a direction.
+type gate chan struct{}
+
+// enter waits until the gate is free, or the context has ended. It fails if the context had ended before.
+func (g gate) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select { // A select of one channel takes a fifth of the time of the one below.
+	case g <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case g <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g gate) leave() { <-g }
+
+// A deadline has a context with which the calls of a direction wait. The context is replaced only after it has ended:
+// so a new deadline holds for calls that wait already.
 type deadline struct {
-	ctx    atomic.Pointer[context.Context] // It is what the calls wait with; set under mu.
+	ctx    atomic.Pointer[context.Context] // set under mu
 	mu     sync.Mutex
 	cancel context.CancelFunc
 	timer  *time.Timer
-	over   bool // the connection is closed: no time puts that off
+	closed bool // the Conn is closed: set has no effect
 }
 
 func (d *deadline) init() {
@@ -22,7 +68,7 @@ func (d *deadline) init() {
 	d.cancel = cancel
 }
 
-// set has calls end at a time; the zero time is never.
+// set has calls end at a time. The zero time is never.
 func (d *deadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -30,7 +76,7 @@ func (d *deadline) set(t time.Time) {
 		d.timer.Stop()
 		d.timer = nil
 	}
-	if d.over {
+	if d.closed {
 		return
 	}
 	if d.context().Err() != nil {
@@ -49,7 +95,7 @@ func (d *deadline) set(t time.Time) {
 	d.timer = timer
 }
 
-// fire ends the calls, unless the deadline has been set anew.
+// fire ends the calls, unless the deadline was changed after the timer went off.
 func (d *deadline) fire(timer **time.Timer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,46 +104,21 @@ func (d *deadline) fire(timer **time.Timer) {
 	}
 }
 
-// end ends all calls, for good.
-func (d *deadline) end() {
+// close ends all calls, those of the future included.
+func (d *deadline) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.over = true
+	d.closed = true
 	if d.timer != nil {
 		d.timer.Stop()
 	}
 	d.cancel()
 }
 
-// context is what a call waits with.
+// context returns what a call waits with.
 func (d *deadline) context() context.Context { return *d.ctx.Load() }
 
-// A gate lets one call of a direction in at a time.
-type gate chan struct{}
-
-func newGate() gate { return make(gate, 1) }
-
-// enter waits for its turn, until the context has ended. A context that has ended before lets nobody in.
-func (g gate) enter(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select { // of one channel: this costs a fifth of a select of two
-	case g <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case g <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (g gate) leave() { <-g }
-
-// SetDeadline sets the deadlines of Read and Write, and of the calls that are like them.
+// SetDeadline sets the deadlines of both directions: see SetReadDeadline and SetWriteDeadline.
 func (c *Conn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {
 		return err
@@ -105,14 +126,15 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline sets when calls of Read and WriteTo give up waiting, those that wait now included. A zero time is never.
+// SetReadDeadline sets when calls of Read and WriteTo stop waiting, including those that wait now. The zero time is
+// never.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd, t) }
 
-// SetWriteDeadline sets when calls of Write, ReadFrom, WriteAt and Map give up waiting, as SetReadDeadline does. The count of a Write tells what it
-// has sent by then, and the stream goes on after that.
+// SetWriteDeadline sets when calls of Write, ReadFrom, WriteAt, Map and CloseWrite stop waiting, as SetReadDeadline
+// does. Write returns how many bytes it has sent by then, and the stream goes on after those.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.wr, t) }
 
-func (c *Conn) setDeadline(d *deadline, t time.Time) error {
+func (c *Conn) setDeadline(d *direction, t time.Time) error {
 	if c.isClosed() {
 		return c.opError("set", errClosed)
 	}

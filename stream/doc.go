@@ -1,26 +1,31 @@
-// Package stream carries streams of octets over RDMA: a net.Conn and a net.Listener over QPs of package iwarp, by
-// version 1 of the protocol of rdma-core's rsockets. So the other end may be this package, a program of rsockets such
-// as rstream, or any program of TCP that runs under librspreload.
+// Package stream carries byte streams over RDMA. Its Conn is a net.Conn over a QP of package iwarp, and its Listener
+// a net.Listener. It speaks version 1 of rdma-core's rsockets protocol. So the peer can be this package, a program
+// that uses rsockets, such as rstream, or a TCP program under librspreload.
 //
-//	conn, err := stream.Dial(ctx, "tcp", "host:port") // also over "sctp", and over a Stack
+//	conn, err := stream.Dial(ctx, "tcp", "host:port") // SCTP or a Stack: see Dialer.RDMA
 //	ln, err := stream.Listen(ctx, "tcp", ":port")
 //
-// # What goes where
+// # How bytes move
 //
-// Each end has a ring in registered memory, of which it tells the other how much is free. Write places octets there by
-// RDMA Writes, straight from the caller's memory unless there are few of them, and announces each piece by a Send of
-// four octets. Read copies them out of the ring; WriteTo passes them on without a copy. An end that does not read holds
-// its peer up, as with TCP. Map lets the peer write into memory of the caller's choice instead, with no copy at either
-// end.
+// Each end has a ring in registered memory, and tells its peer how much of it is free. Write places bytes there by
+// RDMA Writes. Up to 1 KiB is copied first; more is sent from the caller's memory. After each piece, a Send of four
+// bytes tells its length: rsockets calls such a message a word. Read copies bytes out of the ring; WriteTo passes
+// them on without a copy. As with TCP, an end that does not read stops its peer. Map lets the peer write into memory
+// that the caller chooses, without a copy at either end.
 //
-// A connection has no goroutine of its own beside those of its QP: whoever waits in Read or Write takes in what arrives, for the others too.
-// Package rsockets keeps account of all that, and docs/stream.md has the rest.
+// A Conn has no goroutine but those of its QP. A call that waits polls for words of the peer, on behalf of all calls.
+// Package rsockets has the state of the protocol without I/O. docs/stream.md has the details.
 //
-// # How it ends
+// # How a connection ends
 //
-// CloseWrite ends one direction. Close ends both, and waits until what was written has been sent and the peer's side has taken it: what Write has
-// taken is lost only if the error of Close says so. The reader has io.EOF then. If the connection ends without such a word, because
-// the peer's program was killed or the network has failed, Read returns io.ErrUnexpectedEOF or the QP's error. An error is net.ErrClosed only
-// after Close at this end, whereas iwarp.ErrClosed, which is the same, is of any end: the QP has that.
-// The stream has no security but that of the connection: see iwarp.Dialer.Wrap, or run crypto/tls over the Conn.
+// CloseWrite ends one direction: the peer reads io.EOF. Close ends both, and waits until everything written was sent
+// and the peer's side has closed, too. What Write has taken is lost only if the error of Close says so.
+//
+// If the connection ends without a word of the peer, Read returns io.ErrUnexpectedEOF or the error of the QP. That
+// happens when the peer's program is killed, or when the network fails. An error of a Conn is net.ErrClosed only
+// after Close at this end. Package iwarp differs: its ErrClosed, which is net.ErrClosed, is of any QP that has ended.
+//
+// # Security
+//
+// The stream is as secure as its connection: see iwarp.Dialer.Wrap, or run crypto/tls over the Conn.
 package stream

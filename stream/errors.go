@@ -9,9 +9,10 @@ import (
 )
 
 var (
-	// ErrByteOrder says that the peer's host has another byte order, which rdma-core cannot do on iWARP; see Config.BigEndian.
+	// ErrByteOrder says that the peer's host has another byte order, which rdma-core does not support on iWARP: see
+	// Config.BigEndian.
 	ErrByteOrder = errors.New("the peer's byte order is another: dial with the opposite of Config.BigEndian")
-	// ErrNotMapped says that WriteAt found no memory that the peer has mapped there.
+	// ErrNotMapped says that the peer has mapped no memory where WriteAt was to write.
 	ErrNotMapped = errors.New("the peer has mapped no memory there")
 	// ErrNoMaps says that the peer takes no maps, or no more of them.
 	ErrNoMaps = errors.New("the peer takes no more maps")
@@ -21,42 +22,39 @@ var (
 	ErrPeerGone = error(peerGone{})
 )
 
-// errDeaf ends a connection whose peer breaks the protocol: it cannot know that it may send.
-var errDeaf = errors.New("the peer takes nothing that it is told, and sends more than it may")
+// errOverrun ends a connection whose peer breaks the protocol: see Conn.checkNotice.
+var errOverrun = errors.New("the peer does not receive, and sends more than it has credits for")
 
 type peerGone struct{}
 
 func (peerGone) Error() string { return "the peer has closed the connection, and reads no more" }
 func (peerGone) Unwrap() error { return iwarp.ErrPeerClosed }
 
-// opError is an error as package net has it. io.EOF is returned as it is. It is a net.ErrClosed only if this end was closed: so package net has it, and
-// programs say nothing of it then.
+// opError wraps an error as package net does, except for io.EOF. The result is net.ErrClosed only if this end was
+// closed: programs do not report that one, as it is their own doing.
 func (c *Conn) opError(op string, err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // It is never wrapped.
 		return err
 	}
 	if text := brief(op, err); err != errClosed && errors.Is(err, net.ErrClosed) { //nolint:errorlint // It is our own.
-		err = briefer{notClosed{err}, text.Error()}
+		err = briefError{notClosed{err}, text.Error()}
 	} else {
 		err = text
 	}
 	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: err}
 }
 
-// briefer is an error within a *net.OpError. Its text does not name again what that names: the call, and the peer.
-type briefer struct {
+// A briefError is an error within a *net.OpError. Its text leaves out what that already names: the call and the peer.
+type briefError struct {
 	error
 	text string
 }
 
-// Error is the brief text.
-func (b briefer) Error() string { return b.text }
+func (b briefError) Error() string { return b.text }
+func (b briefError) Unwrap() error { return b.error }
 
-// Unwrap returns the error as it was.
-func (b briefer) Unwrap() error { return b.error }
-
-// Timeout reports whether the error is a timeout: package net asks its outermost layer alone.
-func (b briefer) Timeout() bool {
+// Timeout reports whether the error is a timeout. net.OpError asks only the error that it wraps directly.
+func (b briefError) Timeout() bool {
 	t, ok := errors.AsType[interface {
 		error
 		Timeout() bool
@@ -64,10 +62,11 @@ func (b briefer) Timeout() bool {
 	return ok && t.Timeout()
 }
 
-// notClosed is an error of a connection that has ended, and that was not closed at this end. Package iwarp has a net.ErrClosed for all that have ended.
+// notClosed hides net.ErrClosed in the error of a connection that has ended, and was not closed at this end. For
+// package iwarp every connection that has ended is net.ErrClosed.
 type notClosed struct{ error }
 
-// Is reports what the error is, except for net.ErrClosed.
+// Is finds what the error wraps, except for net.ErrClosed.
 func (n notClosed) Is(target error) bool {
 	return target != net.ErrClosed && errors.Is(n.error, target)
 }
@@ -75,16 +74,17 @@ func (n notClosed) Is(target error) bool {
 // As finds what the error wraps.
 func (n notClosed) As(target any) bool { return errors.As(n.error, target) }
 
-// brief gives an error of iwarp's a text that names neither the package nor, if it is about the call, call and peer.
+// brief takes the name of the package out of the text of an error of iwarp's, and the call and the peer if it names
+// op.
 func brief(op string, err error) error {
 	if text, ours := iwarp.Brief(op, err); ours {
-		return briefer{err, text}
+		return briefError{err, text}
 	}
 	return err
 }
 
-// lost is the error of a connection that has ended with no word of the peer's.
-func lost(err error) error {
+// unexpectedEnd is the error of a connection that has ended without a word of the peer.
+func unexpectedEnd(err error) error {
 	if errors.Is(err, iwarp.ErrPeerClosed) {
 		return io.ErrUnexpectedEOF
 	}

@@ -9,8 +9,8 @@ import (
 // keepAlive is guarded by Conn.mu.
 type keepAlive struct {
 	every  time.Duration
-	timer  *time.Timer
-	active bool // something was sent since the timer was started
+	timer  *time.Timer // nil: it is off
+	active bool        // something was sent since the timer was started
 }
 
 func (k *keepAlive) sent() { k.active = true }
@@ -22,8 +22,9 @@ func (k *keepAlive) stop() {
 	}
 }
 
-// SetKeepAlive sends an RDMA Write of no octets whenever the connection has been quiet for that long, as rsockets do: TCP then finds out
-// whether the peer is there. If zero or negative, none is sent, which is the default. TCP's own probes are those of iwarp.QPConfig.KeepAlive.
+// SetKeepAlive sends an empty RDMA Write whenever this end has sent nothing for that long, as rsockets do. TCP then
+// notices if the peer is gone. Zero or less sends none, which is the default. iwarp.QPConfig.KeepAlive turns on the
+// probes of TCP instead.
 func (c *Conn) SetKeepAlive(every time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +39,7 @@ func (c *Conn) SetKeepAlive(every time.Duration) error {
 	return nil
 }
 
-// keepAlive is the timer's.
+// keepAlive is called by the timer.
 func (c *Conn) keepAlive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,9 +47,8 @@ func (c *Conn) keepAlive() {
 	if k.timer == nil {
 		return
 	}
-	if !k.active && c.qp.Query().Sends == 0 { // else TCP has something to find out by
-		// It names no memory: no octets need none.
-		_ = c.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true})
+	if !k.active && c.qp.Query().Sends == 0 { // TCP probes by itself while it has something to send
+		_ = c.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true}) // of no bytes: it needs no STag
 	}
 	k.active = false
 	k.timer.Reset(k.every)

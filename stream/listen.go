@@ -7,31 +7,32 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/refuse"
+	"github.com/goiwarp/iwarp/internal/admission"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
 // A ListenConfig says how to listen.
 type ListenConfig struct {
 	// RDMA says how to listen for connections.
 	RDMA iwarp.ListenConfig
-	// Acceptor says how each is accepted.
+	// Acceptor says how to accept each of them.
 	Acceptor Acceptor
 }
 
 // An Acceptor accepts requests. The zero value is usable.
 type Acceptor struct {
-	// RDMA says how the QP is made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues and CQs of its QP. If its PD
-	// is nil, each connection has an RNIC of its own. If MPA.IRD and MPA.ORD are zero, they are iwarp.DefaultReadDepth for a peer that wants RDMA
-	// Reads, and zero for any other.
+	// RDMA says how the QP is made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues
+	// and CQs of its QP. If PD is nil, each connection has an RNIC of its own. If MPA.IRD and MPA.ORD are zero, they
+	// become 32 for a peer that wants RDMA Reads, and stay zero for any other.
 	RDMA iwarp.AcceptConfig
-	// Config says what each connection takes.
+	// Config sets the limits of each connection.
 	Config Config
 }
 
-// Backlog is how many connections a Listener accepts ahead of its program. More requests wait, within iwarp.ListenConfig.MaxHalfOpen; one of mpa.DialectRtr is
-// answered all the same, as nobody knows whether its peer ends the startup, and is closed if there is no room when that has.
+// Backlog is how many connections a Listener accepts before its program calls Accept. More requests wait, within
+// iwarp.ListenConfig.MaxHalfOpen. A request of mpa.DialectRtr is answered at once, because its peer may never finish
+// the startup. If it does while the backlog is full, the connection is closed.
 const Backlog = 128
 
 // A Listener is a net.Listener of Conns.
@@ -39,15 +40,15 @@ type Listener struct {
 	under    *iwarp.Listener
 	acceptor Acceptor
 	network  string
-	door     refuse.Door
+	rejecter admission.Rejecter
 	ready    chan *Conn
-	room     chan struct{}   // a token for each connection that the program has not got yet
-	ctx      context.Context // It ends with the Listener; its cause is why, at first.
-	end      context.CancelCauseFunc
-	answers  sync.WaitGroup
+	backlog  chan struct{}   // a token for each connection that Accept has not returned
+	ctx      context.Context // It ends with the Listener. Its cause is the first reason.
+	cancel   context.CancelCauseFunc
+	requests sync.WaitGroup // the goroutine of run, and one for each request
 }
 
-// Listen listens as a ListenConfig without settings does.
+// Listen listens with the defaults of a ListenConfig.
 func Listen(ctx context.Context, network, addr string) (*Listener, error) {
 	return new(ListenConfig).Listen(ctx, network, addr)
 }
@@ -56,7 +57,7 @@ func Listen(ctx context.Context, network, addr string) (*Listener, error) {
 func (c *ListenConfig) Listen(ctx context.Context, network, addr string) (*Listener, error) {
 	ln, err := iwarp.Listen(ctx, network, addr, c.RDMA)
 	if err != nil {
-		return nil, &net.OpError{Op: "listen", Net: network, Addr: target{network, addr}, Err: brief("listen", err)}
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: givenAddr{network, addr}, Err: brief("listen", err)}
 	}
 	return newListener(ln, network, c.Acceptor), nil
 }
@@ -67,46 +68,49 @@ func NewListener(ln *iwarp.Listener, a Acceptor) *Listener {
 }
 
 func newListener(ln *iwarp.Listener, network string, a Acceptor) *Listener {
-	l := &Listener{under: ln, acceptor: a, network: network, ready: make(chan *Conn), room: make(chan struct{}, Backlog)}
-	l.ctx, l.end = context.WithCancelCause(context.Background())
-	l.answers.Add(1)
+	l := &Listener{
+		under: ln, acceptor: a, network: network, ready: make(chan *Conn), backlog: make(chan struct{}, Backlog),
+	}
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	l.requests.Add(1)
 	go l.run()
 	return l
 }
 
-// run takes the requests, each of which is answered by itself: a peer that is slow about it keeps no other waiting.
+// run accepts requests. Each is answered in a goroutine of its own, so that a slow peer delays no other.
 func (l *Listener) run() {
-	defer l.answers.Done()
+	defer l.requests.Done()
 	for {
 		req, err := l.under.Accept(l.ctx)
 		if err != nil {
-			l.end(err)
+			l.cancel(err)
 			return
 		}
 		select {
-		case l.room <- struct{}{}:
+		case l.backlog <- struct{}{}:
 		case <-l.ctx.Done():
 			_ = req.Close()
 			return
 		}
-		l.answers.Add(1)
+		l.requests.Add(1)
 		go l.answer(req)
 	}
 }
 
-// answer accepts a request, and hands the connection over. A peer that is not one of ours is rejected, and nobody is told.
+// answer accepts a request, and hands the connection to Accept. A peer that does not speak the protocol is rejected.
+// The program does not learn of that.
 func (l *Listener) answer(req *iwarp.Request) {
-	defer l.answers.Done()
-	late := req.Dialect() == mpa.DialectRtr
-	if late { // the peer owes a frame before it is up: until then iwarp.ListenConfig.MaxHalfOpen bounds it
-		<-l.room
+	defer l.requests.Done()
+	rtr := req.MPA().Dialect == mpa.DialectRtr
+	if rtr { // Until the peer has sent its RTR frame, MaxHalfOpen bounds the request, and the backlog does not.
+		<-l.backlog
 	}
-	c, err := l.acceptor.accept(l.ctx, req, l.network, &l.door)
-	if late && !l.hasRoom() {
+	c, err := l.acceptor.accept(l.ctx, req, l.network, &l.rejecter)
+	if rtr && !l.tryBacklog() {
 		l.drop(c)
 		return
 	}
-	defer func() { <-l.room }()
+	defer func() { <-l.backlog }()
 	if err != nil {
 		return
 	}
@@ -117,17 +121,17 @@ func (l *Listener) answer(req *iwarp.Request) {
 	}
 }
 
-// hasRoom reports whether there is room for one more connection, which then has it.
-func (l *Listener) hasRoom() bool {
+// tryBacklog takes a token of the backlog, and reports whether there was one.
+func (l *Listener) tryBacklog() bool {
 	select {
-	case l.room <- struct{}{}:
+	case l.backlog <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-// drop ends a connection that the program does not get; nil: there is none.
+// drop ends a connection that Accept does not return. c may be nil.
 func (l *Listener) drop(c *Conn) {
 	if c != nil {
 		_ = c.qp.Abort()
@@ -135,7 +139,7 @@ func (l *Listener) drop(c *Conn) {
 	}
 }
 
-// Accept returns the next connection, a *Conn. The error is a *net.OpError that wraps net.ErrClosed after Close.
+// Accept returns the next connection, a *Conn. The error is a *net.OpError. After Close it wraps net.ErrClosed.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.ready:
@@ -145,63 +149,67 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: brief("accept", context.Cause(l.ctx))}
 }
 
-// Addr returns the address listened on.
+// Addr returns the address that the Listener listens on.
 func (l *Listener) Addr() net.Addr { return l.under.Addr() }
 
-// Close ends the Listener, and connections that Accept has not returned. Others go on.
+// Close ends the Listener, and the connections that Accept has not returned. All others go on.
 func (l *Listener) Close() error {
 	err := l.under.Close()
 	if errors.Is(err, net.ErrClosed) {
 		return &net.OpError{Op: "close", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
 	}
-	l.end(net.ErrClosed)
-	l.answers.Wait()
+	l.cancel(net.ErrClosed)
+	l.requests.Wait()
 	return err
 }
 
-// Accept accepts a request whose private data are those of the protocol (rsockets.ParseHello). A request of another kind is rejected, and the
-// error wraps an *rsockets.Error; so is one that cannot be served.
+// Accept accepts a request of the protocol, and rejects it if that fails. The error is a *net.OpError. It wraps an
+// *rsockets.Error if the private data are not those of the protocol.
 func (a *Acceptor) Accept(ctx context.Context, req *iwarp.Request) (*Conn, error) {
-	return a.accept(ctx, req, req.LocalAddr().Network(), new(refuse.Door))
+	return a.accept(ctx, req, req.LocalAddr().Network(), new(admission.Rejecter))
 }
 
-func (a *Acceptor) accept(ctx context.Context, req *iwarp.Request, network string, door *refuse.Door) (*Conn, error) {
-	c, err := a.serve(ctx, req, network)
-	if err != nil {
-		_ = door.Refuse(req, said(err)) // unless it has been answered
-		return nil, &net.OpError{Op: "accept", Net: network, Source: req.LocalAddr(), Addr: req.RemoteAddr(), Err: brief("accept", err)}
+func (a *Acceptor) accept(
+	ctx context.Context, req *iwarp.Request, network string, rejecter *admission.Rejecter,
+) (*Conn, error) {
+	c, err := a.acceptConn(ctx, req, network)
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	_ = rejecter.RejectAndWait(req, rejectData(err)) // does nothing if the request was answered
+	return nil, &net.OpError{
+		Op: "accept", Net: network, Source: req.LocalAddr(), Addr: req.RemoteAddr(), Err: brief("accept", err),
+	}
 }
 
-// busy is what a peer is told that there is nothing left for.
+// busy is the private data of the rejection if a limit of the RNIC is reached.
 const busy = "stream: no memory, or nothing else that a connection takes, is left here: try again later"
 
-// said is the private data to reject a request with: none, as rdma-core does; but that there is nothing left for it is said: to rdma-core's
-// ends, which look at no private data then, it is the same.
-func said(why error) []byte {
+// rejectData returns the private data of a rejection. rdma-core sends none, and looks at none. So this end sends some
+// only to tell the peer that it may try again.
+func rejectData(why error) []byte {
 	if errors.Is(why, iwarp.ErrLimit) {
 		return []byte(busy)
 	}
 	return nil
 }
 
-func (a *Acceptor) serve(ctx context.Context, req *iwarp.Request, network string) (*Conn, error) {
+func (a *Acceptor) acceptConn(ctx context.Context, req *iwarp.Request, network string) (*Conn, error) {
 	peer, err := rsockets.ParseHello(req.PrivateData())
 	if err != nil {
 		return nil, err
 	}
 	ac := a.RDMA
-	r, err := acquire(ac.PD, ac.QP, a.Config)
+	r, err := allocate(ac.PD, ac.QP, a.Config)
 	if err != nil {
 		return nil, err
 	}
-	ours := r.hello(peer.Big) // which has us write in its order, and it in its own
+	ours := r.hello(peer.Big) // Both ends use the byte order of the peer.
 	ac.MPA.PrivateData, _ = ours.AppendBinary(nil)
-	ac.NoReads, ac.Prepare = ac.NoReads || req.ORD() == 0, nil
+	ac.NoReads, ac.Prepare = ac.NoReads || req.MPA().ORD == 0, nil
 	if err := req.AcceptQP(ctx, r.qp, ac); err != nil {
 		_ = r.release()
 		return nil, err
 	}
-	return r.begin(network, ours, peer), nil
+	return r.newConn(network, ours, peer), nil
 }

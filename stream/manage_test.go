@@ -14,7 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/stream"
 )
 
-// TestDeadlines has deadlines change while calls wait for them.
+// TestDeadlines changes deadlines while calls wait.
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memoryPair(t, stream.Config{})
@@ -46,7 +46,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestKeepAlive sends an empty Write when nothing else was sent, and only then.
+// TestKeepAlive checks that an empty Write is sent if nothing else was, and only then.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memoryPair(t, stream.Config{})
@@ -91,7 +91,7 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// TestMap writes straight into memory of the other end's choice.
+// TestMap writes into memory that the peer has chosen.
 func TestMap(t *testing.T) {
 	for _, l := range layers {
 		t.Run(l.name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestMap(t *testing.T) {
 			if _, err := a.WriteAt([]byte("early"), 1000); !errors.Is(err, stream.ErrNotMapped) {
 				t.Errorf("WriteAt where nothing is mapped: %v", err)
 			}
-			all := octets(500_000, 9)
+			all := randomBytes(500_000, 9)
 			here := make([]byte, len(all))
 			m, err := b.Map(here[:300_000], 1000)
 			must(t, err)
@@ -111,15 +111,15 @@ func TestMap(t *testing.T) {
 			}
 			say(t, b, a)
 			if n, err := a.WriteAt(all, 1000); n != len(all) || err != nil {
-				t.Errorf("%d octets, %v", n, err)
+				t.Errorf("%d bytes, %v", n, err)
 			}
 			if n, err := a.WriteAt(make([]byte, 7), 500_998); n != 2 || !errors.Is(err, stream.ErrNotMapped) {
-				t.Errorf("across the end: %d octets, %v", n, err)
+				t.Errorf("across the end: %d bytes, %v", n, err)
 			}
 			copy(all[499_998:], []byte{0, 0})
 			copy(all[299_990:300_010], make([]byte, 20))
 			if n, err := a.WriteAt(all[299_990:300_010], 300_990); n != 20 || err != nil {
-				t.Errorf("in the middle of both: %d octets, %v", n, err)
+				t.Errorf("in the middle of both: %d bytes, %v", n, err)
 			}
 			say(t, a, b)
 			got := make([]byte, 5)
@@ -130,14 +130,14 @@ func TestMap(t *testing.T) {
 			must(t, m.Close())
 			must(t, rest.Close())
 			if string(here) != string(all) {
-				t.Error("the octets differ")
+				t.Error("the bytes differ")
 			}
 			closeInOrder(t, a, b)
 		})
 	}
 }
 
-// TestMapAgain has a program map memory at an offset where it has closed another Mapping: what the peer writes goes to the new one.
+// TestMapAgain maps memory at the offset of a Mapping that is closed. It checks that the peer writes to the new one.
 func TestMapAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const there = 1 << 20
@@ -163,7 +163,7 @@ func TestMapAgain(t *testing.T) {
 	})
 }
 
-// TestUnmapTwice has mappings closed by a program, and by the Close of their connection, at the same time. It is for the race detector.
+// TestUnmapTwice has the program and Close of the Conn close a Mapping at the same time, for the race detector.
 func TestUnmapTwice(t *testing.T) {
 	a, b := memoryPair(t, stream.Config{Maps: 64})
 	for range 20 {
@@ -186,7 +186,7 @@ func say(t *testing.T, from io.Writer, to io.Reader) {
 	must(t, err)
 }
 
-// TestMapUnread has one end map memory, and the other one, which has read nothing yet, write there.
+// TestMapUnread checks that WriteAt finds a Mapping of which nothing was read from the stream yet.
 func TestMapUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memoryPair(t, stream.Config{Maps: 1})
@@ -195,7 +195,7 @@ func TestMapUnread(t *testing.T) {
 		must(t, err)
 		synctest.Wait()
 		if n, err := a.WriteAt([]byte("there"), 0); n != 5 || err != nil {
-			t.Errorf("%d octets, %v", n, err)
+			t.Errorf("%d bytes, %v", n, err)
 		}
 		closeInOrder(t, a, b)
 		if string(here) != "there" {
@@ -204,7 +204,7 @@ func TestMapUnread(t *testing.T) {
 	})
 }
 
-// TestNoMaps has no room for them by default.
+// TestNoMaps checks that a Conn takes no maps by default.
 func TestNoMaps(t *testing.T) {
 	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
 	if _, err := a.Map(make([]byte, 1), 0); !errors.Is(err, stream.ErrNoMaps) {
@@ -219,7 +219,7 @@ func TestNoMaps(t *testing.T) {
 	}
 }
 
-// TestMapAfterTheEnd has Map and WriteAt say of a connection that has ended what Write says.
+// TestMapAfterTheEnd checks that Map and WriteAt fail like Write after the connection has ended.
 func TestMapAfterTheEnd(t *testing.T) {
 	for name, ends := range map[string]func(*stream.Conn){
 		"close": func(c *stream.Conn) { go c.Close() },
@@ -246,7 +246,8 @@ func TestMapAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestGivesBack takes nothing of the caller's Protection Domain for good, whatever ends a connection or an attempt.
+// TestGivesBack checks that nothing of the caller's Protection Domain stays in use, however a connection or a Dial
+// ends.
 func TestGivesBack(t *testing.T) {
 	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
 	must(t, err)
@@ -274,9 +275,11 @@ func TestGivesBack(t *testing.T) {
 	must(t, pd.Close())
 }
 
-// TestConfig refuses what cannot be.
+// TestConfig checks that values out of range are rejected.
 func TestConfig(t *testing.T) {
-	for _, cfg := range []stream.Config{{Ring: -1}, {Ring: 1<<30 + 1}, {Credits: 15}, {Credits: 1<<15 + 1}, {Maps: -1}, {Maps: 32513}} {
+	for _, cfg := range []stream.Config{
+		{Ring: -1}, {Ring: 1<<30 + 1}, {Credits: 15}, {Credits: 1<<15 + 1}, {Maps: -1}, {Maps: 32513},
+	} {
 		d := stream.Dialer{Config: cfg}
 		if _, err := d.Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%+v: %v", cfg, err)
@@ -284,7 +287,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestListenerCloses ends calls that wait, and connections that nobody has taken; those that were taken go on.
+// TestListenerCloses checks that Close ends Accept, and the connections that Accept has not returned. The others go
+// on.
 func TestListenerCloses(t *testing.T) {
 	r := newRig(t, layers[0], stream.Config{})
 	a, b := r.pair(t)

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/stream"
-	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
-// A peer is played by hand: it says and writes what a test wants.
+// A peer is played by hand: it sends the words and bytes that a test wants.
 type peer struct {
 	t     *testing.T
 	qp    *iwarp.QP
@@ -31,7 +31,7 @@ const (
 	peerRing  = peerTable + 2*rsockets.EntryLen
 )
 
-// dialByHand connects a peer, which says that it is big-endian or not.
+// dialByHand connects a peer of either byte order.
 func dialByHand(t *testing.T, r *rig, big bool) (*peer, *stream.Conn) {
 	t.Helper()
 	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
@@ -62,7 +62,8 @@ func dialByHand(t *testing.T, r *rig, big bool) (*peer, *stream.Conn) {
 
 func (p *peer) prepare(qp *iwarp.QP) error {
 	for i := range peerWords {
-		if err := qp.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{p.mr.Slice(i*rsockets.WordLen, rsockets.WordLen)}}); err != nil {
+		slot := p.mr.Slice(i*rsockets.WordLen, rsockets.WordLen)
+		if err := qp.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{slot}}); err != nil {
 			return err
 		}
 	}
@@ -88,10 +89,10 @@ func (p *peer) want(w rsockets.Word) {
 	}
 }
 
-// say sends a word, or octets that are none.
-func (p *peer) say(octets []byte) {
+// say sends a word, or bytes that are none.
+func (p *peer) say(b []byte) {
 	p.t.Helper()
-	must(p.t, p.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: octets, Unsignaled: true}))
+	must(p.t, p.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: b, Unsignaled: true}))
 }
 
 func (p *peer) word(op rsockets.Op, value uint32) {
@@ -99,26 +100,27 @@ func (p *peer) word(op rsockets.Op, value uint32) {
 	p.say(rsockets.NewWord(op, value).Append(nil, p.big))
 }
 
-// write places octets at the beginning of the other's ring.
-func (p *peer) write(octets string) {
+// write places bytes at the beginning of the other's ring.
+func (p *peer) write(b string) {
 	p.t.Helper()
 	to := iwarp.Remote{STag: p.other.Ring.STag, TO: p.other.Ring.TO}
-	must(p.t, p.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte(octets), Remote: to, Unsignaled: true}))
+	must(p.t, p.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte(b), Remote: to, Unsignaled: true}))
 }
 
-// entry reads an entry of the peer's table, which is told from what was there before by its words.
+// wantEntry checks entry i of the peer's table: a free half of the ring.
 func (p *peer) wantEntry(i int, length uint32) {
 	p.t.Helper()
 	var raw [rsockets.EntryLen]byte
 	_, err := p.mr.ReadAt(raw[:], int64(peerTable+i*rsockets.EntryLen))
 	must(p.t, err)
-	want := rsockets.Entry{Place: rsockets.Place{TO: p.other.Ring.TO + stream.DefaultRing/2, STag: p.other.Ring.STag}, Length: length}
+	half := rsockets.Place{TO: p.other.Ring.TO + stream.DefaultRing/2, STag: p.other.Ring.STag}
+	want := rsockets.Entry{Place: half, Length: length}
 	if string(want.Append(nil, p.big)) != string(raw[:]) {
 		p.t.Errorf("entry %d is %x, wanted %+v", i, raw, want)
 	}
 }
 
-// TestByHand is the dialogue with a peer of rdma-core's kind, of either byte order.
+// TestByHand is a whole dialogue with a peer like rdma-core, in either byte order.
 func TestByHand(t *testing.T) {
 	for name, big := range map[string]bool{"little-endian": false, "big-endian": true} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +148,7 @@ func TestByHand(t *testing.T) {
 			p.want(rsockets.NewWord(rsockets.OpControl, uint32(rsockets.Shutdown)))
 			p.word(rsockets.OpControl, uint32(rsockets.Disconnect))
 			if n, err := c.Read(got); n != 0 || err != io.EOF {
-				t.Errorf("%d octets, %v", n, err)
+				t.Errorf("%d bytes, %v", n, err)
 			}
 			if err := c.Close(); err != nil {
 				t.Error(err)
@@ -155,14 +157,14 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestHostile ends the connection of a peer that says what the protocol does not have. Both calls that wait and later ones tell why.
+// TestHostile checks that a peer that breaks the protocol loses its connection, and that all calls say why.
 func TestHostile(t *testing.T) {
 	for name, c := range map[string]struct {
 		field string
 		do    func(p *peer)
 	}{
 		"another word":        {"word", func(p *peer) { p.word(3, 1) }},
-		"few octets":          {"word", func(p *peer) { p.say([]byte{1, 2}) }},
+		"few bytes":           {"word", func(p *peer) { p.say([]byte{1, 2}) }},
 		"a piece too large":   {"data", func(p *peer) { p.word(rsockets.OpData, stream.DefaultRing) }},
 		"after its end":       {"data", func(p *peer) { p.word(rsockets.OpControl, 2); p.word(rsockets.OpData, 1) }},
 		"a map without table": {"map", func(p *peer) { p.word(rsockets.OpMap, 0) }},
@@ -191,7 +193,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestSpareWords takes the words that cost no credit from a peer that sends many of them, although nobody waits.
+// TestSpareWords has a peer send many words that need no credit. It checks that the connection goes on, although no
+// call waits.
 func TestSpareWords(t *testing.T) {
 	p, c := dialByHand(t, newRig(t, layers[0], stream.Config{Credits: 16}), false)
 	for range 16 {
@@ -206,7 +209,7 @@ func TestSpareWords(t *testing.T) {
 	}
 }
 
-// TestPeerLost tells the end of the stream from that of a connection whose peer has not said so.
+// TestPeerLost checks that a connection that ends without a word of the peer is no end of the stream.
 func TestPeerLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(qp *iwarp.QP) error
@@ -229,7 +232,7 @@ func TestPeerLost(t *testing.T) {
 				t.Errorf("Read: %v", err)
 			}
 			if n, err := conn.Write([]byte("some")); n != 0 || !errors.Is(err, c.want) {
-				t.Errorf("Write: %d octets, %v", n, err)
+				t.Errorf("Write: %d bytes, %v", n, err)
 			}
 			if _, err := conn.Write(make([]byte, 10_000)); !errors.Is(err, c.want) {
 				t.Errorf("Write: %v", err)
@@ -246,15 +249,18 @@ func TestPeerLost(t *testing.T) {
 	}
 }
 
-// TestPeerLostBeforeClose has Close, and CloseWrite, tell of a peer that has ended the connection without a word, when no Write has.
+// TestPeerLostBeforeClose checks that Close and CloseWrite fail if the peer has ended the connection without a word,
+// even if no Write has failed.
 func TestPeerLostBeforeClose(t *testing.T) {
-	for name, end := range map[string]func(*stream.Conn) error{"CloseWrite": (*stream.Conn).CloseWrite, "Close": (*stream.Conn).Close} {
+	for name, end := range map[string]func(*stream.Conn) error{
+		"CloseWrite": (*stream.Conn).CloseWrite, "Close": (*stream.Conn).Close,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, conn := dialByHand(t, newRig(t, layers[0], stream.Config{}), false)
 			p.want(rsockets.NewWord(rsockets.OpCredit, stream.DefaultCredits))
 			if n, err := conn.Write([]byte("some")); n != 4 || err != nil {
-				t.Fatalf("Write: %d octets, %v", n, err)
+				t.Fatalf("Write: %d bytes, %v", n, err)
 			}
 			must(t, p.qp.Close())
 			<-conn.QP().Done()
@@ -265,7 +271,7 @@ func TestPeerLostBeforeClose(t *testing.T) {
 	}
 }
 
-// TestNotOurs turns down requests of other protocols, and goes on.
+// TestNotOurs checks that requests of other protocols are rejected, and that the Listener goes on.
 func TestNotOurs(t *testing.T) {
 	r := newRig(t, layers[0], stream.Config{})
 	for _, said := range []string{"", "\x02 of another version, as long as that of ours..", "\x01short"} {
@@ -281,7 +287,7 @@ func TestNotOurs(t *testing.T) {
 	closeInOrder(t, a, b)
 }
 
-// answering is a Listener of iwarp's that says something to whoever comes.
+// answering starts a server that accepts every request with the same private data, and returns its address.
 func answering(t *testing.T, say []byte) string {
 	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
 	must(t, err)
@@ -298,7 +304,7 @@ func answering(t *testing.T, say []byte) string {
 	return ln.Addr().String()
 }
 
-// TestBadAnswers gives up where the other end is no peer, without harm.
+// TestBadAnswers checks that Dial fails if the server does not speak the protocol, or has the other byte order.
 func TestBadAnswers(t *testing.T) {
 	other := rsockets.Hello{Entries: 2, Credits: 16}
 	_, err := stream.Dial(t.Context(), "tcp", answering(t, nil))
@@ -319,7 +325,8 @@ func TestBadAnswers(t *testing.T) {
 	if !errors.As(err, &op) || op.Op != "dial" || op.Net != "tcp" {
 		t.Errorf("nobody there: %v", err)
 	}
-	if text := err.Error(); strings.Count(text, "dial") != 1 || strings.Count(text, "127.0.0.1:1") != 1 || strings.Contains(text, "iwarp") {
+	text := err.Error()
+	if strings.Count(text, "dial") != 1 || strings.Count(text, "127.0.0.1:1") != 1 || strings.Contains(text, "iwarp") {
 		t.Errorf("said twice: %v", err)
 	}
 	if !errors.As(err, new(*iwarp.OpError)) || isTimeout(err) {
@@ -332,7 +339,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestSpareReceives has a peer use all credits at once, and as many words that cost none as there are receives for.
+// TestSpareReceives has a peer use all credits at once, and as many words without a credit as there are receives for.
 func TestSpareReceives(t *testing.T) {
 	const ring, credits, free = 4096, 16, 32
 	p, c := dialByHand(t, newRig(t, layers[0], stream.Config{Ring: ring, Credits: credits}), false)

@@ -1,119 +1,142 @@
 package stream
 
 import (
+	"context"
 	"errors"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/stream/rsockets"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 )
 
-// batch is how many completions are taken at a time.
+// batch is how many completions are polled at a time.
 const batch = 32
 
-// awaitUnlocking waits until something is ready. It is called with c.mu held, and releases it while it waits. One of those who wait leads: it waits for
-// completions, and wakes the others when there are some, and when it leaves. The error is that of the deadline or
-// of Close, or why nothing more comes.
-func (c *Conn) awaitUnlocking(d *deadline, ready func(*Conn) bool) error {
+// A poller says whether one of the calls that wait polls for words of the peer, on behalf of all. Conn.mu guards it.
+type poller struct {
+	active  bool
+	stopped chan struct{} // closed when that call stops polling; nil: no other call waits for that
+}
+
+// done returns a channel that is closed when the call that polls stops. It is nil if no call polls.
+func (p *poller) done() <-chan struct{} {
+	if p.active && p.stopped == nil {
+		p.stopped = make(chan struct{})
+	}
+	return p.stopped
+}
+
+// stop wakes the other calls: each tries again, and the first that still has to wait polls next.
+func (p *poller) stop() {
+	p.active = false
+	if p.stopped != nil {
+		close(p.stopped)
+		p.stopped = nil
+	}
+}
+
+// await calls try with c.mu locked, until try reports that its work is done. In between it waits for words of the
+// peer with c.mu unlocked: it polls for all calls that wait, or waits until the call that does so stops. The error is
+// that of the deadline or of Close, or says why nothing more comes. The caller must not hold c.mu.
+func (c *Conn) await(d *direction, try func() bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for {
 		ctx := d.context()
-		if c.closed {
-			return errClosed
+		if done, err := c.attempt(ctx, try); done {
+			return err
 		}
-		if ctx.Err() != nil {
-			return errDeadline
-		}
-		if ready(c) {
-			return nil
-		}
-		if c.advance(); ready(c) {
-			return nil
-		}
-		switch {
-		case c.fault != nil:
-			return c.fault
-		case c.leading:
-			c.followUnlocking(ctx.Done())
-		default:
-			c.leadUnlocking(d)
+		other := c.poller.done()
+		c.poller.active = true // this call polls, if no other does
+		c.mu.Unlock()
+		err := c.sleep(ctx, other)
+		c.mu.Lock()
+		if other == nil {
+			c.stopPolling(ctx, err)
 		}
 	}
 }
 
-// leadUnlocking waits for completions, for all who wait. It is called with c.mu held, and releases it meanwhile.
-func (c *Conn) leadUnlocking(d *deadline) {
-	ctx := d.context()
-	c.leading = true
-	c.mu.Unlock()
-	err := c.recvCQ.Wait(ctx)
-	c.mu.Lock()
-	c.leading = false
+// attempt reports whether a call need not wait any longer, and with which error. The caller holds c.mu.
+func (c *Conn) attempt(ctx context.Context, try func() bool) (done bool, err error) {
+	switch {
+	case c.closed:
+		return true, errClosed
+	case ctx.Err() != nil:
+		return true, errDeadline
+	case try():
+		return true, nil
+	}
+	c.pollWords()
+	if try() {
+		return true, nil
+	}
+	return c.fault != nil, c.fault
+}
+
+// sleep waits for words of the peer. If another call polls, it waits until that call stops.
+func (c *Conn) sleep(ctx context.Context, other <-chan struct{}) error {
+	if other == nil {
+		return c.recvCQ.Wait(ctx)
+	}
+	select {
+	case <-other:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// stopPolling ends the polling of a call whose wait has returned err. The caller holds c.mu.
+func (c *Conn) stopPolling(ctx context.Context, err error) {
+	c.poller.stop()
 	if err != nil && ctx.Err() == nil {
 		c.fail(c.qp.Cause(err))
 	}
-	c.wakeAll()
 }
 
-// followUnlocking waits for whoever leads, or for the end of a context. It is called with c.mu held, and releases it meanwhile.
-func (c *Conn) followUnlocking(done <-chan struct{}) {
-	if c.changed == nil {
-		c.changed = make(chan struct{})
-	}
-	changed := c.changed
-	c.mu.Unlock()
-	defer c.mu.Lock()
-	select {
-	case <-changed:
-	case <-done:
-	}
-}
-
-func (c *Conn) wakeAll() {
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
-	}
-}
-
-// ledUnlocking waits until nobody leads. It is called with c.mu held, and releases it meanwhile.
-func (c *Conn) ledUnlocking(done <-chan struct{}) {
-	for c.leading {
-		c.followUnlocking(done)
+// awaitPoller waits until no call polls, or until done is closed. The caller must not hold c.mu.
+func (c *Conn) awaitPoller(done <-chan struct{}) {
+	for {
+		c.mu.Lock()
+		stopped := c.poller.done()
+		c.mu.Unlock()
+		if stopped == nil {
+			return
+		}
 		select {
+		case <-stopped:
 		case <-done:
 			return
-		default:
 		}
 	}
 }
 
-// fail takes note of why nothing more comes; the first reason counts.
+// fail notes why no more words come. The first reason counts. The caller holds c.mu.
 func (c *Conn) fail(err error) {
 	if c.fault == nil {
-		c.fault = lost(err)
+		c.fault = unexpectedEnd(err)
 	}
 }
 
-// advance takes the words that have arrived, and posts their receives again. It leaves them to whoever leads, if someone does: that one waits for
-// completions, and would not learn of what another has taken.
-func (c *Conn) advance() {
-	if c.leading {
+// pollWords handles the words that have arrived, and posts their receives again. While a call waits for words it does
+// nothing: that call would not wake up if another took them. The caller holds c.mu.
+func (c *Conn) pollWords() {
+	if c.poller.active {
 		return
 	}
 	for n := len(c.wc); n == len(c.wc); {
 		n = c.recvCQ.Poll(c.wc)
 		for i := range c.wc[:n] {
-			c.arrived(&c.wc[i])
+			c.receive(&c.wc[i])
 		}
 		if n > 0 {
 			c.repost()
 			c.announce()
-			c.wakeAll()
 		}
 	}
 }
 
-// arrived takes one word. A peer that breaks the protocol has a Terminate, and the connection ends.
-func (c *Conn) arrived(wc *iwarp.WC) {
+// receive handles one word. If it breaks the protocol, the connection ends with a Terminate.
+func (c *Conn) receive(wc *iwarp.WC) {
 	if wc.Status != iwarp.StatusSuccess {
 		c.fail(c.qp.Cause(wc.Err()))
 		return
@@ -128,33 +151,35 @@ func (c *Conn) arrived(wc *iwarp.WC) {
 	}
 }
 
-// repost posts receives again. Where that fails, because the peer sends nothing more, they are not needed.
+// repost posts receives again. If that fails, the peer sends nothing more, and they are not needed.
 func (c *Conn) repost() {
 	_, _ = c.qp.PostRecvs(c.again)
 	c.again = c.again[:0]
 }
 
-// announce tells the peer what is due: octets that are free, and credits. One that sends nothing more needs neither, and may take nothing more.
+// announce sends the notices that are due: of free parts of the ring, and of credits. A peer that sends no more needs
+// none, and may have no receives for them.
 func (c *Conn) announce() {
 	for !c.ep.PeerEnded() {
 		n, due := c.ep.Due()
 		if !due {
 			return
 		}
-		c.told(c.tell(n))
+		c.checkNotice(c.postNotice(n))
 	}
 }
 
-// told ends a connection whose peer was not told what it has to know. The Send Queue has room for all that a peer is told that waits for it; one that takes none
-// of that, and sends all the same, is not to be waited for. Any other failure is the end of the connection already, of which a completion tells.
-func (c *Conn) told(err error) {
+// checkNotice ends the connection if a notice does not fit into the Send Queue. The Send Queue has room for all
+// notices that a peer can wait for. So the peer receives none of them, and sends without the credits. After any other
+// error the connection has ended already, and a completion says so.
+func (c *Conn) checkNotice(err error) {
 	if errors.Is(err, iwarp.ErrQueueFull) {
-		c.fail(errDeaf)
+		c.fail(errOverrun)
 		_ = c.qp.Modify(iwarp.StateTerminate)
 	}
 }
 
-func (c *Conn) tell(n rsockets.Notice) error {
+func (c *Conn) postNotice(n rsockets.Notice) error {
 	peer := c.ep.Peer()
 	var raw [rsockets.EntryLen + rsockets.WordLen]byte
 	word := n.Word.Append(raw[:0], peer.Big)
@@ -170,7 +195,9 @@ func (c *Conn) tell(n rsockets.Notice) error {
 	return err
 }
 
-// sendWord posts a word alone. The caller has c.mu.
+// sendWord posts a word alone.
 func (c *Conn) sendWord(w rsockets.Word) error {
-	return c.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: w.Append(c.word[:0], c.ep.Peer().Big), Unsignaled: true})
+	var raw [rsockets.WordLen]byte
+	wr := iwarp.SendWR{Op: iwarp.OpSend, Inline: w.Append(raw[:0], c.ep.Peer().Big), Unsignaled: true}
+	return c.qp.PostSend(&wr)
 }

@@ -7,88 +7,84 @@ import (
 
 var errDeadline = os.ErrDeadlineExceeded
 
-// Read copies octets that have arrived to p, and waits for some if there are none. At the end of the stream it is
-// io.EOF; where the connection has ended without one, an error that wraps io.ErrUnexpectedEOF or is the QP's. Errors are *net.OpError.
+// Read copies bytes that have arrived to p, and waits if there are none. At the end of the stream it returns io.EOF.
+// If the connection has ended otherwise, the error wraps io.ErrUnexpectedEOF or is that of the QP. Errors but io.EOF
+// are *net.OpError.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	n, err = c.read(p)
 	return n, c.opError("read", err)
 }
 
 func (c *Conn) read(p []byte) (n int, err error) {
-	if err := c.enter(&c.rd, c.reading); err != nil {
+	if err := c.enter(&c.rd); err != nil {
 		return 0, err
 	}
-	defer c.reading.leave()
+	defer c.rd.gate.leave()
 	if len(p) == 0 {
 		return 0, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, n, err := c.readableUnlocking()
-	if n == 0 {
-		return 0, err
+	return c.copyOut(p)
+}
+
+// copyLimit is how many bytes are copied at most while other calls wait for c.mu.
+const copyLimit = 4 << 10
+
+// copyOut waits until there are bytes to read, and copies as many as p has room for.
+func (c *Conn) copyOut(p []byte) (n int, err error) {
+	var at, there int
+	waited := c.await(&c.rd, func() bool {
+		if at, there = c.readable(len(p)); there > 0 && there <= copyLimit {
+			n, err = c.copyFrom(at, p[:there])
+			c.consume(there)
+		}
+		return there > 0 || c.ep.PeerEnded()
+	})
+	switch {
+	case waited != nil:
+		return 0, waited
+	case there == 0:
+		return 0, io.EOF
+	case there > copyLimit:
+		n, err = c.copyFrom(at, p[:there])
+		c.giveBack(there)
 	}
-	n = min(n, len(p))
-	if c.copyUnlocking(p[:n], at) != nil {
+	return n, err
+}
+
+// copyFrom copies bytes of the ring. It fails if the Conn was closed meanwhile, as the memory is gone then.
+func (c *Conn) copyFrom(at int, p []byte) (int, error) {
+	if _, err := c.ring.ReadAt(p, int64(at)); err != nil {
 		return 0, errClosed
 	}
-	c.consume(n)
-	return n, nil
+	return len(p), nil
 }
 
-// copiedLocked is how many octets are copied at most while others wait for the lock.
-const copiedLocked = 4 << 10
-
-// copyUnlocking copies octets out of the ring. It is called with c.mu held, and releases it while it copies many.
-func (c *Conn) copyUnlocking(p []byte, at int) error {
-	if len(p) > copiedLocked {
-		c.mu.Unlock()
-		defer c.mu.Lock()
-	}
-	_, err := c.ring.ReadAt(p, int64(at))
-	return err
+// readable returns where in the ring the next bytes are, and how many: limit at most. They stay there until the call
+// that is in rd gives them back. The caller holds c.mu.
+func (c *Conn) readable(limit int) (at, n int) {
+	at, n = c.ep.Readable()
+	return at, min(n, limit)
 }
 
-// enter takes a direction's turn. With no error the caller has to leave the gate.
-func (c *Conn) enter(d *deadline, g gate) error {
-	if g.enter(d.context()) == nil {
-		return nil
-	}
-	if c.isClosed() {
-		return errClosed
-	}
-	return errDeadline
-}
-
-// hasSome reports whether a Read need not wait.
-func hasSome(c *Conn) bool {
-	_, n := c.ep.Readable()
-	return n > 0 || c.ep.PeerEnded()
-}
-
-// readableUnlocking waits for octets, and returns where in the ring they are. It is called with c.mu held, and releases it while it waits.
-func (c *Conn) readableUnlocking() (at, n int, err error) {
-	if err := c.awaitUnlocking(&c.rd, hasSome); err != nil {
-		return 0, 0, err
-	}
-	if at, n = c.ep.Readable(); n == 0 {
-		err = io.EOF
-	}
-	return at, n, err
-}
-
-// consume gives octets of the ring back. The caller has c.mu.
+// consume gives bytes of the ring back to the peer. The caller holds c.mu.
 func (c *Conn) consume(n int) {
 	c.ep.Consume(n)
 	c.announce()
 }
 
-// WriteTo writes what arrives to w until the stream ends. w gets the memory into which the peer has written, and no
-// copy of it: a peer that breaks the protocol can change it while w looks at it. It implements io.WriterTo; the error
-// is that of w, or that of Read, except io.EOF.
+// giveBack is consume for a caller that does not hold c.mu.
+func (c *Conn) giveBack(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.consume(n)
+}
+
+// WriteTo writes what arrives to w until the stream ends. It implements io.WriterTo. w gets the ring's memory, and no
+// copy of it: a peer that breaks the protocol can change it while w reads it. The error is that of w, or that of Read
+// except io.EOF.
 func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
 	for {
-		m, err := c.lend(w)
+		m, err := c.writeStretch(w)
 		n += int64(m)
 		if err == io.EOF { //nolint:errorlint // It is our own.
 			return n, nil
@@ -99,31 +95,28 @@ func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
 	}
 }
 
-// lend is one step of WriteTo.
-func (c *Conn) lend(w io.Writer) (n int, err error) {
-	if err := c.enter(&c.rd, c.reading); err != nil {
+// writeStretch is one step of WriteTo.
+func (c *Conn) writeStretch(w io.Writer) (n int, err error) {
+	if err := c.enter(&c.rd); err != nil {
 		return 0, c.opError("read", err)
 	}
-	defer c.reading.leave()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, n, err := c.readableUnlocking()
-	if err != nil {
-		return 0, c.opError("read", err)
+	defer c.rd.gate.leave()
+	var at, there int
+	waited := c.await(&c.rd, func() bool {
+		at, there = c.readable(maxPiece)
+		return there > 0 || c.ep.PeerEnded()
+	})
+	switch {
+	case waited != nil:
+		return 0, c.opError("read", waited)
+	case there == 0:
+		return 0, io.EOF
 	}
-	n = min(n, maxPiece)
-	m, err := c.lendUnlocking(w, at, n)
-	m = min(max(m, 0), n)
-	c.consume(m)
-	if err == nil && m < n {
+	n, err = w.Write(c.ring.Bytes()[at : at+there])
+	n = min(max(n, 0), there)
+	c.giveBack(n)
+	if err == nil && n < there {
 		err = io.ErrShortWrite
 	}
-	return m, err
-}
-
-// lendUnlocking passes octets of the ring to w. It is called with c.mu held, and releases it meanwhile.
-func (c *Conn) lendUnlocking(w io.Writer, at, n int) (int, error) {
-	c.mu.Unlock()
-	defer c.mu.Lock()
-	return w.Write(c.ring.Bytes()[at : at+n])
+	return n, err
 }

@@ -5,33 +5,35 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/inbox"
-	"github.com/goiwarp/iwarp/stream/rsockets"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 )
 
-// resources are what a connection takes of an RNIC.
+// resources are what a connection has of an RNIC.
 type resources struct {
 	cfg            Config
-	rnic           *iwarp.RNIC // to be closed with the connection; nil: it is the caller's
+	rnic           *iwarp.RNIC // closed with the connection; nil: it is the caller's
 	pd             *iwarp.PD
 	qp             *iwarp.QP
 	sendCQ, recvCQ *iwarp.CQ
-	ring           *iwarp.MR // that the peer writes into
-	table          *iwarp.MR // where the peer says where we may write
+	ring           *iwarp.MR // The peer writes its bytes here,
+	table          *iwarp.MR // and here where this end may write in turn.
 	words          *inbox.Inbox
+	unreserve      func() // frees what is reserved for all of these, and for a Write
 }
 
-// acquire takes everything. pd is nil for a Protection Domain, and an RNIC, of the connection's own.
-func acquire(pd *iwarp.PD, qc iwarp.QPConfig, cfg Config) (r *resources, err error) {
+// allocate makes everything that a connection needs. If pd is nil, it has an RNIC and a Protection Domain of its own.
+func allocate(pd *iwarp.PD, qc iwarp.QPConfig, cfg Config) (r *resources, err error) {
 	r = &resources{cfg: cfg, pd: pd}
-	for _, take := range []func() error{r.cfg.fill, r.takePD, func() error { return r.takeQP(qc) }, r.takeMemory, r.postAll} {
-		if err = take(); err != nil {
+	createQP := func() error { return r.createQP(qc) }
+	for _, step := range []func() error{r.cfg.fill, r.allocPD, r.reserve, createQP, r.registerMemory, r.postReceives} {
+		if err = step(); err != nil {
 			return nil, errors.Join(err, r.release())
 		}
 	}
 	return r, nil
 }
 
-func (r *resources) takePD() (err error) {
+func (r *resources) allocPD() (err error) {
 	if r.pd == nil {
 		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{})
 		r.pd, err = r.rnic.AllocPD()
@@ -39,9 +41,24 @@ func (r *resources) takePD() (err error) {
 	return err
 }
 
-// takeQP makes the QP. A peer that has sent its FIN wants nothing any more: so there is no reason to linger.
-func (r *resources) takeQP(qc iwarp.QPConfig) (err error) {
-	words := r.cfg.Credits + spareWords
+// reserve sets memory aside for everything that a connection registers, as one that is up must not fail without
+// memory.
+func (r *resources) reserve() (err error) {
+	r.unreserve, err = r.pd.Reserve(r.cfg.Ring + r.tableLen() + r.wordCount()*rsockets.WordLen + transferLen)
+	return err
+}
+
+// tableLen is the length in bytes of the tables that the peer writes into.
+func (r *resources) tableLen() int {
+	return tableSlots*rsockets.EntryLen + r.cfg.Maps*rsockets.MapLen
+}
+
+// wordCount is how many receives for words there are.
+func (r *resources) wordCount() int { return r.cfg.Credits + spareWords }
+
+// createQP creates the QP and its CQs. It does not linger, because a peer that has sent its FIN wants no more bytes.
+func (r *resources) createQP(qc iwarp.QPConfig) (err error) {
+	words := r.wordCount()
 	if r.sendCQ, err = r.pd.RNIC().CreateCQ(sendDepth); err != nil {
 		return err
 	}
@@ -49,33 +66,33 @@ func (r *resources) takeQP(qc iwarp.QPConfig) (err error) {
 		return err
 	}
 	qc.SendCQ, qc.RecvCQ, qc.SRQ = r.sendCQ, r.recvCQ, nil
-	qc.SendDepth, qc.RecvDepth, qc.MaxInline = sendDepth, words, inlineMost
+	qc.SendDepth, qc.RecvDepth, qc.MaxInline = sendDepth, words, inlineLimit
 	qc.Linger, qc.HalfClose = -1, false
 	r.qp, err = r.pd.CreateQP(qc)
 	return err
 }
 
-// takeMemory registers what the peer reaches for this connection only, so that no other can.
-func (r *resources) takeMemory() (err error) {
-	tables := tableSlots*rsockets.EntryLen + r.cfg.Maps*rsockets.MapLen
+// registerMemory registers what the peer writes into. It is bound to the QP, so that no other peer can write there.
+func (r *resources) registerMemory() (err error) {
 	for _, m := range []struct {
 		mr     **iwarp.MR
-		octets int
-	}{{&r.ring, r.cfg.Ring}, {&r.table, tables}} {
-		if *m.mr, err = r.pd.RegisterOptions(make([]byte, m.octets), iwarp.MROptions{Access: iwarp.RemoteWrite, QP: r.qp}); err != nil {
+		length int
+	}{{&r.ring, r.cfg.Ring}, {&r.table, r.tableLen()}} {
+		opts := iwarp.MROptions{Access: iwarp.RemoteWrite, QP: r.qp}
+		if *m.mr, err = r.pd.RegisterOptions(make([]byte, m.length), opts); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// postAll posts a receive for each credit, and some for words that cost none.
-func (r *resources) postAll() (err error) {
+// postReceives posts a receive for each credit, and some for words that need no credit.
+func (r *resources) postReceives() (err error) {
 	r.words, err = inbox.Open(r.qp, r.recvCQ.Depth(), rsockets.WordLen)
 	return err
 }
 
-// hello is what the peer is told.
+// hello returns what this end says of itself in the private data.
 func (r *resources) hello(big bool) rsockets.Hello {
 	return rsockets.Hello{
 		Big: big, Credits: uint16(r.cfg.Credits), CountsMaps: true, Maps: r.cfg.Maps,
@@ -88,7 +105,7 @@ func place(r iwarp.Remote) rsockets.Place { return rsockets.Place{TO: r.TO, STag
 
 func remote(p rsockets.Place) iwarp.Remote { return iwarp.Remote{TO: p.TO, STag: p.STag} }
 
-// release gives everything back. Its error is that of the QP's end.
+// release frees everything. The error is that of the QP's Close.
 func (r *resources) release() (err error) {
 	if r.qp != nil {
 		err = r.qp.Close()
@@ -103,6 +120,9 @@ func (r *resources) release() (err error) {
 		if cq != nil {
 			_ = cq.Close()
 		}
+	}
+	if r.unreserve != nil {
+		r.unreserve()
 	}
 	if r.rnic != nil {
 		_ = r.rnic.Close()

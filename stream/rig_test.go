@@ -9,13 +9,14 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 	"github.com/goiwarp/iwarp/stream"
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
 var must = testrig.Must
 
-// A layer is something to run over.
+// A layer is a lower layer of the connections.
 type layer struct {
 	name    string
 	network string
@@ -44,6 +45,9 @@ func newRig(tb testing.TB, l layer, cfg stream.Config) *rig {
 		tb.Cleanup(func() { _ = here.Close(); _ = there.Close() })
 		r.dialer.RDMA.Stack, lc.RDMA.Stack = here, there
 		at = "192.0.2.2:0"
+	}
+	if l.network == "sctp" {
+		r.dialer.RDMA.Network, lc.RDMA.Network = new(iwarpsctp.Network), new(iwarpsctp.Network)
 	}
 	ln, err := lc.Listen(tb.Context(), l.network, at)
 	must(tb, err)

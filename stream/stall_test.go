@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/stream"
-	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
-// A stalling connection takes nothing from its stop until it goes on.
+// A stalling connection takes no bytes between stop and goOn.
 type stalling struct {
 	*duplex
 	free chan struct{} // has something while it takes what it is given
@@ -38,8 +38,9 @@ func (s *stalling) Write(p []byte) (int, error) {
 	return s.duplex.Write(p)
 }
 
-// TestStalls has a network take nothing for an hour, while this end maps all the memory that it may, keeps the connection alive, and reads. A Map waits then, with an
-// error of its deadline; and when the network goes on, the peer learns of everything that it has to know in order to write.
+// TestStalls has a network stall for an hour, while this end maps memory, keeps the connection alive, and reads. It
+// checks that Map then waits until its deadline. When the network goes on, the peer learns of all that it needs to
+// write.
 func TestStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const maps = 1024
@@ -59,7 +60,7 @@ func TestStalls(t *testing.T) {
 			t.Errorf("%d maps, and %v", mapped, err)
 		}
 		time.Sleep(time.Hour)
-		all := octets(3*stream.DefaultRing, 4)
+		all := randomBytes(3*stream.DefaultRing, 4)
 		wrote := make(chan error, 1)
 		go func() { _, err := b.Write(all); wrote <- err }()
 		got := make([]byte, len(all))
@@ -70,7 +71,7 @@ func TestStalls(t *testing.T) {
 		must(t, err)
 		must(t, <-wrote)
 		if string(got) != string(all) {
-			t.Error("the octets differ")
+			t.Error("the bytes differ")
 		}
 		must(t, a.SetWriteDeadline(time.Time{}))
 		_, err = a.Map(make([]byte, 1), 0)
@@ -80,7 +81,7 @@ func TestStalls(t *testing.T) {
 	})
 }
 
-// TestDeafPeer ends the connection of a peer that sends more than it can know that it may: nothing that it is to be told has reached it.
+// TestDeafPeer has a peer receive nothing, and send more than it has credits for. It checks that the connection ends.
 func TestDeafPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under, other := newStalling()
@@ -90,7 +91,8 @@ func TestDeafPeer(t *testing.T) {
 		read := make(chan error, 1)
 		go func() { _, err := io.Copy(io.Discard, conn); read <- err }()
 		for len(read) == 0 {
-			if p.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: rsockets.NewWord(rsockets.OpData, 1).Append(nil, false), Unsignaled: true}) != nil {
+			word := rsockets.NewWord(rsockets.OpData, 1).Append(nil, false)
+			if p.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: word, Unsignaled: true}) != nil {
 				break
 			}
 			synctest.Wait()
@@ -104,7 +106,7 @@ func TestDeafPeer(t *testing.T) {
 	})
 }
 
-// byHandOver connects a peer, and one end of ours, over a connection.
+// byHandOver connects a peer and a Conn over a connection.
 func byHandOver(t *testing.T, cfg stream.Config, ours, others net.Conn) (*peer, *stream.Conn) {
 	t.Helper()
 	ln := testrig.NewListener("memory")
@@ -121,7 +123,7 @@ func byHandOver(t *testing.T, cfg stream.Config, ours, others net.Conn) (*peer, 
 	return p, (<-came).(*stream.Conn)
 }
 
-// over connects a peer that has memory for everything, and posts receives for what comes at first.
+// over connects a peer, with memory for everything and receives for the first words.
 func (p *peer) over(conn net.Conn) {
 	p.t.Helper()
 	pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()
@@ -139,8 +141,8 @@ func (p *peer) over(conn net.Conn) {
 	must(p.t, err)
 }
 
-// TestStalledWrites has a network take nothing, while this end writes single octets: a Write waits before the Send Queue is full.
-// When the network goes on, so does the stream.
+// TestStalledWrites has a network stall while this end writes single bytes. It checks that Write waits before the
+// Send Queue is full, and that the stream goes on when the network does.
 func TestStalledWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under, other := newStalling()
@@ -165,27 +167,27 @@ func TestStalledWrites(t *testing.T) {
 				_, err := io.ReadFull(b, one[:])
 				must(t, err)
 				if one[0] != byte(i) {
-					t.Fatalf("octet %d is %d", i, one[0])
+					t.Fatalf("byte %d is %d", i, one[0])
 				}
 			}
 		}
 		must(t, a.SetWriteDeadline(time.Time{}))
-		large := octets(3*stream.DefaultRing, 5)
+		large := randomBytes(3*stream.DefaultRing, 5)
 		wrote := make(chan error, 1)
 		go func() { _, err := a.Write(large); wrote <- err }()
 		got := make([]byte, len(large))
 		_, err := io.ReadFull(b, got)
 		must(t, errors.Join(err, <-wrote))
 		if string(got) != string(large) {
-			t.Error("the octets differ")
+			t.Error("the bytes differ")
 		}
 		go b.Close()
 		must(t, a.Close())
 	})
 }
 
-// TestWriteLeavesNothing has Writes end in time, with what they have posted still under way: that goes on from a copy, whatever the caller does with the memory, and nothing
-// stays registered when it has gone.
+// TestWriteLeavesNothing has Writes reach their deadline with pieces under way. It checks that a copy of those is
+// sent, whatever the caller does with its memory. Nothing stays registered after that.
 func TestWriteLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under, other := newStalling()
@@ -205,12 +207,12 @@ func TestWriteLeavesNothing(t *testing.T) {
 		var sent []byte
 		write := func(n int, late bool) {
 			t.Helper()
-			p := octets(n, byte(len(sent)>>10))
+			p := randomBytes(n, byte(len(sent)>>10))
 			all := append([]byte(nil), p...)
 			must(t, a.SetWriteDeadline(time.Now().Add(time.Second)))
 			m, err := a.Write(p)
 			if isTimeout(err) != late || err != nil && !late {
-				t.Fatalf("%d octets: %d, %v", n, m, err)
+				t.Fatalf("%d bytes: %d, %v", n, m, err)
 			}
 			clear(p)
 			sent = append(sent, all[:m]...)
@@ -221,7 +223,7 @@ func TestWriteLeavesNothing(t *testing.T) {
 			_, err := io.ReadFull(b, got)
 			must(t, err)
 			if string(got) != string(sent) {
-				t.Error("the octets differ")
+				t.Error("the bytes differ")
 			}
 			sent = nil
 			synctest.Wait()
@@ -258,7 +260,7 @@ func TestWriteLeavesNothing(t *testing.T) {
 		under.stop()
 		must(t, a.SetWriteDeadline(time.Now().Add(time.Second)))
 		if n, err := a.WriteAt([]byte("late"), 0); n != 4 || !isTimeout(err) {
-			t.Errorf("%d octets, %v", n, err)
+			t.Errorf("%d bytes, %v", n, err)
 		}
 		write(0, false)
 		holds(2, "a WriteAt is under way")
@@ -274,7 +276,7 @@ func TestWriteLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestWriteToOneThatLeft has a peer leave in order while nobody waits for anything: a Write is told so.
+// TestWriteToOneThatLeft has a peer close in order while no call waits. It checks that Write says so.
 func TestWriteToOneThatLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memoryPair(t, stream.Config{})

@@ -14,8 +14,8 @@ import (
 	"github.com/goiwarp/iwarp/stream"
 )
 
-// octets are the same for a seed.
-func octets(n int, seed byte) []byte {
+// randomBytes returns the same bytes for the same seed.
+func randomBytes(n int, seed byte) []byte {
 	all := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{seed}).Read(all)
 	return all
@@ -26,31 +26,32 @@ func wantAll(t *testing.T, c io.Reader, want []byte) {
 	t.Helper()
 	got, err := io.ReadAll(c)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d octets of %d (%v), the same: %v", len(got), len(want), err, bytes.Equal(got, want[:min(len(got), len(want))]))
+		same := bytes.HasPrefix(want, got)
+		t.Errorf("%d bytes of %d (%v), the same: %v", len(got), len(want), err, same)
 	}
 }
 
-// writeAll writes in pieces of any size up to most.
-func writeAll(t *testing.T, c io.Writer, all []byte, most int) {
+// writeAll writes pieces of random lengths, limit at most.
+func writeAll(t *testing.T, c io.Writer, all []byte, limit int) {
 	t.Helper()
-	for rnd := rand.New(rand.NewPCG(1, uint64(most))); len(all) > 0; {
-		n := min(1+rnd.IntN(most), len(all))
+	for rnd := rand.New(rand.NewPCG(1, uint64(limit))); len(all) > 0; {
+		n := min(1+rnd.IntN(limit), len(all))
 		if m, err := c.Write(all[:n]); err != nil || m != n {
-			t.Errorf("%d octets of %d were written: %v", m, n, err)
+			t.Errorf("%d bytes of %d were written: %v", m, n, err)
 			return
 		}
 		all = all[n:]
 	}
 }
 
-// TestBothWays has octets go both ways at the same time, through rings of any size.
+// TestBothWays sends bytes both ways at once, through rings of several sizes.
 func TestBothWays(t *testing.T) {
 	for _, l := range layers {
 		for _, cfg := range []stream.Config{{}, {Ring: 1, Credits: 16}, {Ring: 100_000, Credits: 30}} {
 			t.Run(fmt.Sprintf("%s ring %d", l.name, cfg.Ring), func(t *testing.T) {
 				t.Parallel()
 				a, b := newRig(t, l, cfg).pair(t)
-				there, back := octets(1_000_000, 1), octets(700_001, 2)
+				there, back := randomBytes(1_000_000, 1), randomBytes(700_001, 2)
 				var all sync.WaitGroup
 				all.Go(func() { writeAll(t, a, there, 300_000); must(t, a.CloseWrite()) })
 				all.Go(func() { writeAll(t, b, back, 9000); must(t, b.CloseWrite()) })
@@ -63,7 +64,7 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// closeInOrder holds that both ends close without an error.
+// closeInOrder checks that both ends close without an error.
 func closeInOrder(t *testing.T, a, b io.Closer) {
 	t.Helper()
 	var both sync.WaitGroup
@@ -77,13 +78,13 @@ func closeInOrder(t *testing.T, a, b io.Closer) {
 	both.Wait()
 }
 
-// TestCloseAfterWrite loses nothing that Write has taken: it is read after the writer is gone.
+// TestCloseAfterWrite checks that bytes that Write has taken can be read after the writer is gone.
 func TestCloseAfterWrite(t *testing.T) {
 	for _, l := range layers {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			a, b := newRig(t, l, stream.Config{}).pair(t)
-			all := octets(stream.DefaultRing-5, 3) // nobody reads meanwhile
+			all := randomBytes(stream.DefaultRing-5, 3) // nobody reads meanwhile
 			writeAll(t, a, all, 100_000)
 			must(t, a.Close())
 			wantAll(t, b, all)
@@ -95,7 +96,7 @@ func TestCloseAfterWrite(t *testing.T) {
 	}
 }
 
-// TestHalfClose goes on in one direction after the other has ended.
+// TestHalfClose checks that one direction goes on after the other has ended.
 func TestHalfClose(t *testing.T) {
 	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
 	must(t, a.CloseWrite())
@@ -104,13 +105,13 @@ func TestHalfClose(t *testing.T) {
 		t.Errorf("Write after CloseWrite: %v", err)
 	}
 	wantAll(t, b, nil)
-	writeAll(t, b, octets(3_000, 4), 100)
+	writeAll(t, b, randomBytes(3_000, 4), 100)
 	must(t, b.Close())
-	wantAll(t, a, octets(3_000, 4))
+	wantAll(t, a, randomBytes(3_000, 4))
 	must(t, a.Close())
 }
 
-// TestManyWriters writes and reads with several at once: each Write is in the stream as a whole.
+// TestManyWriters checks that Writes of several goroutines do not mix.
 func TestManyWriters(t *testing.T) {
 	a, b := newRig(t, layers[0], stream.Config{Ring: 10_000}).pair(t)
 	const writers, lines, length = 8, 50, 3000
@@ -132,27 +133,27 @@ func TestManyWriters(t *testing.T) {
 		}
 		must(t, err)
 		if !bytes.Equal(line, bytes.Repeat(line[:1], length)) {
-			t.Fatal("the octets of two writers are mixed")
+			t.Fatal("the bytes of two writers are mixed")
 		}
 	}
 	closeInOrder(t, a, b)
 }
 
-// TestCopy passes a stream on without a copy at either end.
+// TestCopy copies a stream by ReadFrom and io.Copy.
 func TestCopy(t *testing.T) {
 	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
 	c, d := newRig(t, layers[2], stream.Config{}).pair(t)
-	all := octets(3_000_000, 5)
+	all := randomBytes(3_000_000, 5)
 	go func() {
 		n, err := a.ReadFrom(bytes.NewReader(all))
 		if err != nil || n != int64(len(all)) {
-			t.Errorf("ReadFrom: %d octets, %v", n, err)
+			t.Errorf("ReadFrom: %d bytes, %v", n, err)
 		}
 		must(t, a.CloseWrite())
 	}()
 	go func() {
 		if n, err := io.Copy(c, b); err != nil || n != int64(len(all)) {
-			t.Errorf("Copy: %d octets, %v", n, err)
+			t.Errorf("Copy: %d bytes, %v", n, err)
 		}
 		must(t, c.CloseWrite())
 	}()
@@ -161,7 +162,7 @@ func TestCopy(t *testing.T) {
 	closeInOrder(t, c, d)
 }
 
-// failing takes some octets, and then none.
+// failing is an io.Writer that takes some bytes, and then none.
 type failing int
 
 func (f *failing) Write(p []byte) (int, error) {
@@ -172,18 +173,18 @@ func (f *failing) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestCopyFails keeps what the other side of a copy did not take.
+// TestCopyFails checks that WriteTo keeps the bytes that the io.Writer has not taken.
 func TestCopyFails(t *testing.T) {
 	a, b := newRig(t, layers[0], stream.Config{}).pair(t)
-	writeAll(t, a, octets(1000, 6), 1000)
+	writeAll(t, a, randomBytes(1000, 6), 1000)
 	must(t, a.CloseWrite())
 	takes := failing(300)
 	if n, err := b.WriteTo(&takes); n != 300 || !errors.Is(err, io.ErrNoProgress) {
-		t.Errorf("%d octets, %v", n, err)
+		t.Errorf("%d bytes, %v", n, err)
 	}
-	wantAll(t, b, octets(1000, 6)[300:])
+	wantAll(t, b, randomBytes(1000, 6)[300:])
 	if n, err := a.ReadFrom(errorReader{}); n != 0 || !errors.Is(err, io.ErrNoProgress) {
-		t.Errorf("%d octets, %v", n, err)
+		t.Errorf("%d bytes, %v", n, err)
 	}
 	closeInOrder(t, a, b)
 }
@@ -192,7 +193,8 @@ type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, io.ErrNoProgress }
 
-// TestWriteDeadline has a Write give up in the middle: its count is what arrives, its memory is the caller's again, and the stream goes on.
+// TestWriteDeadline has a Write reach its deadline in the middle. It checks that as many bytes arrive as Write has
+// returned, that its memory is the caller's again, and that the stream goes on.
 func TestWriteDeadline(t *testing.T) {
 	cfg := stream.Config{Ring: 1 << 17}
 	for _, l := range layers {
@@ -206,17 +208,17 @@ func TestWriteDeadline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := memoryPair(t, cfg)
 			if left := giveUp(t, a, b); left <= cfg.Ring/2 || left > cfg.Ring {
-				t.Errorf("a Write that waited for room has left %d octets in a ring of %d", left, cfg.Ring)
+				t.Errorf("a Write that waited for room has left %d bytes in a ring of %d", left, cfg.Ring)
 			}
 		})
 	})
 }
 
-// giveUp has Writes of a begin that are too long for the ring, and sets their deadline when some of each has come. It returns how many octets the last
-// one left in the ring.
+// giveUp has a start Writes that are too long for the ring, and sets their deadline when some bytes of each have
+// arrived. It returns how many bytes the last one left in the ring.
 func giveUp(t *testing.T, a, b *stream.Conn) (left int) {
 	t.Helper()
-	all := octets(1<<20, 7)
+	all := randomBytes(1<<20, 7)
 	for range 3 {
 		p := bytes.Clone(all[left:])
 		ended := make(chan error, 1)
@@ -244,7 +246,7 @@ func giveUp(t *testing.T, a, b *stream.Conn) (left int) {
 	return left
 }
 
-// wantNext reads octets, and no more than those.
+// wantNext reads as many bytes as want has, and compares them.
 func wantNext(t *testing.T, r io.Reader, want []byte) {
 	t.Helper()
 	got := make([]byte, len(want))
@@ -260,10 +262,11 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// TestReadBesideWrite has one call wait for octets, again and again, while another waits for room: neither takes from the other what that waits for.
+// TestReadBesideWrite has one call wait for bytes, again and again, while another waits for room. It checks that
+// neither misses a word that the other has polled.
 func TestReadBesideWrite(t *testing.T) {
 	a, b := newRig(t, layers[0], stream.Config{Ring: 1}).pair(t)
-	all := octets(2_000_000, 10)
+	all := randomBytes(2_000_000, 10)
 	go func() {
 		writeAll(t, a, all, 20_000)
 		must(t, a.CloseWrite())
@@ -290,19 +293,20 @@ func TestReadBesideWrite(t *testing.T) {
 	closeInOrder(t, a, b)
 }
 
-// TestWriteLengths has Writes be of lengths at which another way begins: octets are copied up to 1 KiB, a piece has up to 1 MiB, and the ring 2 MiB.
+// TestWriteLengths has Writes of lengths around each limit: bytes are copied up to 1 KiB, a piece has up to 1 MiB,
+// and the ring 2 MiB.
 func TestWriteLengths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memoryPair(t, stream.Config{})
 		for i, about := range []int{1 << 10, 1 << 20, 1<<20 + 1<<10, 2 << 20} {
 			for _, n := range []int{about - 1, about, about + 1} {
-				all, got := octets(n, byte(i)), make([]byte, n)
+				all, got := randomBytes(n, byte(i)), make([]byte, n)
 				wrote := make(chan error, 1)
 				go func() { _, err := a.Write(all); wrote <- err }()
 				_, err := io.ReadFull(b, got)
 				must(t, errors.Join(err, <-wrote))
 				if !bytes.Equal(got, all) {
-					t.Errorf("%d octets differ", n)
+					t.Errorf("%d bytes differ", n)
 				}
 			}
 		}
@@ -310,12 +314,13 @@ func TestWriteLengths(t *testing.T) {
 	})
 }
 
-// A liar says that it has taken so many octets, whatever there are.
+// A liar is an io.Writer that returns a length of its choice.
 type liar int
 
 func (l liar) Write([]byte) (int, error) { return int(l), nil }
 
-// TestLendToLiars has a Writer take fewer octets than none, or more than there are: what it is taken at is within what there was.
+// TestLendToLiars has an io.Writer return a negative length, or more than it got. It checks that WriteTo stays within
+// the bytes that there are.
 func TestLendToLiars(t *testing.T) {
 	for _, c := range []struct {
 		says, want int
@@ -326,7 +331,7 @@ func TestLendToLiars(t *testing.T) {
 		must(t, err)
 		must(t, a.CloseWrite())
 		if n, err := b.WriteTo(liar(c.says)); n != int64(c.want) || !errors.Is(err, c.err) {
-			t.Errorf("%d: %d octets, %v", c.says, n, err)
+			t.Errorf("%d: %d bytes, %v", c.says, n, err)
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/goiwarp/iwarp/stream"
 )
 
-// TestWaitsGoOn has two calls wait for what the peer says, of which the first gives up: the other one goes on, and learns of it.
+// TestWaitsGoOn has two calls wait for words, and the first, which polls, reach its deadline. It checks that the
+// second gets its bytes.
 func TestWaitsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memoryPair(t, stream.Config{})
@@ -36,7 +37,8 @@ func TestWaitsGoOn(t *testing.T) {
 	})
 }
 
-// TestMapsGoOn has one end map more than there are credits for, while the other one waits in a Read that has nothing to read: the credits come back.
+// TestMapsGoOn has one end map more than it has credits, while the peer waits in a Read without bytes. It checks that
+// the credits come back.
 func TestMapsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memoryPair(t, stream.Config{Credits: 16, Maps: 128})

@@ -7,94 +7,129 @@ import (
 	"io"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/stream/rsockets"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 )
 
-// An output is what a Write has under way. Whoever has the gate of the direction uses it.
+// An output is what Writes have under way. Only the call that is in wr uses it.
 type output struct {
-	failed       error  // why octets of a Write were not sent, or may not have been
-	posted, done uint64 // pieces: the last that was posted, and the last that is complete, as far as is known
-	asked        uint64 // the last of which a completion tells
+	failed       error  // why bytes of a Write were not sent, or may not have been
+	posted, done uint64 // numbers of pieces: the last one posted, and the last one known to be complete
+	signaled     uint64 // the last piece of which a completion will tell
 	wc           []iwarp.WC
-	word         []byte
-	left         []leftover
+	lent         []loan
 }
 
-// A leftover is memory of its own of a Write that did not wait for its completion.
-type leftover struct {
+// A loan is memory that a Write has registered, and that the Send Queue still needs after the Write has returned.
+type loan struct {
 	mr   *iwarp.MR
-	last uint64 // the piece with which it ends
+	last uint64 // the last piece of it
 }
 
-func (o *output) init() {
-	o.wc, o.word = make([]iwarp.WC, batch), make([]byte, 0, rsockets.WordLen)
-}
-
-// Write sends p, and returns when what is below has taken it: p is the caller's then. It waits while the peer's ring is full. With an error n is how
-// many octets were sent, or are on their way: the stream goes on after them if the error is that of a deadline. After any other error CloseWrite
-// fails, and so does Close, unless the peer has closed the connection in order: octets that were on their way may be lost. Errors are *net.OpError.
+// Write sends p, and returns when the lower layer has taken it: p is the caller's then. It waits while the peer's
+// ring is full. With an error, n is how many bytes were sent or are on their way. After the error of a deadline the
+// stream goes on behind those. After any other error, bytes on their way may be lost: CloseWrite and Close fail then,
+// unless the peer has closed the connection in order. Errors are *net.OpError.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	n, err = c.write(p)
 	return n, c.opError("write", err)
 }
 
 func (c *Conn) write(p []byte) (n int, err error) {
-	if err := c.enter(&c.wr, c.writing); err != nil {
+	if err := c.enter(&c.wr); err != nil {
 		return 0, err
 	}
-	defer c.writing.leave()
-	if c.out.asked != c.out.done {
-		_ = c.collect() // of what has failed, the next post or wait tells
+	defer c.wr.gate.leave()
+	if c.out.signaled != c.out.done {
+		_ = c.pollSends() // If one has failed, the next post or wait says so.
 	}
-	first := c.out.posted
-	var mr *iwarp.MR
 	for n < len(p) && err == nil {
-		if mr == nil && len(p)-n > inlineMost {
-			if mr, err = c.pd.Register(p, 0); err != nil {
-				break
-			}
-		}
 		var m int
-		m, err = c.piece(p, n, mr)
+		m, err = c.writeSome(p[n:])
 		n += m
-	}
-	if mr != nil {
-		err = c.finish(mr, first, err)
 	}
 	return n, err
 }
 
-// piece waits for a place in the peer's ring, and sends as much as there is room for of p from n on.
-func (c *Conn) piece(p []byte, n int, mr *iwarp.MR) (int, error) {
-	if err := c.drain(maxUnsent - 1); err != nil {
+// writeSome sends as much of p as can be registered at once.
+func (c *Conn) writeSome(p []byte) (n int, err error) {
+	var mr *iwarp.MR
+	if len(p) > inlineLimit {
+		if mr, p, err = c.register(p); err != nil {
+			return 0, err
+		}
+	}
+	first := c.out.posted
+	for n < len(p) && err == nil {
+		var m int
+		m, err = c.writePiece(p, n, mr)
+		n += m
+	}
+	if mr != nil {
+		err = c.unregister(mr, first, err)
+	}
+	return n, err
+}
+
+// register registers p, or as much of it as the connection has reserved memory for. If that is in use, too, it
+// registers nothing, and returns no more than can be copied into the Send Queue.
+func (c *Conn) register(p []byte) (*iwarp.MR, []byte, error) {
+	for _, n := range [...]int{len(p), min(len(p), transferLen)} {
+		mr, err := c.pd.Register(p[:n], 0)
+		if !errors.Is(err, iwarp.ErrLimit) {
+			return mr, p[:n], err
+		}
+	}
+	return nil, p[:min(len(p), inlineLimit)], nil
+}
+
+// unregister gives the caller of a Write its memory back. The pieces after the piece first are of it. If they are
+// complete, or complete before the deadline, the MR goes. After an error the MR takes a copy of the memory, and stays
+// until they are complete.
+func (c *Conn) unregister(mr *iwarp.MR, first uint64, err error) error {
+	if err == nil {
+		err = c.drain(0)
+	}
+	if err == nil || c.out.posted == max(c.out.done, first) {
+		_ = mr.Deregister()
+		return err
+	}
+	_ = mr.Detach()
+	c.out.lent = append(c.out.lent, loan{mr, c.out.posted})
+	return err
+}
+
+// writePiece sends as much of p from n on as the peer has room for in one place, and waits until there is room.
+func (c *Conn) writePiece(p []byte, n int, mr *iwarp.MR) (int, error) {
+	if err := c.drain(maxPending - 1); err != nil {
 		return 0, err
 	}
-	to, err := c.place(len(p) - n)
+	to, err := c.awaitRoom(len(p) - n)
 	if err != nil {
 		return 0, err
 	}
 	m := int(to.Length)
 	wr := iwarp.SendWR{Op: iwarp.OpWrite, Remote: remote(to.Place), Unsignaled: true}
-	if m <= inlineMost {
+	if m <= inlineLimit {
 		wr.Inline = p[n : n+m]
 	} else {
 		sgl := [1]iwarp.SGE{mr.Slice(n, m)}
 		wr.SGL = sgl[:]
 	}
 	if err := c.post(wr, mr != nil, rsockets.NewWord(rsockets.OpData, to.Length)); err != nil {
-		return 0, err // without its word nobody reads it
+		return 0, err // The peer ignores bytes without their word.
 	}
 	return m, nil
 }
 
-// post sends a Write and the word that tells of it. Somebody waits for its completion if the memory is the caller's; of pieces that were copied
-// one in so many completes, for all before it.
+// post sends a Write and the word that tells of it. The piece is signaled if the caller waits for its memory. Of the
+// pieces that were copied, one in signalEvery is signaled: its completion stands for all earlier ones.
 func (c *Conn) post(wr iwarp.SendWR, awaited bool, w rsockets.Word) error {
 	o := &c.out
 	o.posted++
-	wrs := [2]iwarp.SendWR{wr, {ID: o.posted, Op: iwarp.OpSend, Inline: w.Append(o.word[:0], c.ep.Peer().Big)}}
+	var raw [rsockets.WordLen]byte
+	wrs := [2]iwarp.SendWR{wr, {ID: o.posted, Op: iwarp.OpSend, Inline: w.Append(raw[:0], c.ep.Peer().Big)}}
 	if wrs[1].Unsignaled = !awaited && o.posted%signalEvery != 0; !wrs[1].Unsignaled {
-		o.asked = o.posted
+		o.signaled = o.posted
 	}
 	_, err := c.qp.PostSends(wrs[:])
 	if err != nil {
@@ -103,57 +138,67 @@ func (c *Conn) post(wr iwarp.SendWR, awaited bool, w rsockets.Word) error {
 	return err
 }
 
-// broken is why nothing can be posted: what the peer has said last, if it has.
+// broken says why a post of a Write has failed, or its completion. CloseWrite and Close fail with it from now on. The
+// caller is in wr, and must not hold c.mu.
 func (c *Conn) broken(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.brokenLocked(err)
-}
-
-// brokenLocked is broken for a caller that has c.mu.
-func (c *Conn) brokenLocked(err error) error {
 	c.out.failed = cmp.Or(c.out.failed, c.whyBroken(err))
 	return c.out.failed
 }
 
+// whyBroken says why a post has failed: what the peer has said last, if it has, or the error of the QP. The caller
+// must not hold c.mu.
 func (c *Conn) whyBroken(err error) error {
 	if errors.Is(err, iwarp.ErrClosed) {
-		c.ledUnlocking(c.wr.context().Done()) // who leads learns of the end, too
+		c.awaitPoller(c.wr.context().Done()) // The end wakes the call that polls, and it reads the last words.
 	}
-	c.advance()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pollWords()
 	if c.ep.Disconnected() {
 		return ErrPeerGone
 	}
 	if c.fault != nil {
 		return c.fault
 	}
-	return lost(c.qp.Cause(err))
+	return unexpectedEnd(c.qp.Cause(err))
 }
 
-// hasRoom reports whether a Write need not wait.
-func hasRoom(c *Conn) bool { return c.ep.Ready() || hasEnded(c) }
-
-// place waits for room in the peer's ring, and takes it.
-func (c *Conn) place(most int) (to rsockets.Entry, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.awaitUnlocking(&c.wr, hasRoom); err != nil {
-		if c.fault != nil {
-			c.out.failed = cmp.Or(c.out.failed, c.fault)
-		}
-		return to, err
+// awaitRoom waits for room in the peer's ring, and takes at most limit bytes of it.
+func (c *Conn) awaitRoom(limit int) (to rsockets.Entry, err error) {
+	waited := c.await(&c.wr, func() (done bool) {
+		to, done, err = c.tryRoom(limit)
+		return done
+	})
+	if waited != nil {
+		c.noteFault()
+		return to, waited
 	}
+	return to, err
+}
+
+// tryRoom is awaitRoom without a wait: done reports that none is needed. The caller holds c.mu.
+func (c *Conn) tryRoom(limit int) (to rsockets.Entry, done bool, err error) {
 	if err := c.unwritable(); err != nil {
 		if !c.ep.Ended() {
 			c.out.failed = cmp.Or(c.out.failed, err)
 		}
-		return to, err
+		return to, true, err
+	}
+	if !c.ep.Ready() {
+		return to, false, nil
 	}
 	c.alive.sent()
-	return c.ep.Next(min(most, maxPiece)), nil
+	return c.ep.Next(min(limit, maxPiece)), true, nil
 }
 
-// unwritable is why nothing more may be written, if either end has said so. The caller has c.mu.
+// noteFault has CloseWrite and Close fail after a Write that has failed because the connection is over.
+func (c *Conn) noteFault() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.failed = cmp.Or(c.out.failed, c.fault)
+}
+
+// unwritable says why nothing more may be written, if either end has said so. The caller holds c.mu.
 func (c *Conn) unwritable() error {
 	switch {
 	case c.ep.Ended():
@@ -164,8 +209,8 @@ func (c *Conn) unwritable() error {
 	return nil
 }
 
-// collect takes completions that are there.
-func (c *Conn) collect() (err error) {
+// pollSends takes completions of sends, and deregisters the loans that are over.
+func (c *Conn) pollSends() (err error) {
 	o := &c.out
 	for n := batch; n == batch; {
 		n = c.sendCQ.Poll(o.wc)
@@ -177,39 +222,39 @@ func (c *Conn) collect() (err error) {
 			o.done = o.wc[i].ID
 		}
 	}
-	kept := o.left[:0]
-	for _, l := range o.left {
+	open := o.lent[:0]
+	for _, l := range o.lent {
 		if l.last <= o.done {
 			_ = l.mr.Deregister()
 			continue
 		}
-		kept = append(kept, l)
+		open = append(open, l)
 	}
-	clear(o.left[len(kept):])
-	o.left = kept
+	clear(o.lent[len(open):])
+	o.lent = open
 	return err
 }
 
-// drain waits until no more than so many pieces are not complete, as far as completions have told.
-func (c *Conn) drain(most uint64) error {
+// drain waits until at most limit pieces are not known to be complete.
+func (c *Conn) drain(limit uint64) error {
 	o := &c.out
-	for o.posted-o.done > most {
-		if err := c.collect(); err != nil {
+	for o.posted-o.done > limit {
+		if err := c.pollSends(); err != nil {
 			return c.broken(err)
 		}
-		if o.posted-o.done <= most {
+		if o.posted-o.done <= limit {
 			return nil
 		}
 		ctx := c.wr.context()
 		if err := c.sendCQ.Wait(ctx); err != nil {
-			return c.unsent(ctx, err)
+			return c.drainError(ctx, err)
 		}
 	}
 	return nil
 }
 
-// unsent is the error of a wait for completions.
-func (c *Conn) unsent(ctx context.Context, err error) error {
+// drainError says why a wait for completions has failed.
+func (c *Conn) drainError(ctx context.Context, err error) error {
 	switch {
 	case c.isClosed():
 		return errClosed
@@ -219,22 +264,8 @@ func (c *Conn) unsent(ctx context.Context, err error) error {
 	return c.broken(err)
 }
 
-// finish gives the caller its memory back: when what was posted of it, after the piece first, is complete, or, after an error, by a copy of what is not.
-func (c *Conn) finish(mr *iwarp.MR, first uint64, err error) error {
-	if err == nil {
-		err = c.drain(0)
-	}
-	if err == nil || c.out.posted == max(c.out.done, first) {
-		_ = mr.Deregister()
-		return err
-	}
-	_ = mr.Detach()
-	c.out.left = append(c.out.left, leftover{mr, c.out.posted})
-	return err
-}
-
-// ReadFrom sends what it reads from r until r ends. It implements io.ReaderFrom; the error is that of r, except io.EOF,
-// or that of Write.
+// ReadFrom sends what it reads from r until r ends. It implements io.ReaderFrom. The error is that of r except
+// io.EOF, or that of Write.
 func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
 	buf := make([]byte, transferLen)
 	for {

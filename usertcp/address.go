@@ -8,8 +8,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
-// parse reads an address as package net does, except for names of hosts, which there is no resolver for. A host may be missing if
-// any will do.
+// parse reads an address as package net does, except for names of hosts, which there is no resolver for. A host may be
+// missing if any will do.
 func parse(network, address string, any bool) (netip.AddrPort, error) {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
 		return netip.AddrPort{}, net.UnknownNetworkError(network)

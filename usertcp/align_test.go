@@ -78,10 +78,11 @@ func watch(t *testing.T, cfg Config, ab, ba Path) (a, b *Stack, w *watched) {
 	return a, b, w
 }
 
-// TestAligned holds that each segment begins with a slice of WriteFPDUs and ends with one, also when it is sent again, and that
-// all arrive: with losses, segments out of order, and send buffers that are full. The peer's window always has room for
-// all of it: where it has none for a segment, TCP cuts one. A window probe is not counted: it has an octet that the peer has acknowledged
-// before, and nothing of an FPDU. TCP sends one with cubic, when it has been in a jam: see unjam.
+// TestAligned holds that each segment begins with a slice of WriteFPDUs and ends with one, also when it is sent again,
+// and that all arrive: with losses, segments out of order, and send buffers that are full. The peer's window always has
+// room for all of it: where it has none for a segment, TCP cuts one. A window probe is not counted: it has an octet
+// that the peer has acknowledged before, and nothing of an FPDU. TCP sends one with cubic, when it has been in a jam:
+// see unjam.
 func TestAligned(t *testing.T) {
 	full := func(emss int, _ *rand.Rand) int { return emss }
 	small := func(_ int, r *rand.Rand) int { return 8 + r.IntN(400) }
@@ -101,11 +102,13 @@ func TestAligned(t *testing.T) {
 		{"full segments, bad path", Config{}, bad(1), full, 45},
 		{"small ones, bad path", Config{}, bad(2), small, 10},
 		{"any size, bad path, small buffer", Config{SendBuffer: 1}, bad(3), any, 10},
-		{"any size, bad path, duplicates, cubic", Config{CongestionControl: "cubic"}, Path{Seed: 4, Loss: .01, Reorder: .02, Duplicate: .02, Delay: time.Millisecond / 5}, any, 10},
+		{"any size, bad path, duplicates, cubic", Config{CongestionControl: "cubic"},
+			Path{Seed: 4, Loss: .01, Reorder: .02, Duplicate: .02, Delay: time.Millisecond / 5}, any, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.cfg.ReceiveBuffer, c.cfg.MaxRTO = 8<<20, time.Second // a bad path may lose what is sent again, over and over
+			// a bad path may lose what is sent again, over and over
+			c.cfg.ReceiveBuffer, c.cfg.MaxRTO = 8<<20, time.Second
 			a, b, w := watch(t, c.cfg, c.path, Path{Delay: c.path.Delay})
 			out, in := connect(t, a, b, "192.0.2.2:7174")
 			r := rand.New(rand.NewPCG(1, 2))

@@ -3,19 +3,22 @@ package usertcp
 import (
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
-// assurances is how often our last acknowledgement, that of the peer's FIN and of what is in front of it, goes once more: in TIME-WAIT nobody
-// knows whether the peer has it. carrier.AssurancePause says why that many, and how far apart.
+// assurances is how often our last acknowledgement, that of the peer's FIN and of what is in front of it, goes once
+// more: in TIME-WAIT nobody knows whether the peer has it. lowerlayer.AssurancePause says why that many, and how far
+// apart.
 //
-// RFC 9293, section 3.6.1: "When a connection is closed actively, it MUST linger in the TIME-WAIT state for a time 2xMSL".
+// RFC 9293, section 3.6.1: "When a connection is closed actively, it MUST linger in the TIME-WAIT state for a time
+// 2xMSL".
 const assurances = 3
 
-// assure tells the peer several times that its half has come. It returns when the last of it has left, or the Stack ends. No other
-// state than TIME-WAIT needs that: who has acknowledged a FIN that came after its own has what that acknowledged.
+// assure tells the peer several times that its half has come. It returns when the last of it has left, or the Stack
+// ends. No other state than TIME-WAIT needs that: who has acknowledged a FIN that came after its own has what that
+// acknowledged.
 func (c *Conn) assure(state tcp.EndpointState) {
 	defer c.dismiss()
 	if state != tcp.StateTimeWait || c.flow == nil {
@@ -23,7 +26,7 @@ func (c *Conn) assure(state tcp.EndpointState) {
 	}
 	for range assurances {
 		select {
-		case <-time.After(carrier.AssurancePause(time.Duration(c.flow.smooth.Load()))):
+		case <-time.After(lowerlayer.AssurancePause(time.Duration(c.flow.smooth.Load()))):
 		case <-c.stack.closed:
 			return
 		}

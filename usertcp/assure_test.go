@@ -30,8 +30,9 @@ func (p *played) repeats() (n int) {
 	return n
 }
 
-// TestAssured: who was the first to close, or closed at once with the peer, has told it several times that its FIN has come when Told's channel
-// is closed. Who was the second has nothing to repeat: the peer has acknowledged the FIN that told it.
+// TestAssured: who was the first to close, or closed at once with the peer, has told it several times that its FIN has
+// come when PeerAcked's channel is closed. Who was the second has nothing to repeat: the peer has acknowledged the FIN
+// that told it.
 func TestAssured(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(p *played, c *Conn)
@@ -64,8 +65,8 @@ func TestAssured(t *testing.T) {
 		c.end(p, conn)
 		_, err := io.Copy(io.Discard, conn)
 		must(t, errors.Join(err, conn.Close()))
-		<-conn.Told()
-		must(t, conn.Lost())
+		<-conn.PeerAcked()
+		must(t, conn.LossError())
 		if n := p.repeats(); n != c.want {
 			t.Errorf("%s: %d acknowledgements of the peer's FIN, want %d", name, n, c.want)
 		}
@@ -86,7 +87,8 @@ func TestAssuredAtShutdown(t *testing.T) {
 	}
 }
 
-// TestNothingToAssure: in front of our FIN there is no acknowledgement to be repeated, and none can be made of a FIN that nobody has kept.
+// TestNothingToAssure: in front of our FIN there is no acknowledgement to be repeated, and none can be made of a FIN
+// that nobody has kept.
 func TestNothingToAssure(t *testing.T) {
 	if packet := new(flow).lastACK(); packet != nil {
 		t.Errorf("%x", packet)

@@ -22,7 +22,8 @@ import (
 func goroutines() (all []string) {
 	b := make([]byte, 4<<20)
 	for g := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
-		if strings.Contains(g, "gvisor.dev/") || strings.Contains(g, "usertcp.(") && !strings.Contains(g, "usertcp.goroutines") {
+		if strings.Contains(g, "gvisor.dev/") || strings.Contains(g, "usertcp.(") &&
+			!strings.Contains(g, "usertcp.goroutines") {
 			all = append(all, g)
 		}
 	}
@@ -65,9 +66,11 @@ func TestClose(t *testing.T) {
 	t.Errorf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
 }
 
-// TestClosedInVain: what a closed connection still holds is given up where the peer, whose half has ended, takes no more of it.
+// TestClosedInVain: what a closed connection still holds is given up where the peer, whose half has ended, takes no
+// more of it.
 func TestClosedInVain(t *testing.T) {
-	c, s := connection(t, Config{SendBuffer: 1 << 20, ReceiveBuffer: 1 << 16, CloseTimeout: time.Millisecond, MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
+	c, s := connection(t, Config{SendBuffer: 1 << 20, ReceiveBuffer: 1 << 16, CloseTimeout: time.Millisecond,
+		MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
 	for total := 0; total < 1<<18; { // more than the peer has room for
 		must(t, c.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 		n, _ := c.Write(make([]byte, 1<<18))
@@ -78,13 +81,14 @@ func TestClosedInVain(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	must(t, c.Close())
-	for end := time.Now().Add(testrig.Soon); tcp.EndpointState(c.ep.State()) != tcp.StateError; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testrig.Soon); tcp.EndpointState(
+		c.ep.State()) != tcp.StateError; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the connection is in state %v", tcp.EndpointState(c.ep.State()))
 		}
 	}
-	if <-c.Told(); !errors.Is(c.Lost(), syscall.ETIMEDOUT) {
-		t.Errorf("the end is %v", c.Lost())
+	if <-c.PeerAcked(); !errors.Is(c.LossError(), syscall.ETIMEDOUT) {
+		t.Errorf("the end is %v", c.LossError())
 	}
 	if _, err := io.Copy(io.Discard, s); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the peer got %v", err)
@@ -97,7 +101,8 @@ func TestPatience(t *testing.T) {
 	for i, look := range []struct {
 		una  uint32
 		lost bool
-	}{{math.MaxUint32, false}, {math.MaxUint32, false}, {math.MaxUint32, false}, {0, false}, {0, false}, {0, false}, {0, false}, {1, false}, {1, false}, {1, false}, {1, false}, {1, true}} {
+	}{{math.MaxUint32, false}, {math.MaxUint32, false}, {math.MaxUint32, false}, {0, false}, {0, false}, {0, false},
+		{0, false}, {1, false}, {1, false}, {1, false}, {1, false}, {1, true}} {
 		if lost := p.lost(look.una); lost != look.lost {
 			t.Errorf("look %d, with %d acknowledged: lost %t", i, look.una, lost)
 		}
@@ -112,7 +117,8 @@ type abortable struct {
 
 func (e *abortable) Abort() { e.at = time.Now() }
 
-// TestPatienceLasts: a closed connection whose peer acknowledges something now and then goes on, and is reset when that has stopped for CloseTimeout.
+// TestPatienceLasts: a closed connection whose peer acknowledges something now and then goes on, and is reset when that
+// has stopped for CloseTimeout.
 func TestPatienceLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ep := new(abortable)
@@ -141,8 +147,8 @@ func TestPatienceEnds(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	must(t, c.Close())
-	<-c.Told()
-	<-s.Told()
+	<-c.PeerAcked()
+	<-s.PeerAcked()
 	must(t, s.Close())
 	for _, end := range []*Conn{c, s} {
 		<-end.end.over

@@ -14,7 +14,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // A Conn is a connection of a [Stack]. It is safe for concurrent use.
@@ -47,7 +47,7 @@ type Conn struct {
 	failed error // why the connection was lost: gVisor tells it once
 }
 
-var _ carrier.SegmentedConn = (*Conn)(nil)
+var _ lowerlayer.SegmentedConn = (*Conn)(nil)
 
 func (s *Stack) newConn(network string, ep tcpip.Endpoint, wq *waiter.Queue) *Conn {
 	c := &Conn{stack: s, network: network, ep: ep, wq: wq, closed: make(chan struct{})}
@@ -177,8 +177,8 @@ func (c *Conn) CloseWrite() error {
 }
 
 // Close closes the connection. What was written is still sent, as long as the Stack is there, for
-// [Config].CloseTimeout: [Conn.Told] and [Stack.Shutdown] wait for that. If there is something that was not read, the
-// peer gets a RST.
+// [Config].CloseTimeout: [Conn.PeerAcked] and [Stack.Shutdown] wait for that. If there is something that was not read,
+// the peer gets a RST.
 func (c *Conn) Close() error {
 	c.close(func() {
 		c.end.patience.wait(c)
@@ -223,3 +223,20 @@ func (c *Conn) opError(op string, err error) error {
 	}
 	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: err}
 }
+
+// ShowAhead has shown called with octets that have arrived ahead of others, as soon as their segment has come and
+// passed all of TCP's checks. at is their place, counted from the octet that Read would have returned next when
+// ShowAhead was called, which is 0. All of them come by Read again, at times even while they are shown. With nil
+// nothing is shown any more.
+//
+// shown keeps nothing of the octets. It is never called twice at once, and not after the next ShowAhead has returned,
+// which waits for a call under way: ShowAhead is not to be called by shown, nor with a lock that shown takes. No other
+// method has that limit.
+//
+// Where segments overlap and do not agree, Read may return what was not shown first. What must not depend on
+// that has to be checked, as MPA does with its CRC.
+func (c *Conn) ShowAhead(shown func(at uint64, octets []byte)) { c.flow.showTo(shown) }
+
+// EMSS returns the octets of payload of a full segment, as of now: the MTU of the path, or the peer's MSS, less the
+// headers and 40 octets of options, which leaves room for selective acknowledgements. It does not wait.
+func (c *Conn) EMSS() int { return int(c.flow.emss.Load()) }

@@ -18,8 +18,10 @@ func TestConn(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			a, b := stacks(t, Config{}, Path{}, Path{})
 			c, s := connect(t, a, b, address)
-			if c.RemoteAddr().String() != address || s.LocalAddr().String() != address || c.LocalAddr().String() != s.RemoteAddr().String() {
-				t.Errorf("from %s to %s, accepted at %s from %s", c.LocalAddr(), c.RemoteAddr(), s.LocalAddr(), s.RemoteAddr())
+			if c.RemoteAddr().String() != address || s.LocalAddr().String() != address ||
+				c.LocalAddr().String() != s.RemoteAddr().String() {
+				t.Errorf("from %s to %s, accepted at %s from %s",
+					c.LocalAddr(), c.RemoteAddr(), s.LocalAddr(), s.RemoteAddr())
 			}
 			go func() {
 				_, err := io.Copy(s, s)
@@ -67,7 +69,8 @@ func TestErrors(t *testing.T) {
 		}, os.ErrDeadlineExceeded},
 		{"read after Close", func(c, _ *Conn) error { return errors.Join(c.Close(), read(c)) }, net.ErrClosed},
 		{"write after Close", func(c, _ *Conn) error { return errors.Join(c.Close(), write(c)) }, net.ErrClosed},
-		{"CloseWrite after Close", func(c, _ *Conn) error { return errors.Join(c.Close(), c.CloseWrite()) }, net.ErrClosed},
+		{"CloseWrite after Close", func(c, _ *Conn) error { return errors.Join(c.Close(), c.CloseWrite()) },
+			net.ErrClosed},
 		{"read after Reset", func(c, _ *Conn) error { return errors.Join(c.Reset(), read(c)) }, net.ErrClosed},
 		{"read while Close comes", func(c, _ *Conn) error {
 			go c.Close()
@@ -77,7 +80,8 @@ func TestErrors(t *testing.T) {
 			go c.stack.Close()
 			return read(c)
 		}, net.ErrClosed},
-		{"write after CloseWrite", func(c, _ *Conn) error { return errors.Join(c.CloseWrite(), write(c)) }, syscall.EPIPE},
+		{"write after CloseWrite", func(c, _ *Conn) error { return errors.Join(c.CloseWrite(), write(c)) },
+			syscall.EPIPE},
 		{"the peer's FIN", func(c, s *Conn) error { return errors.Join(s.CloseWrite(), read(c)) }, io.EOF},
 		{"the peer's reset", func(c, s *Conn) error { return errors.Join(s.Reset(), read(c)) }, syscall.ECONNRESET},
 		{"read after a write has found the peer's reset", func(c, s *Conn) error {
@@ -188,7 +192,7 @@ func TestRoundTrip(t *testing.T) {
 		_, err = c.to.Read(make([]byte, 10))
 		must(t, err)
 	}
-	for in.Lacks() {
+	for in.HasUnacked() {
 		time.Sleep(time.Millisecond)
 	}
 	if a, b := out.RoundTrip(), in.RoundTrip(); a < 10*time.Millisecond || b < 10*time.Millisecond {

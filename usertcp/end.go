@@ -26,21 +26,22 @@ func (e *end) init() {
 	e.told, e.over, e.assured = make(chan struct{}), make(chan struct{}), make(chan struct{})
 }
 
-// Told returns a channel that is closed when the peer has acknowledged everything that was written, and the FIN of
+// PeerAcked returns a channel that is closed when the peer has acknowledged everything that was written, and the FIN of
 // CloseWrite or Close; or when the connection is lost, so that it never will. After Close, if the peer's FIN has come,
-// it is closed only when the peer has been told so several times: if the first acknowledgement was lost and the program ended after it, the peer's TCP would wait
-// in vain.
-func (c *Conn) Told() <-chan struct{} {
+// it is closed only when the peer has been told so several times: if the first acknowledgement was lost and the program
+// ended after it, the peer's TCP would wait in vain.
+func (c *Conn) PeerAcked() <-chan struct{} {
 	if c.isClosed() {
 		return c.end.assured
 	}
 	return c.end.told
 }
 
-// Lost says, when the channel of Told is closed, why the peer has not acknowledged everything: it wraps syscall.ECONNRESET after
-// its RST, syscall.ETIMEDOUT where it was silent for [Config].CloseTimeout, net.ErrClosed at the end of the Stack. It is nil before that channel is closed, if the
-// peer has acknowledged everything, and if a silent peer lacks nothing but our FIN: it may have ended before the FIN came.
-func (c *Conn) Lost() error {
+// LossError says, when the channel of PeerAcked is closed, why the peer has not acknowledged everything: it wraps
+// syscall.ECONNRESET after its RST, syscall.ETIMEDOUT where it was silent for [Config].CloseTimeout, net.ErrClosed at
+// the end of the Stack. It is nil before that channel is closed, if the peer has acknowledged everything, and if a
+// silent peer lacks nothing but our FIN: it may have ended before the FIN came.
+func (c *Conn) LossError() error {
 	select {
 	case <-c.end.told:
 	default:
@@ -77,38 +78,38 @@ func (c *Conn) whyLost() error {
 	return c.failed
 }
 
-// Acknowledged returns a number that grows by one, modulo 2^32, with each octet that the peer acknowledges.
-func (c *Conn) Acknowledged() uint32 { return c.flow.una.Load() }
+// AckProgress returns a number that grows by one, modulo 2^32, with each octet that the peer acknowledges.
+func (c *Conn) AckProgress() uint32 { return c.flow.una.Load() }
 
 // RoundTrip returns how long the way to the peer and back takes, as far as TCP has seen: its smoothed time plus four
 // times the variation, as in a retransmission timeout (RFC 6298, section 2). It is zero while that is not known.
 // gVisor's TCP measures the handshake, and little after it where requests and answers take turns. It does not wait.
 func (c *Conn) RoundTrip() time.Duration { return time.Duration(c.flow.trip.Load()) }
 
-// Lacks reports whether the peer has not acknowledged some of the octets that were written.
-func (c *Conn) Lacks() bool {
+// HasUnacked reports whether the peer has not acknowledged some of the octets that were written.
+func (c *Conn) HasUnacked() bool {
 	select {
 	case <-c.end.told: // the last acknowledgement may be missing in the count
-		return c.Lost() != nil
+		return c.LossError() != nil
 	default:
 	}
 	n, _ := c.unacknowledged()
 	return n > 0
 }
 
-// unacknowledged counts the octets that were written, and not acknowledged as far as is known: of a connection that the Stack has lost
-// sight of nothing is.
+// unacknowledged counts the octets that were written, and not acknowledged as far as is known: of a connection that the
+// Stack has lost sight of nothing is.
 func (c *Conn) unacknowledged() (octets int, known bool) {
 	f := c.flow
 	if f == nil || f.blank {
 		return 0, false
 	}
-	acknowledged := c.Acknowledged() - (f.iss + 1) // and perhaps our FIN
+	acknowledged := c.AckProgress() - (f.iss + 1) // and perhaps our FIN
 	return int(max(int32(c.written.Load()-acknowledged), 0)), true
 }
 
-// Unsent reports whether TCP has octets that were written and that it has not sent yet, as the peer's window, or what it knows of the path,
-// does not let it.
+// Unsent reports whether TCP has octets that were written and that it has not sent yet, as the peer's window, or what
+// it knows of the path, does not let it.
 func (c *Conn) Unsent() bool {
 	f := c.flow
 	if f == nil || f.blank {

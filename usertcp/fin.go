@@ -10,9 +10,9 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
 )
 
-// A parting has what is not acknowledged sent again where gVisor's TCP waits for that without a timer: after a recovery by selective
-// acknowledgements it may count nothing as outstanding, a FIN above all. If that, what is in front of it or its acknowledgement is lost then, TCP
-// sends nothing any more.
+// A parting has what is not acknowledged sent again where gVisor's TCP waits for that without a timer: after a recovery
+// by selective acknowledgements it may count nothing as outstanding, a FIN above all. If that, what is in front of it
+// or its acknowledgement is lost then, TCP sends nothing any more.
 type parting struct {
 	vigil
 	begin sync.Once
@@ -22,7 +22,8 @@ type parting struct {
 
 // firstFIN is after how long a silence the FIN is sent again. The time doubles with each.
 //
-// RFC 6298, section 2.1: "Until a round-trip time (RTT) measurement has been made [...] the sender SHOULD set RTO <- 1 second".
+// RFC 6298, section 2.1: "Until a round-trip time (RTT) measurement has been made [...] the sender SHOULD set RTO <- 1
+// second".
 const firstFIN = time.Second
 
 // wait begins to look at a connection that is going to send its FIN.
@@ -42,7 +43,7 @@ func (p *parting) again(c *Conn) {
 
 // look has what is not acknowledged sent again, if nothing was sent since the last look. It reports whether it has.
 func (p *parting) look(c *Conn) bool {
-	una := c.Acknowledged()
+	una := c.AckProgress()
 	packet, sent := c.flow.last.fin(una)
 	silent := sent == p.sent
 	p.sent = sent
@@ -56,7 +57,7 @@ func (p *parting) look(c *Conn) bool {
 		if packet == nil || !c.flow.gaps.due.Load() {
 			return false
 		}
-		c.stack.nic.deliver(packet)
+		c.stack.nic.deliver(packet, true)
 	}
 	p.every *= 2
 	return true
@@ -100,7 +101,8 @@ func (l *lastPacket) headers() []byte {
 	return packet
 }
 
-// fin returns the FIN, as of now, if everything in front of it is acknowledged and it is not, and how many segments were sent.
+// fin returns the FIN, as of now, if everything in front of it is acknowledged and it is not, and how many segments
+// were sent.
 func (l *lastPacket) fin(una uint32) ([]byte, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +117,9 @@ func (l *lastPacket) fin(una uint32) ([]byte, uint64) {
 	return packet, l.sent
 }
 
-// received returns a segment for our TCP, as if the peer had our FIN and lacked what is in front of it, or nil where that is not so: TCP takes
-// the octets for lost then, and sends them with its timer on. What it takes for received, and the peer may lack, is the FIN, which look sends.
+// received returns a segment for our TCP, as if the peer had our FIN and lacked what is in front of it, or nil where
+// that is not so: TCP takes the octets for lost then, and sends them with its timer on. What it takes for received, and
+// the peer may lack, is the FIN, which look sends.
 //
 // RFC 2018, section 4: "The SACK option is advisory": TCP keeps the FIN until it is acknowledged.
 func (l *lastPacket) received(una uint32, window uint16) []byte {
@@ -125,7 +128,8 @@ func (l *lastPacket) received(una uint32, window uint16) []byte {
 	if !l.seen.Load() || !before(una, l.seq) || l.packet == nil {
 		return nil
 	}
-	return withSACK(l.answer(una, window), []header.SACKBlock{{Start: seqnum.Value(l.seq), End: seqnum.Value(l.seq + 1)}})
+	return withSACK(l.answer(una, window), []header.SACKBlock{{Start: seqnum.Value(l.seq),
+		End: seqnum.Value(l.seq + 1)}})
 }
 
 // echoed returns the timestamp of an answer to a segment, if that has one.

@@ -43,14 +43,16 @@ func (p *played) untilFIN(ack uint32) {
 		}
 		if s.has(header.TCPFlagFin) && s.ack == ack {
 			if s.seq != p.ack || len(s.payload) > 0 {
-				p.t.Errorf("the FIN has %d octets, and comes %d after what is acknowledged", len(s.payload), s.seq-p.ack)
+				p.t.Errorf("the FIN has %d octets, and comes %d after what is acknowledged",
+					len(s.payload), s.seq-p.ack)
 			}
 			return
 		}
 	}
 }
 
-// TestFINAgain: where nothing is sent any more, a FIN that is not acknowledged is sent again, with what is acknowledged by then.
+// TestFINAgain: where nothing is sent any more, a FIN that is not acknowledged is sent again, with what is acknowledged
+// by then.
 func TestFINAgain(t *testing.T) {
 	p, c := playFIN(t)
 	must(t, c.CloseWrite())
@@ -63,7 +65,7 @@ func TestFINAgain(t *testing.T) {
 	p.untilFIN(p.nxt)
 	p.ack++
 	p.in <- p.made(p.nxt, nil).packet(p.echo)
-	<-c.Told()
+	<-c.PeerAcked()
 	if looksTwice(c) {
 		t.Error("a FIN that is acknowledged was sent again")
 	}
@@ -95,7 +97,7 @@ func TestFINLater(t *testing.T) {
 	for s := p.next(); !s.has(header.TCPFlagFin); {
 		s = p.next()
 	}
-	if packet, _ := c.flow.last.fin(c.Acknowledged()); packet != nil {
+	if packet, _ := c.flow.last.fin(c.AckProgress()); packet != nil {
 		t.Error("a FIN is to be sent again in front of octets")
 	}
 	p.ack += 6
@@ -104,8 +106,8 @@ func TestFINLater(t *testing.T) {
 	p.untilFIN(p.nxt)
 }
 
-// TestDataAgain: where nothing is sent any more, and octets in front of the FIN are not acknowledged, TCP takes them for lost, over
-// IPv4 and IPv6. Where its own timer was earlier, which a busy machine may have it, that is tried again.
+// TestDataAgain: where nothing is sent any more, and octets in front of the FIN are not acknowledged, TCP takes them
+// for lost, over IPv4 and IPv6. Where its own timer was earlier, which a busy machine may have it, that is tried again.
 func TestDataAgain(t *testing.T) {
 	for _, address := range []string{"192.0.2.2:7174", "[2001:db8::2]:7174"} {
 		tries := 0
@@ -139,9 +141,11 @@ func dataAgain(t *testing.T, address string) bool {
 
 // TestReceived: what TCP is told stands in one intact segment of the peer's.
 func TestReceived(t *testing.T) {
-	for _, options := range [][]byte{nil, {1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9}, {1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9, 1, 1, 1, 0}} {
+	for _, options := range [][]byte{nil, {1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9},
+		{1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9, 1, 1, 1, 0}} {
 		var l lastPacket
-		packet := made{seq: 200, ack: 7000, flags: header.TCPFlagFin | header.TCPFlagAck, noTime: true, options: options}.packet(0)
+		packet := made{seq: 200, ack: 7000, flags: header.TCPFlagFin | header.TCPFlagAck, noTime: true,
+			options: options}.packet(0)
 		s, _ := parseSegment(packet)
 		if l.received(100, 5) != nil {
 			t.Error("in front of the FIN")
@@ -154,7 +158,8 @@ func TestReceived(t *testing.T) {
 		}
 		o := header.ParseTCPOptions(got.tcp.Options())
 		want := []header.SACKBlock{{Start: 200, End: 201}}
-		if !got.intact() || got.from != s.to || got.to != s.from || got.seq != 7000 || got.ack != 100 || got.flags != header.TCPFlagAck || got.tcp.WindowSize() != 5 || !slices.Equal(o.SACKBlocks, want) {
+		if !got.intact() || got.from != s.to || got.to != s.from || got.seq != 7000 || got.ack != 100 ||
+			got.flags != header.TCPFlagAck || got.tcp.WindowSize() != 5 || !slices.Equal(o.SACKBlocks, want) {
 			t.Errorf("%+v, %+v", got, o)
 		}
 		if o.TS != (options != nil) || o.TS && (o.TSVal != 9 || o.TSEcr != 7) {

@@ -9,12 +9,13 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// A flow is what the tap knows of one connection, from the packets of both directions. Of TCP's own state only that is looked at
-// which does not stand in our packets: emss, una and gaps.
+// A flow is what the tap knows of one connection, from the packets of both directions. Of TCP's own state only that is
+// looked at which does not stand in our packets: emss, una and gaps.
 type flow struct {
 	ends
 	blank   bool          // nothing is known of it
-	waits   *list.Element // until a Conn claims it. The lock of the taps guards it
+	waits   *list.Element // until a Conn claims it. The lock of the taps guards it, and aged
+	aged    bool          // TCP had no connection for it a while ago
 	mtu     int
 	iss     uint32
 	dead    atomic.Bool   // nothing is shown any more
@@ -28,6 +29,7 @@ type flow struct {
 
 	gaps gapReport
 	last lastPacket
+	guard
 
 	showing sync.Mutex // held while octets are shown
 	shown   func(at uint64, octets []byte)
@@ -88,10 +90,12 @@ func (f *flow) outbound(s *segment) (repeats bool) {
 	if !f.synced {
 		// The peer's number is the one that we acknowledge. Its SYN may have been an old one.
 		f.synced, f.irs = true, s.ack-1
-		f.rcvNxt, f.rcvEdge, f.next = s.ack, s.ack, s.ack
+		f.rcvNxt, f.rcvEdge, f.next, f.coming = s.ack, s.ack, s.ack, s.ack
+		f.taken.Store(s.ack)
 	}
 	if before(f.rcvNxt, s.ack) {
 		f.rcvNxt = s.ack
+		f.taken.Store(s.ack)
 	}
 	if s.ack == f.rcvNxt { // not one that others have overtaken
 		// The edge that was advertised last, and not the farthest: TCP's own goes back, too, by rounding.
@@ -100,8 +104,11 @@ func (f *flow) outbound(s *segment) (repeats bool) {
 	if before(f.next, f.rcvNxt) {
 		f.next = f.rcvNxt
 	}
-	if o := header.ParseTCPOptions(s.tcp.Options()); f.agreed.TS && o.TS {
-		f.recent = o.TSEcr
+	if o := header.ParseTCPOptions(s.tcp.Options()); o.TS {
+		f.stamp = o.TSVal
+		if f.agreed.TS {
+			f.recent = o.TSEcr
+		}
 	}
 	return repeats
 }

@@ -42,7 +42,8 @@ func TestRoom(t *testing.T) {
 
 // TestScaleOfEach: each side's windows have its own scale, be the other's none. A FIN has a number.
 func TestScaleOfEach(t *testing.T) {
-	s, _ := parseSegment(made{seq: 2, flags: header.TCPFlagAck | header.TCPFlagFin, noTime: true, data: []byte("abc")}.packet(0))
+	s, _ := parseSegment(made{seq: 2, flags: header.TCPFlagAck | header.TCPFlagFin, noTime: true,
+		data: []byte("abc")}.packet(0))
 	if got := scaled(&s, header.TCPSynOptions{WS: 0}, header.TCPSynOptions{WS: 7}); got != 60000<<7 {
 		t.Errorf("window %d", got)
 	}
@@ -123,7 +124,8 @@ func TestBegin(t *testing.T) {
 // TestNoSegment: what is no TCP segment, or has no whole header, is not looked at.
 func TestNoSegment(t *testing.T) {
 	six := make([]byte, header.IPv6MinimumSize+header.TCPMinimumSize)
-	fields := header.IPv6Fields{PayloadLength: header.TCPMinimumSize, TransportProtocol: header.TCPProtocolNumber, HopLimit: 64}
+	fields := header.IPv6Fields{PayloadLength: header.TCPMinimumSize,
+		TransportProtocol: header.TCPProtocolNumber, HopLimit: 64}
 	header.IPv6(six).Encode(&fields)
 	header.TCP(six[header.IPv6MinimumSize:]).SetDataOffset(header.TCPMinimumSize)
 	if _, ok := parseSegment(six); !ok {
@@ -146,21 +148,25 @@ func TestNoSegment(t *testing.T) {
 	}
 }
 
-// TestGrants: the largest window stands in a segment as it is where one of the ends does not scale windows, and else by the peer's scale.
+// TestGrants: the largest window stands in a segment as it is where one of the ends does not scale windows, and else by
+// the peer's scale.
 func TestGrants(t *testing.T) {
 	for _, tt := range []struct {
 		agreed, theirs int
 		window         uint32
 		want           uint16
-	}{{-1, 3, 80, 80}, {-1, -1, 1 << 20, math.MaxUint16}, {0, 3, 80, 10}, {7, 3, 80, 10}, {7, 0, 80, 80}, {7, 3, 1 << 20, math.MaxUint16}} {
-		f := &flow{maxWindow: tt.window, agreed: header.TCPSynOptions{WS: tt.agreed}, theirs: header.TCPSynOptions{WS: tt.theirs}}
+	}{{-1, 3, 80, 80}, {-1, -1, 1 << 20, math.MaxUint16}, {0, 3, 80, 10}, {7, 3, 80, 10}, {7, 0, 80, 80},
+		{7, 3, 1 << 20, math.MaxUint16}} {
+		f := &flow{maxWindow: tt.window, agreed: header.TCPSynOptions{WS: tt.agreed},
+			theirs: header.TCPSynOptions{WS: tt.theirs}}
 		if got := f.grants(); got != tt.want {
 			t.Errorf("%+v: %d", tt, got)
 		}
 	}
 }
 
-// TestFlowLearns: octets that were sent count from after the SYN; acknowledgements after our FIN are selective where that was agreed on.
+// TestFlowLearns: octets that were sent count from after the SYN; acknowledgements after our FIN are selective where
+// that was agreed on.
 func TestFlowLearns(t *testing.T) {
 	for _, selective := range []bool{false, true} {
 		f := &flow{iss: 10, sndNxt: 11, agreed: header.TCPSynOptions{WS: -1, SACKPermitted: selective}}
@@ -181,7 +187,8 @@ func TestFlowLearns(t *testing.T) {
 	}
 }
 
-// TestFlowWindow: the window ends where our latest packet says, also if that is before where another said; one that others have overtaken says nothing.
+// TestFlowWindow: the window ends where our latest packet says, also if that is before where another said; one that
+// others have overtaken says nothing.
 func TestFlowWindow(t *testing.T) {
 	_, f := fuzzFlow()
 	for _, p := range []struct {
@@ -199,7 +206,8 @@ func TestFlowWindow(t *testing.T) {
 	}
 }
 
-// TestFlowTimestamps: TS.Recent is what our packets echo where timestamps were agreed on, and only of packets that have one.
+// TestFlowTimestamps: TS.Recent is what our packets echo where timestamps were agreed on, and only of packets that have
+// one.
 func TestFlowTimestamps(t *testing.T) {
 	for _, p := range []struct {
 		agreed, noTime bool
@@ -207,7 +215,8 @@ func TestFlowTimestamps(t *testing.T) {
 	}{{true, false, 90}, {true, true, 70}, {false, false, 70}} {
 		_, f := fuzzFlow()
 		f.agreed.TS = p.agreed
-		s, _ := parseSegment(made{seq: 5000, ack: 1000, flags: header.TCPFlagAck, noTime: p.noTime, time: 10}.packet(90))
+		s, _ := parseSegment(made{seq: 5000, ack: 1000, flags: header.TCPFlagAck,
+			noTime: p.noTime, time: 10}.packet(90))
 		f.outbound(&s)
 		if f.recent != p.want {
 			t.Errorf("%+v: %d", p, f.recent)

@@ -24,7 +24,8 @@ func fuzzFlow() (*taps, *flow) {
 // FuzzInbound gives any packet to the tap: what is shown of it lies within the window, and has the right checksum.
 func FuzzInbound(f *testing.F) {
 	valid := made{seq: 1100, ack: 5000, flags: header.TCPFlagAck, time: 80, data: bytes.Repeat([]byte("x"), 40)}
-	for _, m := range []made{valid, {seq: 1100, ack: 5000, flags: header.TCPFlagAck | header.TCPFlagFin, time: 80}, {flags: header.TCPFlagSyn, options: []byte{2, 4, 5, 0xb4, 3, 3, 255, 8}}} {
+	for _, m := range []made{valid, {seq: 1100, ack: 5000, flags: header.TCPFlagAck | header.TCPFlagFin, time: 80},
+		{flags: header.TCPFlagSyn, options: []byte{2, 4, 5, 0xb4, 3, 3, 255, 8}}} {
 		f.Add(m.packet(1))
 		f.Add(m.packet(1)[:39])
 	}
@@ -45,7 +46,8 @@ func FuzzInbound(f *testing.F) {
 				t.Errorf("%d octets at %d were shown", len(octets), at)
 			}
 			s, ok := parseSegment(packet)
-			if !ok || !s.intact() || !bytes.Contains(packet, octets) || s.has(header.TCPFlagSyn|header.TCPFlagRst|header.TCPFlagUrg) {
+			if !ok || !s.intact() || !bytes.Contains(packet, octets) ||
+				s.has(header.TCPFlagSyn|header.TCPFlagRst|header.TCPFlagUrg) {
 				t.Errorf("%x was shown", packet)
 			}
 		})

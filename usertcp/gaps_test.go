@@ -10,7 +10,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// A reported gap is in an acknowledgement of what lies in front of it. The test numbers acknowledgements by their timestamps.
+// A reported gap is in an acknowledgement of what lies in front of it. The test numbers acknowledgements by their
+// timestamps.
 type reported struct {
 	t    *testing.T
 	gaps gapReport
@@ -52,7 +53,8 @@ func (r *reported) wants(what string, packet []byte, number, ack uint32, held []
 	}
 	o := header.ParseTCPOptions(s.tcp.Options())
 	if o.TSVal != number || s.ack != ack || !slices.Equal(o.SACKBlocks, held) {
-		r.t.Errorf("%s: acknowledgement %d of %d with %v, want %d of %d with %v", what, o.TSVal, s.ack, o.SACKBlocks, number, ack, held)
+		r.t.Errorf("%s: acknowledgement %d of %d with %v, want %d of %d with %v",
+			what, o.TSVal, s.ack, o.SACKBlocks, number, ack, held)
 	}
 }
 
@@ -64,11 +66,11 @@ func (r *reported) silent(what string, packet []byte) {
 	}
 }
 
-// TestGapReport: an acknowledgement that repeats the last waits for what TCP holds by then. One that was sent before TCP held the segment is
-// sent again with that, if it still says what is expected next.
+// TestGapReport: an acknowledgement that repeats the last waits for what TCP holds by then. One that was sent before
+// TCP held the segment is sent again with that, if it still says what is expected next.
 //
-// RFC 2018, section 4: "The first SACK block [...] MUST specify the contiguous block of data containing the segment which triggered
-// this ACK, unless that segment advanced the Acknowledgment Number field in the header."
+// RFC 2018, section 4: "The first SACK block [...] MUST specify the contiguous block of data containing the segment
+// which triggered this ACK, unless that segment advanced the Acknowledgment Number field in the header."
 func TestGapReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // where no time passes
 		r := &reported{t: t, gaps: gapReport{delay: time.Hour}}
@@ -89,7 +91,8 @@ func TestGapReport(t *testing.T) {
 	})
 }
 
-// TestGapReportWaits: an acknowledgement that repeats the last is sent a little later where TCP has processed no segment, each time.
+// TestGapReportWaits: an acknowledgement that repeats the last is sent a little later where TCP has processed no
+// segment, each time.
 func TestGapReportWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reported{t: t, gaps: gapReport{delay: repeatDelay}}

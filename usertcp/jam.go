@@ -5,17 +5,18 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
-// jammed reports whether TCP would send nothing any more. gVisor's cubic may take its congestion window to nothing where that is small, and an
-// acknowledgement covers several segments: then nothing is sent, so that nothing is acknowledged, and no timer runs.
+// jammed reports whether TCP would send nothing any more. gVisor's cubic may take its congestion window to nothing
+// where that is small, and an acknowledgement covers several segments: then nothing is sent, so that nothing is
+// acknowledged, and no timer runs.
 func jammed(s *tcp.TCPSenderState) bool {
 	return s.SndCwnd <= 0 && s.SndUna == s.SndNxt && s.SndWnd > 0
 }
 
-// unjam has TCP believe that the peer has closed its window. It goes on as it does then, by a time-out, which sets the congestion window to one
-// segment, and by asking the peer, whose answer opens the window again.
+// unjam has TCP believe that the peer has closed its window. It goes on as it does then, by a time-out, which sets the
+// congestion window to one segment, and by asking the peer, whose answer opens the window again.
 func (c *Conn) unjam() {
-	if packet := c.flow.last.shut(c.Acknowledged()); packet != nil {
-		c.stack.nic.deliver(packet)
+	if packet := c.flow.last.shut(c.AckProgress()); packet != nil {
+		c.stack.nic.deliver(packet, true)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestJammed: a congestion window of nothing is one that stays so where nothing is to be acknowledged, and until TCP believes that the peer has closed its window.
+// TestJammed: a congestion window of nothing is one that stays so where nothing is to be acknowledged, and until TCP
+// believes that the peer has closed its window.
 func TestJammed(t *testing.T) {
 	open := tcp.TCPSenderState{SndUna: 7, SndNxt: 7, SndWnd: 1}
 	if !jammed(&open) {
@@ -29,8 +30,8 @@ func TestJammed(t *testing.T) {
 	}
 }
 
-// shut has TCP believe that the peer has closed its window, and returns when it has looked at the segment: each that it processes tells
-// of the round trip.
+// shut has TCP believe that the peer has closed its window, and returns when it has looked at the segment: each that it
+// processes tells of the round trip.
 func shut(t *testing.T, c *Conn) {
 	t.Helper()
 	c.flow.smooth.Store(-1)
@@ -48,7 +49,8 @@ func TestUnjam(t *testing.T) {
 		t.Errorf("of a TCP that has sent nothing: %x", packet)
 	}
 	stats := a.net.Stats().TCP
-	for over := testrig.Within(t); stats.Timeouts.Value() == 0; must(t, over.Err()) { // an acknowledgement may open the window before
+	// an acknowledgement may open the window before
+	for over := testrig.Within(t); stats.Timeouts.Value() == 0; must(t, over.Err()) {
 		shut(t, c)
 		_, err := c.Write([]byte("octets"))
 		must(t, err)
@@ -57,8 +59,8 @@ func TestUnjam(t *testing.T) {
 	}
 }
 
-// TestUnjamAligned: what TCP asks by on its way out of the jam is the one segment that is no FPDU. The peer has acknowledged its octet before, and
-// Read does not return it.
+// TestUnjamAligned: what TCP asks by on its way out of the jam is the one segment that is no FPDU. The peer has
+// acknowledged its octet before, and Read does not return it.
 func TestUnjamAligned(t *testing.T) {
 	a, b, w := watch(t, Config{}, Path{}, Path{})
 	out, in := connect(t, a, b, "192.0.2.2:7174")

@@ -41,24 +41,24 @@ func TestLost(t *testing.T) {
 			}
 			sent := make([]byte, 1<<20) // more than the peer's window has room for, while it does not read
 			go func() { _, _ = out.Write(sent) }()
-			before := out.Acknowledged()
-			for out.Acknowledged() == before {
+			before := out.AckProgress()
+			for out.AckProgress() == before {
 				time.Sleep(time.Millisecond)
 			}
-			if err := out.Lost(); err != nil {
+			if err := out.LossError(); err != nil {
 				t.Errorf("before its end: %v", err)
 			}
-			if !out.Lacks() {
+			if !out.HasUnacked() {
 				t.Error("the peer lacks nothing of what it has no room for")
 			}
 			must(t, out.Close())
 			must(t, c.end(a, in))
-			<-out.Told()
-			if lacks := out.Lacks(); lacks != (c.want != nil) {
+			<-out.PeerAcked()
+			if lacks := out.HasUnacked(); lacks != (c.want != nil) {
 				t.Errorf("the peer lacks something: %t", lacks)
 			}
 			for range 2 {
-				if err := out.Lost(); !errors.Is(err, c.want) || c.want == nil && err != nil {
+				if err := out.LossError(); !errors.Is(err, c.want) || c.want == nil && err != nil {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 			}
@@ -66,8 +66,9 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestLostInSilence: a peer that acknowledges nothing more for CloseTimeout is lost by that, unless it has acknowledged everything but our FIN, as it
-// may have ended then. Of a connection that the Stack has lost sight of nobody knows that.
+// TestLostInSilence: a peer that acknowledges nothing more for CloseTimeout is lost by that, unless it has acknowledged
+// everything but our FIN, as it may have ended then. Of a connection that the Stack has lost sight of nobody knows
+// that.
 func TestLostInSilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		unacked []byte
@@ -80,23 +81,27 @@ func TestLostInSilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, b, link := watchedStacks(t, Config{CloseTimeout: time.Millisecond, MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
+			a, b, link := watchedStacks(t, Config{CloseTimeout: time.Millisecond,
+				MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
 			out, in := connect(t, a, b, "192.0.2.2:7174")
 			_, err := out.Write([]byte("y"))
 			must(t, err)
 			_, err = in.Read(make([]byte, 1))
 			must(t, err)
-			for ctx := testrig.Within(t); out.Lacks(); time.Sleep(time.Millisecond) {
+			for ctx := testrig.Within(t); out.HasUnacked(); time.Sleep(time.Millisecond) {
 				must(t, ctx.Err())
 			}
 			link.deaf.Store(true)
+			out.flow.mu.Lock()
 			out.flow.blank = c.blank
+			out.flow.mu.Unlock()
 			_, err = out.Write(c.unacked)
 			must(t, errors.Join(err, out.Close()))
-			<-out.Told()
+			<-out.PeerAcked()
 			for range 2 {
-				if err := out.Lost(); !errors.Is(err, c.want) || c.want == nil && err != nil || out.Lacks() != (c.want != nil) {
-					t.Errorf("got %v, lacks something: %t", err, out.Lacks())
+				if err := out.LossError(); !errors.Is(err, c.want) || c.want == nil && err != nil ||
+					out.HasUnacked() != (c.want != nil) {
+					t.Errorf("got %v, lacks something: %t", err, out.HasUnacked())
 				}
 			}
 		})
@@ -117,7 +122,8 @@ func TestWhyLost(t *testing.T) {
 		why  tcpip.Error
 		want error
 	}{
-		{&tcpip.ErrTimeout{}, syscall.ETIMEDOUT}, {&tcpip.ErrHostUnreachable{}, syscall.EHOSTUNREACH}, {nil, syscall.ECONNRESET},
+		{&tcpip.ErrTimeout{}, syscall.ETIMEDOUT}, {&tcpip.ErrHostUnreachable{}, syscall.EHOSTUNREACH},
+		{nil, syscall.ECONNRESET},
 	} {
 		c := &Conn{stack: &Stack{closed: make(chan struct{})}, ep: broken{why: tt.why}}
 		c.end.last = tcp.StateError
@@ -148,10 +154,10 @@ func TestLacks(t *testing.T) {
 	for _, acked := range []int{0, written - 1, written, written + 1} {
 		p.ack = first + uint32(acked)
 		p.sends(nil)
-		for ctx := testrig.Within(t); c.Acknowledged() != p.ack; time.Sleep(time.Millisecond) {
+		for ctx := testrig.Within(t); c.AckProgress() != p.ack; time.Sleep(time.Millisecond) {
 			must(t, ctx.Err())
 		}
-		if lacks := c.Lacks(); lacks != (acked < written) {
+		if lacks := c.HasUnacked(); lacks != (acked < written) {
 			t.Errorf("%d of %d octets are acknowledged, and the peer lacks something: %t", acked, written, lacks)
 		}
 	}
@@ -163,7 +169,7 @@ func TestLacksUnknown(t *testing.T) {
 		c := &Conn{flow: f}
 		c.end.init()
 		c.written.Store(100)
-		if c.Lacks() || c.Unsent() {
+		if c.HasUnacked() || c.Unsent() {
 			t.Errorf("something, with %+v", f)
 		}
 	}

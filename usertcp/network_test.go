@@ -3,14 +3,18 @@ package usertcp
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"net/netip"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestNetworks: which of IPv4 and IPv6 a Listener without an address serves, by its network and the first address of its stack.
+// TestNetworks: which of IPv4 and IPv6 a Listener without an address serves, by its network and the first address of
+// its stack.
 func TestNetworks(t *testing.T) {
 	four, six := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")
 	for _, c := range []struct {
@@ -56,7 +60,8 @@ func TestNetworkOfAddress(t *testing.T) {
 		network, address string
 		fits             bool
 	}{
-		{"tcp4", "192.0.2.1:0", true}, {"tcp6", "[2001:db8::1]:0", true}, {"tcp4", "[2001:db8::1]:0", false}, {"tcp6", "192.0.2.1:0", false},
+		{"tcp4", "192.0.2.1:0", true}, {"tcp6", "[2001:db8::1]:0", true}, {"tcp4", "[2001:db8::1]:0", false},
+		{"tcp6", "192.0.2.1:0", false},
 	} {
 		l, err := a.Listen(t.Context(), c.network, c.address)
 		if fits := !errors.As(err, new(*net.AddrError)); fits != c.fits || fits != (err == nil) {
@@ -110,7 +115,38 @@ func TestAcceptPassesOver(t *testing.T) {
 // TestEarlyPacket: what a link brings before the stack is attached is dropped, and so is a packet of nothing.
 func TestEarlyPacket(t *testing.T) {
 	link, _ := Pipe(1500, Path{}, Path{})
-	newNIC(link, 1500, newTaps(link, 1500)).deliver([]byte{0x45, 0})
+	newNIC(link, 1500, newTaps(link, 1500)).deliver([]byte{0x45, 0}, true)
 	a, _ := stacks(t, Config{}, Path{}, Path{})
-	a.nic.deliver(nil)
+	a.nic.deliver(nil, true)
+}
+
+// TestPairRefuses: a Path out of range, by name.
+func TestPairRefuses(t *testing.T) {
+	for want, p := range map[string]Path{
+		"Loss": {Loss: 3}, "Duplicate": {Duplicate: -1}, "Reorder": {Reorder: math.NaN()}, "negative": {Delay: -1},
+	} {
+		for _, paths := range [][2]Path{{p, {}}, {{}, p}} {
+			if _, _, err := Pair(Config{}, paths[0], paths[1]); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v", p, err)
+			}
+		}
+	}
+	if _, _, err := Pair(Config{CongestionControl: "bbr"}, Path{}, Path{}); err == nil ||
+		!strings.Contains(err.Error(), `"cubic"`) {
+		t.Errorf("bbr: %v", err)
+	}
+}
+
+// TestDialItself: a connection to the Stack itself cannot be, and is refused at once.
+func TestDialItself(t *testing.T) {
+	a, b, err := Pair(Config{}, Path{}, Path{})
+	must(t, err)
+	defer b.Close()
+	defer a.Close()
+	for _, to := range []string{"192.0.2.1:7", "[2001:db8::1]:7", "[::ffff:192.0.2.1]:7", "0.0.0.0:7", "127.0.0.1:7"} {
+		if _, err := a.DialContext(t.Context(), "tcp", to); !errors.Is(err, syscall.EHOSTUNREACH) ||
+			!strings.Contains(err.Error(), "itself") {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
 }

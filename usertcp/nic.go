@@ -36,13 +36,15 @@ func (n *nic) receive() {
 		if martian(p) {
 			return
 		}
-		n.taps.inbound(p)
-		n.deliver(p)
+		if v := n.taps.inbound(p); v != refused {
+			n.deliver(p, v != unread)
+		}
 	})
 }
 
-// martian reports whether a packet is from or to a loopback address, which no link may bring: RFC 1122, section 3.2.1.3, and
-// RFC 4291, section 2.5.3. gVisor drops those too, but writes to standard error about it, in a log that nobody can turn off.
+// martian reports whether a packet is from or to a loopback address, which no link may bring: RFC 1122, section
+// 3.2.1.3, and RFC 4291, section 2.5.3. gVisor drops those too, but writes to standard error about it, in a log that
+// nobody can turn off.
 func martian(p []byte) bool {
 	var from, to netip.Addr
 	switch {
@@ -54,7 +56,8 @@ func martian(p []byte) bool {
 	return from.IsLoopback() || to.IsLoopback()
 }
 
-func (n *nic) deliver(p []byte) {
+// deliver gives TCP a packet. seen says that the taps have seen its segment.
+func (n *nic) deliver(p []byte, seen bool) {
 	n.mu.RLock()
 	d := n.dispatcher
 	n.mu.RUnlock()
@@ -66,6 +69,9 @@ func (n *nic) deliver(p []byte) {
 		protocol = header.IPv6ProtocolNumber
 	}
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(p)})
+	if seen {
+		pkt.Hash = judged
+	}
 	d.DeliverNetworkPacket(protocol, pkt)
 	pkt.DecRef()
 }
@@ -147,3 +153,18 @@ func (n *nic) ParseHeader(*stack.PacketBuffer) bool { return true }
 
 // SetOnCloseAction is stack.NetworkLinkEndpoint's.
 func (n *nic) SetOnCloseAction(func()) {}
+
+// A Link carries the IP packets of one [Stack]: IPv4 and IPv6 packets without any header of a link layer.
+type Link interface {
+	// MTU returns the octets of the largest packet that the link carries.
+	MTU() int
+	// Send takes a packet to be sent. It neither waits for the peer nor calls anything of a Stack: it is called with
+	// locks of TCP's held. Any number of goroutines call it at once. It keeps nothing of the packet. A packet that
+	// cannot be sent is lost.
+	Send(packet []byte)
+	// Receive calls deliver for each packet that arrives, one after the other, until the link is closed; deliver keeps
+	// nothing. The error says why there will be no more packets, and is nil after Close.
+	Receive(deliver func(packet []byte)) error
+	// Close ends Receive. It may be called more than once.
+	Close() error
+}

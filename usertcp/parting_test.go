@@ -87,12 +87,14 @@ func (l *leaver) sends(what string, fin uint32, d time.Duration) {
 	l.t.Helper()
 	l.silent(what, d-1)
 	sent, _ := l.after(time.Nanosecond)
-	if len(sent) != 1 || sent[0].seq != fin || sent[0].ack != l.ack || !sent[0].has(header.TCPFlagFin) || !sent[0].intact() {
+	if len(sent) != 1 || sent[0].seq != fin || sent[0].ack != l.ack ||
+		!sent[0].has(header.TCPFlagFin) || !sent[0].intact() {
 		l.t.Errorf("%s: sent %v, want the FIN", what, sent)
 	}
 }
 
-// TestPartingLooks: whether TCP is silent is looked at until the end is known, and after twice the time where the FIN was sent again.
+// TestPartingLooks: whether TCP is silent is looked at until the end is known, and after twice the time where the FIN
+// was sent again.
 //
 // RFC 6298, section 5.5: "The host MUST set RTO <- RTO * 2 ("back off the timer")."
 func TestPartingLooks(t *testing.T) {
@@ -130,10 +132,11 @@ func (l *leaver) tells(what string, una uint32, d time.Duration) {
 	}
 }
 
-// TestPartingTells: TCP is told what the peer lacks in front of the FIN where both SYNs permit selective acknowledgements, and not otherwise.
+// TestPartingTells: TCP is told what the peer lacks in front of the FIN where both SYNs permit selective
+// acknowledgements, and not otherwise.
 //
-// RFC 2018, section 2: "This two-byte option may be sent in a SYN by a TCP that has been extended to receive (and presumably process) the
-// SACK option once the connection has opened."
+// RFC 2018, section 2: "This two-byte option may be sent in a SYN by a TCP that has been extended to receive (and
+// presumably process) the SACK option once the connection has opened."
 func TestPartingTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := leaves(t)

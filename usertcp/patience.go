@@ -27,9 +27,9 @@ func (v *vigil) end() {
 	}
 }
 
-// A patience ends a connection that was closed when its peer has acknowledged nothing for [Config].CloseTimeout. gVisor's
-// own option counts from the first octet that was sent again until nothing is outstanding: on a path that loses
-// packets it ends connections that go on.
+// A patience ends a connection that was closed when its peer has acknowledged nothing for [Config].CloseTimeout.
+// gVisor's own option counts from the first octet that was sent again until nothing is outstanding: on a path that
+// loses packets it ends connections that go on.
 type patience struct {
 	vigil
 	una   uint32 // at the last look
@@ -42,7 +42,7 @@ const looks = 4
 // wait looks again and again.
 func (p *patience) wait(c *Conn) {
 	p.after(max(cmp.Or(c.stack.cfg.CloseTimeout, time.Minute)/looks, 1), c, func() {
-		if p.lost(c.Acknowledged()) {
+		if p.lost(c.AckProgress()) {
 			c.giveUp()
 		} else {
 			p.wait(c)

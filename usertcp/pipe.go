@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// A Path says what happens to packets in one direction of a [Pipe]. What happens to the nth packet follows from the Seed and n
-// alone. The zero value carries everything at once and in order.
+// A Path says what happens to packets in one direction of a [Pipe]. What happens to the nth packet follows from the
+// Seed and n alone. The zero value carries everything at once and in order.
 type Path struct {
 	// Seed of the random decisions.
 	Seed uint64
 	// Loss, Duplicate and Reorder are the shares of packets, from 0 to 1, that are lost, arrive twice, and arrive late.
 	Loss, Duplicate, Reorder float64
-	// Delay is what each packet takes. A late one, and the second of two, take up to Late more, which is 2*Delay if it is zero.
+	// Delay is what each packet takes. A late one, and the second of two, take up to Late more, which is 2*Delay if it
+	// is zero.
 	Delay, Late time.Duration
 	// Rate is the bandwidth in octets per second; zero: as fast as it goes.
 	Rate int64
@@ -89,8 +90,8 @@ type fate struct {
 	second      time.Duration // how much later the second of two is
 }
 
-// fates draws what becomes of one packet after the other. It takes as many numbers for each, so that what becomes of one does not
-// depend on the shares that others fall under.
+// fates draws what becomes of one packet after the other. It takes as many numbers for each, so that what becomes of
+// one does not depend on the shares that others fall under.
 type fates struct {
 	path Path
 	rand *rand.Rand

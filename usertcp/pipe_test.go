@@ -88,7 +88,8 @@ func TestPipe(t *testing.T) {
 	if got := numbers(t, 5000, Path{}); !slices.IsSorted(got) || len(got) != 5000 {
 		t.Errorf("%d of 5000 arrived, in order: %t", len(got), slices.IsSorted(got))
 	}
-	if got := numbers(t, 5000, Path{Delay: time.Millisecond, Loss: .1}); !slices.IsSorted(got) || len(got) > 4700 || len(got) < 4300 {
+	if got := numbers(t, 5000, Path{Delay: time.Millisecond, Loss: .1}); !slices.IsSorted(got) ||
+		len(got) > 4700 || len(got) < 4300 {
 		t.Errorf("%d of 5000 arrived, in order: %t", len(got), slices.IsSorted(got))
 	}
 	late := numbers(t, 5000, Path{Delay: time.Millisecond, Reorder: .1, Duplicate: .1})

@@ -15,8 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// A played peer is a TCP by hand, at the link of a stack: it sends the segments that a test makes, and looks at those that the
-// stack sends.
+// A played peer is a TCP by hand, at the link of a stack: it sends the segments that a test makes, and looks at those
+// that the stack sends.
 type played struct {
 	t        *testing.T
 	in, out  chan []byte
@@ -31,6 +31,13 @@ type played struct {
 	acked    uint32 // what the stack has acknowledged
 	reset    bool   // the stack has sent a RST
 	sacks    []header.SACKBlock
+}
+
+func newPlayed(t *testing.T) *played {
+	return &played{
+		t: t, in: make(chan []byte, 100), out: make(chan []byte, 1000), closed: make(chan struct{}),
+		isn: 0xffffff80, time: 5_000_000,
+	}
 }
 
 var stackAddr, peerAddr = tcpip.AddrFrom4([4]byte{192, 0, 2, 2}), tcpip.AddrFrom4([4]byte{192, 0, 2, 1})
@@ -95,7 +102,8 @@ func (m made) packet(echo uint32) []byte {
 	}
 	b := make([]byte, ihl+header.TCPMinimumSize+len(options)+len(m.data))
 	ip := header.IPv4(b)
-	ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(b)), TTL: 64, Protocol: uint8(header.TCPProtocolNumber), SrcAddr: peerAddr, DstAddr: stackAddr})
+	ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(b)), TTL: 64, Protocol: uint8(header.TCPProtocolNumber),
+		SrcAddr: peerAddr, DstAddr: stackAddr})
 	ip.SetHeaderLength(uint8(ihl))
 	if m.more {
 		ip.SetFlagsFragmentOffset(header.IPv4FlagMoreFragments, m.offset)
@@ -107,7 +115,8 @@ func (m made) packet(echo uint32) []byte {
 		b[8]++
 	}
 	tcp := header.TCP(b[ihl:])
-	tcp.Encode(&header.TCPFields{SrcPort: peerPort, DstPort: stackPort, SeqNum: m.seq, AckNum: m.ack, DataOffset: uint8(header.TCPMinimumSize + len(options)), Flags: m.flags, WindowSize: 60000})
+	tcp.Encode(&header.TCPFields{SrcPort: peerPort, DstPort: stackPort, SeqNum: m.seq, AckNum: m.ack,
+		DataOffset: uint8(header.TCPMinimumSize + len(options)), Flags: m.flags, WindowSize: 60000})
 	copy(tcp[header.TCPMinimumSize:], options)
 	copy(tcp[header.TCPMinimumSize+len(options):], m.data)
 	sum := header.PseudoHeaderChecksum(header.TCPProtocolNumber, peerAddr, stackAddr, uint16(len(tcp)))
@@ -147,7 +156,7 @@ var synOptions = []byte{2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0x4c, 0x4b, 0x40, 0, 0, 0
 
 // playSYN is play, for a peer whose SYN has other options. A timestamp is one of them.
 func playSYN(t *testing.T, options []byte) (p *played, c *Conn, seen *shown) {
-	p = &played{t: t, in: make(chan []byte, 100), out: make(chan []byte, 1000), closed: make(chan struct{}), isn: 0xffffff80, time: 5_000_000}
+	p = newPlayed(t)
 	s, err := New(Config{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}, Link: p})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
@@ -171,7 +180,8 @@ func (p *played) connect(options []byte) {
 	p.in <- made{seq: p.isn, flags: header.TCPFlagSyn, options: options, data: bytes.Repeat([]byte("S"), 64)}.packet(0)
 	syn := p.next()
 	o := header.ParseSynOptions(syn.tcp.Options(), true)
-	if permits := bytes.Contains(options, []byte{4, 2, 8}); syn.ack != p.isn+1 || !o.TS || o.SACKPermitted != permits || o.WS < 0 {
+	if permits := bytes.Contains(options, []byte{4, 2, 8}); syn.ack != p.isn+1 || !o.TS ||
+		o.SACKPermitted != permits || o.WS < 0 {
 		p.t.Fatalf("SYN-ACK: ack %d, %+v", syn.ack-p.isn, o)
 	}
 	p.nxt, p.ack, p.echo, p.shift = p.isn+1, syn.seq+1, o.TSVal, o.WS
@@ -189,8 +199,8 @@ func (p *played) sends(b []byte) {
 	p.nxt += uint32(len(b))
 }
 
-// insist sends octets in order until they are acknowledged. The stack drops segments with octets while more of others waits for it
-// than its buffer holds, be they empty, and a peer sends again.
+// insist sends octets in order until they are acknowledged. The stack drops segments with octets while more of others
+// waits for it than its buffer holds, be they empty, and a peer sends again.
 func (p *played) insist(b []byte) {
 	p.t.Helper()
 	packet := p.made(p.nxt, b).packet(p.echo)

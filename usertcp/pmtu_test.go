@@ -67,7 +67,8 @@ func tooBig(packet []byte, mtu int) []byte {
 	b := make([]byte, header.IPv4MinimumSize+header.ICMPv4MinimumSize+quoted)
 	was := header.IPv4(packet)
 	ip := header.IPv4(b)
-	ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(b)), TTL: 64, Protocol: uint8(header.ICMPv4ProtocolNumber), SrcAddr: was.DestinationAddress(), DstAddr: was.SourceAddress()})
+	ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(b)), TTL: 64, Protocol: uint8(header.ICMPv4ProtocolNumber),
+		SrcAddr: was.DestinationAddress(), DstAddr: was.SourceAddress()})
 	setIPSum(ip)
 	icmp := header.ICMPv4(ip.Payload())
 	icmp.SetType(header.ICMPv4DstUnreachable)

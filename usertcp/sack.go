@@ -13,10 +13,11 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// A gapReport completes our acknowledgements after our FIN. gVisor's TCP goes on to note what it holds ahead of order then, but
-// says so in ESTABLISHED alone. A peer that goes on sending would learn of each loss by a time-out, and of those there are
-// as many as losses. What is reported is TCP's own account, so that it never takes it back. TCP answers a segment ahead of order
-// before it tells what it holds with it: so an acknowledgement that repeats the last waits for that.
+// A gapReport completes our acknowledgements after our FIN. gVisor's TCP goes on to note what it holds ahead of order
+// then, but says so in ESTABLISHED alone. A peer that goes on sending would learn of each loss by a time-out, and of
+// those there are as many as losses. What is reported is TCP's own account, so that it never takes it back. TCP answers
+// a segment ahead of order before it tells what it holds with it: so an acknowledgement that repeats the last waits for
+// that.
 type gapReport struct {
 	due atomic.Bool // our FIN was sent, and both SYNs permit the option
 
@@ -65,11 +66,11 @@ func (r *gapReport) repeat(send func([]byte)) {
 	}
 }
 
-// processed takes what TCP holds once it has processed a segment, and what it expects next. It returns the acknowledgement that has
-// waited for that, or nil.
+// processed takes what TCP holds once it has processed a segment, and what it expects next. It returns the
+// acknowledgement that has waited for that, or nil.
 //
-// RFC 2018, section 4: "The first SACK block (i.e., the one immediately following the kind and length fields in the option) MUST
-// specify the contiguous block of data containing the segment which triggered this ACK".
+// RFC 2018, section 4: "The first SACK block (i.e., the one immediately following the kind and length fields in the
+// option) MUST specify the contiguous block of data containing the segment which triggered this ACK".
 func (r *gapReport) processed(held []header.SACKBlock, next uint32) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,14 +90,19 @@ func (r *gapReport) processed(held []header.SACKBlock, next uint32) []byte {
 
 // withSACK appends an option to an acknowledgement without payload: as many of the blocks as there is room for.
 //
-// RFC 2018, section 4: "If sent at all, SACK options SHOULD be included in all ACKs which do not ACK the highest sequence
-// number in the data receiver's queue." Section 3: "A SACK option that specifies n blocks will have a length of 8*n+2 bytes".
+// RFC 2018, section 4: "If sent at all, SACK options SHOULD be included in all ACKs which do not ACK the highest
+// sequence number in the data receiver's queue." Section 3: "A SACK option that specifies n blocks will have a length
+// of 8*n+2 bytes".
 func withSACK(packet []byte, held []header.SACKBlock) []byte {
 	s, ok := parseSegment(packet)
-	if !ok || len(s.payload) > 0 || len(packet) != ipLength(&s)+len(s.tcp) || len(header.ParseTCPOptions(s.tcp.Options()).SACKBlocks) > 0 {
+	if !ok || len(s.payload) > 0 || len(packet) != ipLength(&s)+len(s.tcp) ||
+		len(header.ParseTCPOptions(s.tcp.Options()).SACKBlocks) > 0 {
 		return packet
 	}
-	held = slices.DeleteFunc(slices.Clone(held), func(b header.SACKBlock) bool { return !before(s.ack, uint32(b.Start)) })
+	held = slices.DeleteFunc(slices.Clone(held), func(b header.SACKBlock) bool {
+		return !before(s.ack,
+			uint32(b.Start))
+	})
 	option := [header.TCPOptionsMaximumSize]byte{header.TCPOptionNOP, header.TCPOptionNOP}
 	n := header.EncodeSACKBlocks(held, option[2:max(4, header.TCPOptionsMaximumSize-len(s.tcp.Options()))])
 	if n == 0 {
@@ -132,5 +138,6 @@ func lengthen(packet []byte, tcpLength int) {
 	}
 	tcp[header.TCPDataOffset] = byte(tcpLength/4) << 4
 	binary.BigEndian.PutUint16(tcp[header.TCPChecksumOffset:], 0)
-	tcp.SetChecksum(^checksum.Checksum(tcp, header.PseudoHeaderChecksum(header.TCPProtocolNumber, from, to, uint16(tcpLength))))
+	tcp.SetChecksum(^checksum.Checksum(tcp, header.PseudoHeaderChecksum(header.TCPProtocolNumber,
+		from, to, uint16(tcpLength))))
 }

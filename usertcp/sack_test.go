@@ -36,9 +36,9 @@ func (p *played) answers(ack uint32, want []header.SACKBlock) {
 
 // TestGapsAfterFIN: after its FIN a stack goes on to say what it holds ahead of order, and so it does in front of it.
 //
-// RFC 2018, section 4: "The first SACK block (i.e., the one immediately following the kind and length fields in the option) MUST
-// specify the contiguous block of data containing the segment which triggered this ACK, unless that segment advanced the
-// Acknowledgment Number field in the header."
+// RFC 2018, section 4: "The first SACK block (i.e., the one immediately following the kind and length fields in the
+// option) MUST specify the contiguous block of data containing the segment which triggered this ACK, unless that
+// segment advanced the Acknowledgment Number field in the header."
 func TestGapsAfterFIN(t *testing.T) {
 	for name, half := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,8 @@ func TestGapsNotPermitted(t *testing.T) {
 	}
 }
 
-// A sackLink counts the acknowledgements with SACK blocks that a stack sends after its FIN, and all packets that are spoiled.
+// A sackLink counts the acknowledgements with SACK blocks that a stack sends after its FIN, and all packets that are
+// spoiled.
 type sackLink struct {
 	Link
 	fin           atomic.Bool
@@ -119,7 +120,8 @@ func TestLossAfterFIN(t *testing.T) {
 	for _, address := range []string{"192.0.2.2:7174", "[2001:db8::2]:7174"} {
 		t.Run(address, func(t *testing.T) {
 			t.Parallel()
-			one, other := Pipe(1500, Path{Seed: 1, Loss: .02, Delay: time.Millisecond}, Path{Seed: 2, Loss: .02, Delay: time.Millisecond})
+			one, other := Pipe(1500, Path{Seed: 1, Loss: .02, Delay: time.Millisecond},
+				Path{Seed: 2, Loss: .02, Delay: time.Millisecond})
 			link := &sackLink{Link: one}
 			a, err := pairEnd(Config{}, link, "192.0.2.1", "2001:db8::1")
 			must(t, err)
@@ -140,19 +142,23 @@ func TestLossAfterFIN(t *testing.T) {
 			}()
 			got, err := io.ReadAll(c)
 			must(t, err)
-			if acks, spoiled := link.acks.Load(), link.spoiled.Load(); acks == 0 || spoiled > 0 || !bytes.Equal(got, sent) {
-				t.Errorf("%d acknowledgements have SACK blocks, %d packets are spoiled, and what arrives is right: %t", acks, spoiled, bytes.Equal(got, sent))
+			if acks, spoiled := link.acks.Load(), link.spoiled.Load(); acks == 0 || spoiled > 0 ||
+				!bytes.Equal(got, sent) {
+				t.Errorf("%d acknowledgements have SACK blocks, %d packets are spoiled, and what arrives is right: %t",
+					acks, spoiled, bytes.Equal(got, sent))
 			}
 		})
 	}
 }
 
-// TestNoRoomForGaps: an acknowledgement that has payload, the option or no room for it stays as it is, and as many blocks are
-// added as there is room for, of those that lie after it.
+// TestNoRoomForGaps: an acknowledgement that has payload, the option or no room for it stays as it is, and as many
+// blocks are added as there is room for, of those that lie after it.
 func TestNoRoomForGaps(t *testing.T) {
-	held := []header.SACKBlock{{Start: 50, End: 60}, {Start: 210, End: 220}, {Start: 230, End: 240}, {Start: 250, End: 260}, {Start: 270, End: 280}, {Start: 290, End: 300}}
+	held := []header.SACKBlock{{Start: 50, End: 60}, {Start: 210, End: 220}, {Start: 230, End: 240},
+		{Start: 250, End: 260}, {Start: 270, End: 280}, {Start: 290, End: 300}}
 	ack := func(options, payload int) []byte {
-		m := made{seq: 1, ack: 200, flags: header.TCPFlagAck, options: bytes.Repeat([]byte{header.TCPOptionNOP}, options), data: make([]byte, payload)}
+		m := made{seq: 1, ack: 200, flags: header.TCPFlagAck,
+			options: bytes.Repeat([]byte{header.TCPOptionNOP}, options), data: make([]byte, payload)}
 		return m.packet(0)
 	}
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ type segment struct {
 	payload  []byte
 }
 
-// parseSegment reads an IP packet. ok is false for what is not TCP, or not as simple as what the tap looks at: one whole segment,
-// without IP options or extension headers. Of sums only that of the IP header is checked.
+// parseSegment reads an IP packet. ok is false for what is not TCP, or not as simple as what the tap looks at: one
+// whole segment, without IP options or extension headers. Of sums only that of the IP header is checked.
 func parseSegment(packet []byte) (s segment, ok bool) {
 	var from, to tcpip.Address
 	switch header.IPVersion(packet) {

@@ -40,7 +40,8 @@ func TestShown(t *testing.T) {
 		name string
 		cfg  Config
 		size int
-	}{{"4 MiB", Config{ReceiveBuffer: 4 << 20}, 3 << 20}, {"64 KiB", Config{ReceiveBuffer: 64 << 10}, 1 << 20}, {"16 KiB", Config{ReceiveBuffer: 16 << 10}, 256 << 10}, {"growing", Config{}, 3 << 20}} {
+	}{{"4 MiB", Config{ReceiveBuffer: 4 << 20}, 3 << 20}, {"64 KiB", Config{ReceiveBuffer: 64 << 10}, 1 << 20},
+		{"16 KiB", Config{ReceiveBuffer: 16 << 10}, 256 << 10}, {"growing", Config{}, 3 << 20}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path := Path{Seed: 8, Loss: .02, Reorder: .05, Duplicate: .01, Delay: 200 * time.Microsecond}
@@ -73,7 +74,8 @@ func TestShown(t *testing.T) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if !bytes.Equal(got, stream) || r.wrong > 0 || r.shown == 0 || r.tooFar > 0 {
-				t.Errorf("%d octets shown, %d times others, %d times too far; the stream is right: %t", r.shown, r.wrong, r.tooFar, bytes.Equal(got, stream))
+				t.Errorf("%d octets shown, %d times others, %d times too far; the stream is right: %t",
+					r.shown, r.wrong, r.tooFar, bytes.Equal(got, stream))
 			}
 		})
 	}

@@ -25,14 +25,15 @@ func (s *Stack) Close() error {
 	return nil
 }
 
-// Shutdown ends the Stack in order. It closes the Listeners, with the connections that nobody has accepted, and opens no more connections. Then it waits until the
-// program has closed all connections that are left, and their peers have acknowledged everything that was written and the FIN. In the end it closes the Stack. A
-// connection that is lost, as when its peer acknowledges nothing for
-// [Config].CloseTimeout, is waited for no longer. When the context ends, the connections that are left are reset, and the context's error is returned.
+// Shutdown ends the Stack in order. It closes the Listeners, with the connections that nobody has accepted, and opens
+// no more connections. Then it waits until the program has closed all connections that are left, and their peers have
+// acknowledged everything that was written and the FIN. In the end it closes the Stack. A connection that is lost, as
+// when its peer acknowledges nothing for [Config].CloseTimeout, is waited for no longer. When the context ends, the
+// connections that are left are reset, and the context's error is returned.
 //
-// Shutdown closes no connection: that is up to those who use it. It waits for a connection that nobody has closed until the context ends, even if the peer has
-// gone: as with the system's TCP, only [Config].KeepAlive notices this while nothing is sent. The last lines of a program that uses the Stack with
-// an RNIC are
+// Shutdown closes no connection: that is up to those who use it. It waits for a connection that nobody has closed until
+// the context ends, even if the peer has gone: as with the system's TCP, only [Config].KeepAlive notices this while
+// nothing is sent. The last lines of a program that uses the Stack with an RNIC are
 //
 //	err := errors.Join(rnic.Shutdown(ctx), stack.Shutdown(ctx))
 func (s *Stack) Shutdown(ctx context.Context) error {

@@ -52,8 +52,8 @@ func watchedStacks(t *testing.T, cfg Config, ab, ba Path) (a, b *Stack, of *watc
 	return a, b, of
 }
 
-// TestShutdown: what was written before a Close arrives, with the FIN, although the stack ends: on a path that is slow and
-// loses packets, whichever end was the first to close.
+// TestShutdown: what was written before a Close arrives, with the FIN, although the stack ends: on a path that is slow
+// and loses packets, whichever end was the first to close.
 func TestShutdown(t *testing.T) {
 	slow := func(seed uint64) Path { return Path{Seed: seed, Delay: 10 * time.Millisecond, Loss: 0.1} }
 	for name, first := range map[string]func(c, s *Conn) error{
@@ -78,7 +78,7 @@ func TestShutdown(t *testing.T) {
 				got <- b
 			}()
 			must(t, a.Shutdown(context.Background()))
-			<-c.Told()
+			<-c.PeerAcked()
 			if got := <-got; !bytes.Equal(got, sent) {
 				t.Errorf("%d octets have arrived of %d", len(got), len(sent))
 			}
@@ -124,7 +124,8 @@ func TestShutdownWaits(t *testing.T) {
 	}
 }
 
-// TestShutdownInVain: a peer whose acknowledgements do not come is waited for until the context ends, or TCP has lost patience.
+// TestShutdownInVain: a peer whose acknowledgements do not come is waited for until the context ends, or TCP has lost
+// patience.
 func TestShutdownInVain(t *testing.T) {
 	for name, c := range map[string]struct {
 		patience time.Duration
@@ -135,7 +136,8 @@ func TestShutdownInVain(t *testing.T) {
 		"TCP loses patience": {time.Millisecond, time.Hour, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b, link := watchedStacks(t, Config{CloseTimeout: c.patience, MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
+			a, b, link := watchedStacks(t, Config{CloseTimeout: c.patience,
+				MaxRTO: 200 * time.Millisecond}, Path{}, Path{})
 			out, _ := connect(t, a, b, "192.0.2.2:7174")
 			link.deaf.Store(true)
 			_, err := out.Write([]byte("x"))
@@ -145,7 +147,7 @@ func TestShutdownInVain(t *testing.T) {
 			if err := a.Shutdown(ctx); !errors.Is(err, c.want) {
 				t.Errorf("Shutdown: %v", err)
 			}
-			<-out.Told() // that it never will
+			<-out.PeerAcked() // that it never will
 		})
 	}
 }
@@ -156,7 +158,7 @@ func TestNotLeft(t *testing.T) {
 	c, s := connect(t, a, b, "192.0.2.2:7174")
 	must(t, s.Reset())
 	must(t, a.Shutdown(t.Context()))
-	<-c.Told()
+	<-c.PeerAcked()
 }
 
 // TestEndsInSilence: a peer that has acknowledged everything is not reset at the end of the stack: it would take an
@@ -175,14 +177,15 @@ func TestEndsInSilence(t *testing.T) {
 	}
 }
 
-// TestTold: the peer has all of a half that was closed, while the other half goes on. What it acknowledges is counted before.
+// TestTold: the peer has all of a half that was closed, while the other half goes on. What it acknowledges is counted
+// before.
 func TestTold(t *testing.T) {
 	c, s := connection(t, Config{}, Path{Delay: time.Millisecond}, Path{})
-	before := c.Acknowledged()
+	before := c.AckProgress()
 	_, err := c.Write(make([]byte, 1000))
 	must(t, errors.Join(err, c.CloseWrite()))
-	<-c.Told()
-	if n := c.Acknowledged() - before; n != 1001 {
+	<-c.PeerAcked()
+	if n := c.AckProgress() - before; n != 1001 {
 		t.Errorf("%d octets are acknowledged, want 1000 and the FIN", n)
 	}
 	_, err = s.Write([]byte("x"))
@@ -191,7 +194,7 @@ func TestTold(t *testing.T) {
 		t.Error(err)
 	}
 	select {
-	case <-s.Told():
+	case <-s.PeerAcked():
 		t.Error("the other end has nothing acknowledged")
 	default:
 	}
@@ -208,7 +211,7 @@ func TestShutdownAfterBothFINs(t *testing.T) {
 		}
 	}
 	for _, end := range []*Conn{c, s} {
-		<-end.Told()
+		<-end.PeerAcked()
 		must(t, end.Close())
 		must(t, end.stack.Shutdown(testrig.Within(t)))
 	}

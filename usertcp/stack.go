@@ -1,12 +1,15 @@
 package usertcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
+	"gvisor.dev/gvisor/pkg/log"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
@@ -21,8 +24,8 @@ const (
 	MinMTU = 1280
 	// MaxMTU is what an IP packet can be.
 	MaxMTU = 65535
-	// MaxReceiveBuffer is the largest receive buffer of a connection whose Stack has no size of its own. Nothing is ever shown
-	// further ahead than the receive buffer is large.
+	// MaxReceiveBuffer is the largest receive buffer of a connection whose Stack has no size of its own. Nothing is
+	// ever shown further ahead than the receive buffer is large.
 	MaxReceiveBuffer = 4 << 20
 	// minBuffer is the least send buffer, in packets of the MTU.
 	minBuffer = 8
@@ -34,25 +37,34 @@ type Config struct {
 	Addresses []netip.Addr
 	// Link carries the packets. The Stack closes it.
 	Link Link
-	// MTU is the largest packet that is sent, in octets, from [MinMTU] up to what the Link carries. If zero, it is what the Link carries.
+	// MTU is the largest packet that is sent, in octets, from [MinMTU] up to what the Link carries. If zero, it is what
+	// the Link carries.
 	MTU int
-	// SendBuffer is how many octets a connection holds that the peer has not acknowledged. If zero, it begins with 1 MiB
-	// and grows up to 4 MiB. Eight packets are the least.
+	// SendBuffer is how many octets a connection holds that the peer has not acknowledged. If zero, it begins with 1
+	// MiB and grows up to 4 MiB. Eight packets are the least.
 	SendBuffer int
 	// ReceiveBuffer is how many octets a connection holds that are not read. If zero, it begins with
 	// 1 MiB and grows up to [MaxReceiveBuffer].
 	ReceiveBuffer int
 	// CongestionControl is "reno" or "cubic". If empty, it is reno.
 	CongestionControl string
-	// MaxRTO bounds the time after which TCP sends again what is not acknowledged, from 200 ms on. If zero, it is 120 s, as
-	// RFC 6298 has it. A smaller one suits a short path that stands still at times, as it does on a busy machine.
+	// MaxRTO bounds the time after which TCP sends again what is not acknowledged, from 200 ms on. If zero, it is 120
+	// s, as RFC 6298 has it. A smaller one suits a short path that stands still at times, as it does on a busy machine.
 	MaxRTO time.Duration
-	// CloseTimeout is how long, give or take a quarter, a connection after its Close keeps and sends what was written, while the
-	// peer acknowledges nothing more of it. Then the connection is reset: nobody else would notice it, or count its memory.
-	// If zero, it is a minute.
+	// CloseTimeout is how long, give or take a quarter, a connection after its Close keeps and sends what was written,
+	// while the peer acknowledges nothing more of it. Then the connection is reset: nobody else would notice it, or
+	// count its memory. If zero, it is a minute.
 	CloseTimeout time.Duration
 	// KeepAlive is the time after which a silent peer is asked whether it is there. If zero, it is not asked.
 	KeepAlive time.Duration
+	// ChallengeACKs and ChallengePeriod bound how often a connection asks its peer about a RST, a SYN or an ACK that
+	// somebody else may have made up: as many times in any such period. Zeros are 10 and 5 s, as RFC 5961, section 7,
+	// has it. More of them end connections sooner whose peers have forgotten them while somebody else makes up
+	// segments.
+	ChallengeACKs   int
+	ChallengePeriod time.Duration
+
+	clock tcpip.Clock // of TCP's; nil: the machine's
 }
 
 // A Stack is a TCP/IP of its own. It is safe for concurrent use.
@@ -85,9 +97,12 @@ func New(cfg Config) (*Stack, error) {
 		listeners: make(map[*listener]struct{}), conns: make(map[*Conn]struct{}),
 	}
 	s.nic = newNIC(cfg.Link, cfg.MTU, s.taps)
+	s.taps.deliver, s.taps.state, s.taps.throttle = s.nic.deliver, s.state,
+		throttle{cfg.ChallengeACKs, cfg.ChallengePeriod}
 	s.net = stack.New(stack.Options{
+		Clock:              cfg.clock,
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
-		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocolProbe(s.taps.probe)},
+		TransportProtocols: []stack.TransportProtocolFactory{s.taps.guarded(tcp.NewProtocolProbe(s.taps.probe))},
 	})
 	go s.nic.receive()
 	if err := s.configure(); err != nil {
@@ -106,6 +121,8 @@ func (c *Config) resolve() error {
 		return errors.New("no Link")
 	case c.SendBuffer < 0 || c.ReceiveBuffer < 0 || c.KeepAlive < 0 || c.CloseTimeout < 0:
 		return errors.New("a negative buffer, KeepAlive or CloseTimeout")
+	case c.ChallengeACKs < 0 || c.ChallengePeriod < 0:
+		return errors.New("a negative ChallengeACKs or ChallengePeriod: at least 1 and 1ns, or 0 for 10 and 5s")
 	case c.CongestionControl != "" && c.CongestionControl != "reno" && c.CongestionControl != "cubic":
 		return fmt.Errorf("a CongestionControl %q: there are \"reno\" and \"cubic\"", c.CongestionControl)
 	case c.MaxRTO != 0 && c.MaxRTO < tcp.MinRTO:
@@ -117,6 +134,8 @@ func (c *Config) resolve() error {
 	if c.MTU < MinMTU || c.MTU > min(c.Link.MTU(), MaxMTU) {
 		return fmt.Errorf("an MTU of %d octets: the link carries %d, and %d are the least", c.MTU, c.Link.MTU(), MinMTU)
 	}
+	c.ChallengeACKs = cmp.Or(c.ChallengeACKs, challengeACKs)
+	c.ChallengePeriod = cmp.Or(c.ChallengePeriod, challengePeriod)
 	if c.SendBuffer > 0 {
 		c.SendBuffer = max(c.SendBuffer, minBuffer*c.MTU)
 	}
@@ -129,18 +148,32 @@ func (s *Stack) configure() error {
 		return errors.New(err.String())
 	}
 	for _, a := range s.cfg.Addresses {
-		own := tcpip.ProtocolAddress{Protocol: protocolOf(a), AddressWithPrefix: tcpip.AddrFromSlice(a.Unmap().AsSlice()).WithPrefix()}
+		own := tcpip.ProtocolAddress{Protocol: protocolOf(a),
+			AddressWithPrefix: tcpip.AddrFromSlice(a.Unmap().AsSlice()).WithPrefix()}
 		if err := s.net.AddProtocolAddress(nicID, own, stack.AddressProperties{}); err != nil {
 			return fmt.Errorf("address %s: %s", a, err)
 		}
 	}
-	s.net.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nicID}, {Destination: header.IPv6EmptySubnet, NIC: nicID}})
+	s.net.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nicID},
+		{Destination: header.IPv6EmptySubnet, NIC: nicID}})
 	for _, o := range s.options() {
 		if err := s.net.SetTransportProtocolOption(tcp.ProtocolNumber, o); err != nil {
 			return fmt.Errorf("%T: %s", o, err)
 		}
 	}
 	return nil
+}
+
+// state returns that of the connection that TCP has between two ends, or of a Listener that waits for one.
+func (s *Stack) state(e ends) tcp.EndpointState {
+	ep := s.net.FindTransportEndpoint(protocolOf(e.remote.Addr()), tcp.ProtocolNumber, stack.TransportEndpointID{
+		LocalPort: e.local.Port(), LocalAddress: tcpip.AddrFromSlice(e.local.Addr().AsSlice()),
+		RemotePort: e.remote.Port(), RemoteAddress: tcpip.AddrFromSlice(e.remote.Addr().AsSlice()),
+	}, nicID)
+	if ep, ok := ep.(*tcp.Endpoint); ok {
+		return ep.EndpointState()
+	}
+	return tcp.StateClose
 }
 
 // options are those of all connections.
@@ -181,4 +214,44 @@ func protocolOf(a netip.Addr) tcpip.NetworkProtocolNumber {
 		return ipv4.ProtocolNumber
 	}
 	return ipv6.ProtocolNumber
+}
+
+// quiet has gVisor say nothing on standard error, where it warns of segments that peers send, as many as they like. Its
+// log is one for the whole program: who has set another target keeps that.
+func quiet() {
+	if e, ok := log.Log().Emitter.(log.GoogleEmitter); ok && e.Writer != nil && e.Writer.Next == os.Stderr {
+		log.SetTarget(&log.MultiEmitter{})
+	}
+}
+
+// Pair returns two stacks that a [Pipe] joins: from a to b as ab says, and back as ba does. cfg is that of both, except
+// for Addresses and Link. An MTU of zero is 1500. The addresses of a are 192.0.2.1 and 2001:db8::1, those of b end in
+// 2.
+func Pair(cfg Config, ab, ba Path) (a, b *Stack, err error) {
+	for _, p := range []Path{ab, ba} {
+		if err := p.check(); err != nil {
+			return nil, nil, fmt.Errorf("usertcp: %w", err)
+		}
+	}
+	if cfg.MTU == 0 {
+		cfg.MTU = 1500
+	}
+	one, other := Pipe(cfg.MTU, ab, ba)
+	a, err = pairEnd(cfg, one, "192.0.2.1", "2001:db8::1")
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err = pairEnd(cfg, other, "192.0.2.2", "2001:db8::2")
+	if err != nil {
+		return nil, nil, errors.Join(err, a.Close())
+	}
+	return a, b, nil
+}
+
+func pairEnd(cfg Config, l Link, addresses ...string) (*Stack, error) {
+	cfg.Link, cfg.Addresses = l, nil
+	for _, a := range addresses {
+		cfg.Addresses = append(cfg.Addresses, netip.MustParseAddr(a))
+	}
+	return New(cfg)
 }

@@ -2,12 +2,13 @@ package usertcp
 
 import "gvisor.dev/gvisor/pkg/tcpip/header"
 
-// A verdict is what the tap makes of a segment of the peer's. Whatever it is, TCP gets the segment.
+// A verdict is what the tap makes of a segment of the peer's. TCP gets all but those that are refused.
 type verdict uint8
 
 // The verdicts.
 const (
-	notLookedAt verdict = iota // no TCP segment, of no flow, or of one that nobody wants shown
+	unread      verdict = iota // no TCP segment, or not a whole one as it comes from the link
+	notLookedAt                // of no flow, or of one that nobody wants shown
 	inOrder                    // what comes next: Read brings it
 	behind                     // begins before that
 	ahead                      // is shown
@@ -19,25 +20,29 @@ const (
 	urgent
 	outside   // not all of it within the window
 	behindFIN // the peer has ended its half before it
-	badACK    // of what was never sent, or very old
 	badTime   // an old timestamp, or none
+	suspect   // may be made up: RFC 5961
+	refused   // is: TCP does not get it
 )
 
 // String returns the verdict in words.
 func (v verdict) String() string {
-	return [...]string{"not looked at", "in order", "behind", "ahead", "no data", "a SYN", "bad checksum", "a reset", "no ACK", "urgent",
-		"outside the window", "after the FIN", "bad ACK", "bad timestamp"}[v]
+	return [...]string{"not read", "not looked at", "in order", "behind", "ahead", "no data", "a SYN", "bad checksum",
+		"a reset", "no ACK", "urgent",
+		"outside the window", "after the FIN", "bad timestamp", "suspect", "refused"}[v]
 }
 
-// inbound judges a segment of the peer's. Those that are ahead of what comes next are checked for all that TCP checks, and more,
-// so that nothing is shown that TCP does not take: RFC 5044, appendix A.3. What comes next is TCP's own business.
+// inbound judges a segment of the peer's. Those that are ahead of what comes next are checked for all that TCP checks,
+// and more, so that nothing is shown that TCP does not take: RFC 5044, appendix A.3. What comes next is TCP's own
+// business.
 func (f *flow) inbound(s *segment) verdict {
-	if len(s.payload) > 0 && !f.watched.Load() && !s.has(header.TCPFlagSyn|header.TCPFlagFin) {
-		return notLookedAt
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	case f.suspects(s):
+		return suspect
+	case len(s.payload) > 0 && !f.watched.Load() && !s.has(header.TCPFlagSyn|header.TCPFlagFin), f.blank:
+		return notLookedAt
 	case s.has(header.TCPFlagSyn):
 		f.peerSYN(s)
 		return aSYN
@@ -53,7 +58,7 @@ func (f *flow) inbound(s *segment) verdict {
 	if v := f.check(s); v != ahead {
 		return v
 	}
-	f.learn(s)
+	f.remember(s)
 	switch {
 	case len(s.payload) == 0:
 		return noData
@@ -97,36 +102,23 @@ func (f *flow) check(s *segment) verdict {
 		return outside
 	case f.fin && before(f.finSeq, end):
 		return behindFIN
-	case !f.acceptable(s.ack):
-		return badACK
 	case f.agreed.TS && !f.timely(s):
 		return badTime
 	}
 	return ahead
 }
 
-// acceptable checks what is acknowledged.
-func (f *flow) acceptable(ack uint32) bool {
-	// RFC 5961, section 5.2: "The ACK value is considered acceptable only if it is in the range of
-	// ((SND.UNA - MAX.SND.WND) <= SEG.ACK <= SND.NXT)."
-	return !before(f.sndNxt, ack) && !before(ack, f.sndUna-f.maxWindow)
-}
-
 // timely checks the timestamp, which is in every segment if it was agreed on.
 func (f *flow) timely(s *segment) bool {
-	// RFC 7323, section 5.3: "R1) If there is a Timestamps option in the arriving segment, SEG.TSval < TS.Recent, [...] then
-	// treat the arriving segment as not acceptable". Section 3.2: "If a non-<RST> segment is received without a TSopt, a TCP
-	// SHOULD silently drop the segment."
+	// RFC 7323, section 5.3: "R1) If there is a Timestamps option in the arriving segment, SEG.TSval < TS.Recent, [...]
+	// then treat the arriving segment as not acceptable". Section 3.2: "If a non-<RST> segment is received without a
+	// TSopt, a TCP SHOULD silently drop the segment."
 	o := header.ParseTCPOptions(s.tcp.Options())
 	return o.TS && !before(o.TSVal, f.recent)
 }
 
-// learn takes what a segment that was checked says of the rest of the connection.
-func (f *flow) learn(s *segment) {
-	if before(f.sndUna, s.ack) {
-		f.sndUna = s.ack
-	}
-	f.maxWindow = max(f.maxWindow, scaled(s, f.agreed, f.theirs))
+// remember takes note of where the peer's half ends.
+func (f *flow) remember(s *segment) {
 	end := s.seq + uint32(len(s.payload))
 	if s.has(header.TCPFlagFin) && (!f.fin || before(end, f.finSeq)) {
 		f.fin, f.finSeq = true, end

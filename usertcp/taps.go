@@ -14,24 +14,26 @@ import (
 // ends are the ends of a connection.
 type ends struct{ local, remote netip.AddrPort }
 
-// unclaimedFlows is how many flows are kept that nobody has claimed: those of connections that are being established, or wait for
-// Accept. Where there are more, as in a flood of SYNs, the oldest is forgotten: its connection shows nothing ahead.
-const unclaimedFlows = 2 * backlog
-
 // taps see all packets between the stack and its link, and have a flow for each TCP connection.
 //
 // The locks here are the innermost: outbound and probe are called with TCP's held. Octets are shown with none but the
 // flow's showing.
 type taps struct {
-	buffers packets
-	send    func(packet []byte) // the link's
-	mtu     int
-	silent  atomic.Bool // connections that have ended in order are not reset
+	buffers  packets
+	send     func(packet []byte) // the link's
+	deliver  func(packet []byte, seen bool)
+	state    func(ends) tcp.EndpointState // of TCP's own connection; StateClose if there is none
+	throttle throttle
+	mtu      int
+	silent   atomic.Bool // connections that have ended in order are not reset
 
 	mu        sync.RWMutex
 	flows     map[ends]*flow
 	unclaimed list.List // those of flows that wait to be claimed, the oldest first
 	asked     [256]asked
+	room      int  // as many may wait before those of no connection are looked for
+	most      int  // flows since the map was made
+	sweeping  bool // a timer runs
 }
 
 // asked are the options of a peer's SYN, until our answer to it begins a flow. A SYN leaves no other state.
@@ -41,7 +43,11 @@ type asked struct {
 }
 
 func newTaps(l Link, mtu int) *taps {
-	return &taps{send: l.Send, mtu: mtu, flows: make(map[ends]*flow)}
+	return &taps{
+		send: l.Send, mtu: mtu, flows: make(map[ends]*flow), room: unclaimedFlows,
+		throttle: throttle{challengeACKs, challengePeriod},
+		state:    func(ends) tcp.EndpointState { return tcp.StateClose },
+	}
 }
 
 func (t *taps) flow(e ends) *flow {
@@ -63,7 +69,8 @@ func (t *taps) claim(e ends) *flow {
 	return f
 }
 
-// waitNoMore takes a flow out of those that wait. In their list it would keep the memory of its connection after that has ended.
+// waitNoMore takes a flow out of those that wait. In their list it would keep the memory of its connection after that
+// has ended.
 func (t *taps) waitNoMore(f *flow) {
 	if f.waits != nil {
 		t.unclaimed.Remove(f.waits)
@@ -94,23 +101,6 @@ func (t *taps) begin(e ends, s *segment) *flow {
 	}
 	t.wait(f)
 	return f
-}
-
-// wait keeps a flow until it is claimed, or is the oldest of too many.
-func (t *taps) wait(f *flow) {
-	if old := t.flows[f.ends]; old != nil {
-		t.drop(old)
-	}
-	t.flows[f.ends], f.waits = f, t.unclaimed.PushBack(f)
-	if t.unclaimed.Len() > unclaimedFlows {
-		t.drop(t.unclaimed.Front().Value.(*flow))
-	}
-}
-
-// drop takes a flow out of those that there are.
-func (t *taps) drop(f *flow) {
-	t.waitNoMore(f)
-	delete(t.flows, f.ends)
 }
 
 // slot is where a SYN is noted: others take its place.
@@ -160,7 +150,7 @@ func (t *taps) outbound(packet []byte) []byte {
 func (t *taps) inbound(packet []byte) verdict {
 	s, ok := parseSegment(packet)
 	if !ok {
-		return notLookedAt
+		return unread
 	}
 	e := ends{local: s.to, remote: s.from}
 	f := t.flow(e)
@@ -171,8 +161,11 @@ func (t *taps) inbound(packet []byte) verdict {
 		return notLookedAt
 	}
 	v := f.inbound(&s)
-	if v == ahead {
+	switch {
+	case v == ahead:
 		f.show(s.seq, s.payload)
+	case v == suspect && t.refuses(f, &s, packet):
+		return refused
 	}
 	return v
 }
@@ -194,6 +187,13 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 		f.smooth.Store(int64(r.SRTT))
 	}
 	f.una.Store(uint32(s.Sender.SndUna))
+	f.taken.Store(uint32(s.Receiver.RcvNxt))
+	if !f.told.Load() {
+		f.heed(s)
+	}
+	if f.held.Load() {
+		t.settle(f, false)
+	}
 	if f.gaps.due.Load() {
 		if ack := f.gaps.processed(s.SACK.Blocks, uint32(s.Receiver.RcvNxt)); ack != nil {
 			t.send(ack)

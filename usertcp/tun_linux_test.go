@@ -139,7 +139,8 @@ func exchange(t *testing.T, ours *Conn, kernel net.Conn) {
 // TestTUNName: a name that cannot be is refused with what it may be.
 func TestTUNName(t *testing.T) {
 	inNamespace(t, func(*TUN) {
-		for name, want := range map[string]string{"averyveryverylongname": "at most 15 octets", "lo": "of another kind"} {
+		for name, want := range map[string]string{"averyveryverylongname": "at most 15 octets",
+			"lo": "of another kind"} {
 			if _, err := OpenTUN(name); !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -27,10 +27,10 @@ func (c *Conn) writeAll(p []byte) (n int, err error) {
 	return n, err
 }
 
-// WriteFPDUs sends each slice as a unit: TCP begins a segment with the first, and never cuts one that is at most [Conn.EMSS]
-// octets long, neither now nor when it sends it again. Small ones share a segment that has room for them
-// (RFC 5044, section 3). It waits until at least one is taken, and returns how many octets were, which are those of whole slices.
-// It keeps none of them.
+// WriteFPDUs sends each slice as a unit: TCP begins a segment with the first, and never cuts one that is at most
+// [Conn.EMSS] octets long, neither now nor when it sends it again. Small ones share a segment that has room for them
+// (RFC 5044, section 3). It waits until at least one is taken, and returns how many octets were, which are those of
+// whole slices. It keeps none of them.
 func (c *Conn) WriteFPDUs(fpdus [][]byte) (octets int, err error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
@@ -96,8 +96,8 @@ func (p *part) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// A whole is octets that are taken at once, or not at all: what is asked for fewer gets an error, whereupon TCP has taken
-// nothing. TCP makes a unit of what it takes at once, which it does not cut unless it is longer than a segment.
+// A whole is octets that are taken at once, or not at all: what is asked for fewer gets an error, whereupon TCP has
+// taken nothing. TCP makes a unit of what it takes at once, which it does not cut unless it is longer than a segment.
 type whole struct{ b []byte }
 
 var errNoRoom = errors.New("no room for all")

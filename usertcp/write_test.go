@@ -55,7 +55,7 @@ func TestToldOnce(t *testing.T) {
 	} {
 		c, s := connection(t, Config{}, Path{}, Path{})
 		must(t, s.Reset())
-		<-c.Told()
+		<-c.PeerAcked()
 		_ = c.ep.LastError()
 		if err := call(c); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("%s: %v", name, err)
@@ -82,7 +82,8 @@ func TestPipeOrder(t *testing.T) {
 		if !slices.IsSorted(got) || len(got) != 300 {
 			t.Errorf("%d arrived, in order: %t", len(got), slices.IsSorted(got))
 		}
-		if none := slices.ContainsFunc(a.out.spare, func(b []byte) bool { return b == nil }); none || len(a.out.spare) != 100 {
+		if none := slices.ContainsFunc(a.out.spare, func(b []byte) bool { return b == nil }); none ||
+			len(a.out.spare) != 100 {
 			t.Errorf("%d buffers are kept for a hundred packets at a time", len(a.out.spare))
 		}
 	})
@@ -124,7 +125,7 @@ func TestUnsent(t *testing.T) {
 	_, err := io.ReadFull(s, make([]byte, size))
 	must(t, err)
 	must(t, <-written)
-	for c.Lacks() {
+	for c.HasUnacked() {
 		time.Sleep(time.Millisecond)
 	}
 	if c.Unsent() {

@@ -22,7 +22,8 @@ func (h *half) account(from, to uint64, p capture.Stamp) {
 // in another mode. Its octets may be more than were told of.
 func (h *half) again(f *FPDU) {
 	if f.End > h.told {
-		h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: max(h.told, f.Offset), End: f.End, Captured: true, Packet: f.Last})
+		h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: max(h.told, f.Offset), End: f.End,
+			Captured: true, Packet: f.Last})
 		h.told = f.End
 	}
 	h.settle(f.End, f.Last.Number)
@@ -42,7 +43,8 @@ func (h *half) undecoded(from, to uint64, p capture.Stamp) {
 		if next > from {
 			h.out().Undecoded += next - from
 			h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: from, End: next, Captured: true, Packet: p})
-			h.c.report(findUndecoded, h.dir, from, p, wording.Octets(next-from)+" are not decoded: "+h.c.unread().String(), "")
+			h.c.report(findUndecoded, h.dir, from, p,
+				wording.Octets(next-from)+" are not decoded: "+h.c.unread().String(), "")
 		}
 		from = end
 	}
@@ -76,5 +78,5 @@ func (u unread) String() string {
 	case unreadFPDUs:
 		return "no FPDU was found in them"
 	}
-	return "neither a startup frame nor an FPDU was found in them"
+	return "neither a whole startup frame nor an FPDU was found in them"
 }

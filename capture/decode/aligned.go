@@ -125,22 +125,44 @@ func (h *half) boundaries(f *FPDU) {
 	}
 }
 
+// oversized reports the first FPDU that is far larger than TCP's segments, as the SYNs have their size. What an
+// interface joins or cuts does not matter here: packets of a capture may be larger than segments.
+//
+// RFC 5044, section 4.5 has MULPDU follow from the EMSS, so that an FPDU fits a segment. [S01]
+func (h *half) oversized(f *FPDU) {
+	const far, least = 2, 536 // RFC 9293, section 3.7.1: the MSS where no other is known
+	mss := h.mss()
+	if h.full.large || mss == 0 || f.Err != nil || f.Cut > 0 || f.Size() <= far*max(mss, least) {
+		return
+	}
+	h.full.large = true
+	h.at1(findOversized, f, fmt.Sprintf("an FPDU of %s takes %s of at most %s",
+		wording.Count(f.Size(), "byte"), wording.Count((f.Size()+mss-1)/mss, "TCP segment"),
+		wording.Count(mss, "byte")),
+		"nothing of it can be placed before the last segment has come, as its CRC is behind it: a lost segment holds all of it up, "+
+			"and a receiver needs room for it; the sender should follow the EMSS")
+}
+
 // alignmentRows say how much of a direction is aligned.
 func (h *Half) alignmentRows(d capture.Dir) (rows [][2]string) {
 	w := &h.Wire
 	name := d.String() + " alignment"
 	if w.Segments > 0 {
-		rows = append(rows, [2]string{name, fmt.Sprintf("%.2f%% of %d TCP data segments begin with an FPDU and hold whole ones; the largest packet has %s",
+		rows = append(rows, [2]string{name, fmt.Sprintf(
+			"%.2f%% of %d TCP data segments begin with an FPDU and hold whole ones; the largest packet has %s",
 			100*w.Share(), w.Segments, wording.Octets(uint64(h.LargestSegment)))})
 		name = ""
 	}
 	if w.Cut > 0 {
-		rows = append(rows, [2]string{name, fmt.Sprintf("  %s above the MSS of %s counted as the segments that the interface cuts: capture on the sending host, as a receiving one joins segments",
+		rows = append(rows, [2]string{name, fmt.Sprintf(
+			"  %s above the MSS of %s counted as the segments that the interface cuts: capture on the sending host, as a receiving one joins segments",
 			wording.Count(w.Cut, "packet"), w.sizes())})
 	}
 	if w.Unknown > 0 {
-		rows = append(rows, [2]string{name, fmt.Sprintf("  %s more not judged: the path's MTU %s, and it is not known at what size the interface cuts them%s",
-			wording.Count(w.Unknown, "packet"), wording.If(w.Changed > 0, "has changed", "may have changed"), w.since())})
+		rows = append(rows, [2]string{name, fmt.Sprintf(
+			"  %s more not judged: the path's MTU %s, and it is not known at what size the interface cuts them%s",
+			wording.Count(w.Unknown, "packet"), wording.If(w.Changed > 0, "has changed",
+				"may have changed"), w.since())})
 	}
 	return rows
 }

@@ -41,7 +41,8 @@ func TestAlignmentCut(t *testing.T) {
 	}{
 		{"one FPDU a segment", []int{1000, 1000, 1000}, decode.Alignment{Segments: 3, Aligned: 3, Cut: 1}},
 		{"the last segment is short", []int{1000, 1000, 400}, decode.Alignment{Segments: 3, Aligned: 3, Cut: 1}},
-		{"several FPDUs a segment", []int{400, 600, 200, 200, 600, 300}, decode.Alignment{Segments: 3, Aligned: 3, Cut: 1}},
+		{"several FPDUs a segment", []int{400, 600, 200, 200, 600, 300},
+			decode.Alignment{Segments: 3, Aligned: 3, Cut: 1}},
 		{"one segment, not cut", []int{400, 300}, decode.Alignment{Segments: 1, Aligned: 1}},
 		{"FPDUs of four octets less", []int{996, 996, 996}, decode.Alignment{Segments: 3, Aligned: 0, Cut: 1}},
 		{"alignment comes back", []int{600, 1000, 400, 1000}, decode.Alignment{Segments: 3, Aligned: 1, Cut: 1}},
@@ -60,11 +61,13 @@ func TestAlignmentCut(t *testing.T) {
 			r := declaring(t, s.close(), mss)
 			got := r.conns[0].Halves[fw].Wire
 			want := c.want
-			want.MSS, want.MSSAtEnd, want.Segments, want.Aligned = mss, mss, want.Segments+1, want.Aligned+1 // with the RTR indication
+			// with the RTR indication
+			want.MSS, want.MSSAtEnd, want.Segments, want.Aligned = mss, mss, want.Segments+1, want.Aligned+1
 			if got != want {
 				t.Errorf("FPDUs of %d: %+v, want %+v", c.sizes, got, want)
 			}
-			said := slices.ContainsFunc(r.conns[0].Summary(), func(row [2]string) bool { return strings.Contains(row[1], "above the MSS of 1000") })
+			said := slices.ContainsFunc(r.conns[0].Summary(),
+				func(row [2]string) bool { return strings.Contains(row[1], "above the MSS of 1000") })
 			if said != (want.Cut > 0) {
 				t.Errorf("it is said that packets are cut: %v", said)
 			}

@@ -3,12 +3,11 @@ package decode
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // answer takes the first octets of the direction that has to answer, and has sent
@@ -70,6 +69,11 @@ func (c *conn) faulty(k finding, dir capture.Dir, at uint64, p capture.Stamp, f 
 
 // answered takes the Responder's frame.
 func (c *conn) answered(h *half, f *Startup) {
+	if c.start.left != nil {
+		c.gaveUp()
+		c.late(h, f)
+		return
+	}
 	c.early(f)
 	c.start.pending, c.start.reply = false, f
 	c.tell(f)
@@ -92,7 +96,8 @@ func (c *conn) answered(h *half, f *Startup) {
 		c.pub.Rejected = true
 		c.judgeReply(f)
 		r := c.start.machine.Rejected()
-		c.report(findRejected, f.Dir, f.Offset, f.Last, "the Responder has rejected the connection"+rejectedWith(r), r.Hint)
+		c.report(findRejected, f.Dir, f.Offset, f.Last,
+			"the Responder has rejected the connection"+rejectedWith(f, r), r.Hint)
 		c.leave(f)
 	default:
 		c.agree(f)
@@ -105,12 +110,16 @@ func (c *conn) early(f *Startup) {
 	i := &c.halves[f.Dir.Peer()]
 	first, _ := i.in.stamps(i.at, i.at+uint64(len(i.buf)))
 	if len(i.buf) > 0 && first.Number < f.First.Number && !i.unsure() {
-		c.report(findEarly, i.dir, i.at, first, wording.Octets(len(i.buf))+" come after the Initiator's frame and before the answer",
+		c.report(findEarly, i.dir, i.at, first, wording.Octets(len(i.buf))+
+			" come after the Initiator's frame and before the answer",
 			"the Initiator must wait for the answer: Linux's siw and Chelsio's cxgb4 end the connection on such octets")
 	}
 }
 
-func rejectedWith(r *mpa.RejectError) string {
+func rejectedWith(f *Startup, r *mpa.RejectError) string {
+	if f.Cut > 0 {
+		return ", with private data that was cut off"
+	}
 	if len(r.PrivateData) == 0 {
 		return ", without private data"
 	}
@@ -124,7 +133,8 @@ func (c *conn) mismatch(f *Startup, err error) {
 	}
 	kind := findReply
 	var s *mpa.StartupError
-	if errors.As(err, &s) && (s.Failure == mpa.FailureRevision || s.Failure == mpa.FailureMismatch && f.Fields.Rev() == 0) {
+	if errors.As(err, &s) && (s.Failure == mpa.FailureRevision ||
+		s.Failure == mpa.FailureMismatch && f.Fields.Rev() == 0) {
 		kind = findRevisions // both may keep to the rules: the kinds of RNIC do not fit [N04]
 	}
 	c.faulty(kind, f.Dir, f.Offset, f.Last, fault{frame: f, request: c.start.request}, err)
@@ -140,6 +150,11 @@ func (c *conn) leave(f *Startup) {
 	initiator.from = initiator.at
 	responder.from = f.Offset + uint64(f.Size)
 	c.lenient = !c.pub.Rejected
+	if c.lenient && !initiator.broken && !responder.broken {
+		initiator.anchor.drop(initiator.at, initiator.buf)
+		responder.anchor.drop(responder.from, nil)
+		initiator.weigh()
+	}
 	initiator.take(nil)
 }
 
@@ -180,7 +195,7 @@ func (s *startup) plain(reply *Startup) bool {
 // C=1: the sender of a plain Request expects no such Reply.
 func (s *startup) taken(reply *Startup) []byte {
 	if !s.plain(reply) {
-		return reply.Octets
+		return reply.padded()
 	}
 	fields := reply.Fields.Fields()
 	fields.M, fields.C = true, true
@@ -194,7 +209,8 @@ func (c *conn) plainRevision0(f *Startup) {
 		return
 	}
 	c.pub.CRC, c.pub.Markers, c.pub.Version = false, [2]bool{}, versionUnknown
-	c.report(findPlain0, f.Dir, f.Offset+16, f.Last, "both ends send revision 0 with M=0 and C=0: the connection is read without markers and CRCs",
+	c.report(findPlain0, f.Dir, f.Offset+16, f.Last,
+		"both ends send revision 0 with M=0 and C=0: the connection is read without markers and CRCs",
 		"RNICs of the RDMA Consortium set both; Linux's siw treats revision 0 like revision 1")
 }
 
@@ -245,7 +261,12 @@ func (h *half) unanswered() bool {
 	held := h.buf
 	h.buf = nil
 	h.lost()
-	h.guess = newGuess()
+	h.anchor.drop(h.at, held)
+	if h.weigh() {
+		return true
+	}
+	h.anchor = anchor{}
+	h.guess = h.newGuess()
 	for len(held) > 0 {
 		part := held[:min(len(held), maxGuess/2)]
 		held = held[len(part):]
@@ -267,43 +288,30 @@ func (h *half) regard(b []byte) {
 	}
 }
 
-// unfinished reports a startup that the end of a direction leaves open.
-func (c *conn) unfinished(h *half, e *capture.End) {
-	if !c.start.pending || c.start.machine == nil || c.start.wrong || h.dir == c.pub.Initiator || h.broken {
-		return
-	}
-	c.start.pending = false
-	if e.Reason == capture.EndCapture || e.Reason == capture.EndEvicted {
-		c.report(findOpen, h.dir, h.at, e.Packet, "the capture ends before the startup is complete", "")
-		return
-	}
-	_, _ = c.start.machine.Input(e.Packet.Time, h.buf)
-	err := c.start.machine.PeerClosed(io.EOF)
-	var reject *mpa.RejectError
-	if errors.As(err, &reject) {
-		c.report(findClosed, h.dir, h.at, e.Packet, "the Responder closed the connection, which is how it rejects one", reject.Hint)
-		return
-	}
-	c.faulty(findClosed, h.dir, h.at, e.Packet, fault{request: c.start.request, arrived: len(h.buf)}, err)
-}
-
 // unexpected reports what a connection begins with that is expected to be iWARP, and is
 // not.
 func (c *conn) unexpected() {
-	if !c.expected || c.pub.Startups > 0 || c.pub.Midstream || c.pub.startupSeen() > 0 {
+	if !c.expected && !c.keyed || c.pub.Startups > 0 || c.pub.Midstream || c.pub.startupSeen() > 0 {
 		return
 	}
 	h := &c.halves[capture.Forward]
 	if h.end.Offset+h.peer().end.Offset == 0 {
-		c.empty(&h.end)
+		c.empty()
 		return
 	}
 	text := fmt.Sprintf("no startup frame, in %s", wording.Octets(h.end.Offset))
 	m := mpa.NewResponder(mpa.ResponderConfig{Timeout: -1, Dialects: dialectsAll})
 	m.Start(c.tcp.First.Time)
 	var s *mpa.StartupError
-	if _, err := m.Input(c.tcp.First.Time, h.first); errors.As(err, &s) {
+	_, err := m.Input(c.tcp.First.Time, h.first)
+	other := errors.As(err, &s)
+	if c.pub.Unseen && (c.tcp.Halves[h.dir].Midstream || !other) {
+		c.notCaptured()
+		return
+	}
+	if other {
 		text += ": " + s.Err.Reason
 	}
-	c.report(findWrongKey, h.dir, 0, c.tcp.First, text, "the port serves something else, the two ends speak TLS, or the connection has never come to its startup")
+	c.report(findWrongKey, h.dir, 0, c.tcp.First, text,
+		"the port serves something else, the two ends speak TLS, or the connection has never come to its startup")
 }

@@ -57,7 +57,8 @@ func (s sctpSink) SetUp(a *capture.Association, d capture.Dir) {
 	if p.Out != p.In {
 		// RFC 5043, section 8: "The adaptation MUST initialize all of its SCTP associations with the same number of
 		// inbound and outbound streams."
-		own.report(findStreams, d, p.Packet, streamsText(p), "a DDP stream is a pair of SCTP streams with one identifier: ask for as many in as out")
+		own.report(findStreams, d, p.Packet, streamsText(p),
+			"a DDP stream is a pair of SCTP streams with one identifier: ask for as many in as out")
 	}
 	own.indications()
 }

@@ -33,7 +33,8 @@ func wantPrinted(t *testing.T, name string, file []byte, hex, object string) {
 	}
 }
 
-// TestBits has each bit of startup frames set alone, so that none is told for another. RFC 5044, section 7.1.1; RFC 6581, section 9.
+// TestBits has each bit of startup frames set alone, so that none is told for another. RFC 5044, section 7.1.1; RFC
+// 6581, section 9.
 func TestBits(t *testing.T) {
 	for n := range 4 {
 		is := func(bit int) int {
@@ -43,12 +44,14 @@ func TestBits(t *testing.T) {
 			return 0
 		}
 		object := func(names string) string {
-			return fmt.Sprintf(`"%c":%t,"%c":%t,"%c":%t,"%c":%t,`, names[0], n == 0, names[1], n == 1, names[2], n == 2, names[3], n == 3)
+			return fmt.Sprintf(`"%c":%t,"%c":%t,"%c":%t,"%c":%t,`,
+				names[0], n == 0, names[1], n == 1, names[2], n == 2, names[3], n == 3)
 		}
 		// M, C, R and S are the first bits after the key; then come Rev and PD_Length.
 		s := newScript(t, 0)
 		s.send(capture.Forward, append([]byte(mpa.KeyRequest), 0x80>>n, 1, 0, 0))
-		wantPrinted(t, "MCRS"[n:n+1], s.close(), fmt.Sprintf("M=%d C=%d R=%d S=%d Res=0", is(0), is(1), is(2), is(3)), object("mcrs"))
+		wantPrinted(t, "MCRS"[n:n+1], s.close(), fmt.Sprintf("M=%d C=%d R=%d S=%d Res=0",
+			is(0), is(1), is(2), is(3)), object("mcrs"))
 
 		// The two words of enhanced data begin with A, B and with C, D.
 		data := []byte{0, 5, 0, 6}
@@ -56,7 +59,8 @@ func TestBits(t *testing.T) {
 		s = newScript(t, 0)
 		s.send(capture.Forward, append(append([]byte(mpa.KeyRequest), 0x50, 2, 0, 4), data...))
 		file := s.close()
-		wantPrinted(t, "ABCD"[n:n+1], file, fmt.Sprintf("A=%d B=%d IRD=5", is(0), is(1)), object("abcd")+`"ird":5,"ord":6`)
+		wantPrinted(t, "ABCD"[n:n+1], file, fmt.Sprintf("A=%d B=%d IRD=5", is(0), is(1)),
+			object("abcd")+`"ird":5,"ord":6`)
 		wantPrinted(t, "ABCD"[n:n+1], file, fmt.Sprintf("C=%d D=%d ORD=6", is(2), is(3)), object("abcd"))
 	}
 	for octet, want := range map[byte][2]string{
@@ -84,7 +88,8 @@ func TestTerminateBits(t *testing.T) {
 	} {
 		s := newScript(t, 0)
 		s.startup(false)
-		s.segment(capture.Backward, s.untagged(capture.Backward, rdmap.OpTerminate), append([]byte{0x12, 0x03, c.hdrct, 0}, c.rest...))
+		s.segment(capture.Backward, s.untagged(capture.Backward, rdmap.OpTerminate),
+			append([]byte{0x12, 0x03, c.hdrct, 0}, c.rest...))
 		wantPrinted(t, c.want, s.close(), c.want, `"terminate":{"code":4611,`)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/recovery"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -20,6 +20,9 @@ type Connection struct {
 	// failed: what follows was found out from the FPDUs, as sure as Confidence says.
 	Midstream  bool
 	Confidence recovery.Confidence
+	// Unseen tells that the startup may be in what the capture lacks of the connection, so that it
+	// is not known whether it was completed. It is set before Ended.
+	Unseen bool
 
 	// Initiator is the direction of the one that sends the first frame. With Midstream
 	// it is not known, and Forward.
@@ -91,8 +94,10 @@ func (n seen) advice() string {
 	if n > 1 {
 		return "the two ends go on all the same: each may have its own view of CRCs and markers"
 	}
-	return "begin the capture before the connection is opened, to see what was agreed on"
+	return startupAdvice
 }
+
+const startupAdvice = "begin the capture before the connection is opened, to see what was agreed on"
 
 // An RTR says which indications were asked for, and which was sent.
 type RTR struct {
@@ -183,7 +188,7 @@ func (c *Connection) Failed() string {
 		return "refused"
 	case c.Halves[0].End.Reason == capture.EndRST || c.Halves[1].End.Reason == capture.EndRST:
 		return "reset"
-	case !c.Agreed && !c.Midstream:
+	case !c.Agreed && !c.Midstream && !c.Unseen:
 		return "startup not completed"
 	case c.Halves[0].Ops[rdmap.OpTerminate].Messages+c.Halves[1].Ops[rdmap.OpTerminate].Messages > 0:
 		return "terminated"
@@ -219,10 +224,30 @@ type Totals struct {
 	Failed                 uint64 // of IWARP and Sessions, except for those that were rejected: see [Connection.Failed]
 	Rejected               uint64 // of them: nothing has gone wrong where an end says no
 	Skipped                uint64 // packets that are neither of TCP nor of SCTP
-	Findings               [3]uint64
+	// Unread counts those of Skipped in which iWARP may be, by why they could not be read. It is nil if there are none.
+	Unread map[Unread]uint64
+	// Evicted counts the TCP connections that were forgotten before their ends, as there were too many at once
+	// ([capture.Config.MaxConnections]). Packets that come later count as other connections.
+	Evicted uint64
+	// Cut is packets that the snap length has cut, in the connections that were looked at or not.
+	Cut      uint64
+	Findings [3]uint64
 
 	// Backwards counts packets that are earlier than one in front of them in the capture, and
 	// BackwardsBy is by how much, at most.
 	Backwards   uint64
 	BackwardsBy time.Duration
+}
+
+// An Unread is why packets could not be read.
+type Unread struct {
+	Why  capture.Skip
+	Link capture.LinkType // for SkipLink
+}
+
+func (u Unread) String() string {
+	if u.Why == capture.SkipLink {
+		return u.Link.String()
+	}
+	return u.Why.String()
 }

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"io"
+	"maps"
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
@@ -71,6 +72,9 @@ func (d *Decoder) Flush() { d.sctp.Flush() }
 func (d *Decoder) Packet(p *capture.Packet) {
 	d.totals.Packets++
 	d.totals.Octets += uint64(len(p.Data))
+	if len(p.Data) < p.OrigLen {
+		d.totals.Cut++
+	}
 	if back := d.latest.Sub(p.Time); back > 0 {
 		d.totals.Backwards++
 		d.totals.BackwardsBy = max(d.totals.BackwardsBy, back)
@@ -80,7 +84,11 @@ func (d *Decoder) Packet(p *capture.Packet) {
 }
 
 // Totals returns the counts so far.
-func (d *Decoder) Totals() Totals { return d.totals }
+func (d *Decoder) Totals() Totals {
+	t := d.totals
+	t.Unread = maps.Clone(t.Unread)
+	return t
+}
 
 // conn is a TCP connection, whether it is iWARP or not, or a session over SCTP.
 type conn struct {
@@ -95,6 +103,7 @@ type conn struct {
 	notes  map[string]bool // that were told of, by direction and text
 
 	expected bool // to be iWARP, whatever it begins with
+	keyed    bool // it begins with a part of a key, the rest of which is cut off
 
 	lenient bool // a startup has failed by what is known here: FPDUs may follow all the same
 }
@@ -130,7 +139,8 @@ func (d *Decoder) Segment(tc *capture.Connection, s *capture.Segment) {
 		return
 	}
 	out := Segment{
-		Packet: capture.Stamp{Number: s.Packet.Number, Time: s.Packet.Time}, Dir: s.Dir, Flags: s.Flags, Seq: s.Seq, Ack: s.Ack,
+		Packet: capture.Stamp{Number: s.Packet.Number, Time: s.Packet.Time}, Dir: s.Dir,
+		Flags: s.Flags, Seq: s.Seq, Ack: s.Ack,
 		Window: s.Window, Offset: s.Offset, Length: s.Length, Captured: len(s.Data), Order: s.Order,
 		Repeated: s.Repeated, Match: s.Match, First: s.First, KeepAlive: s.KeepAlive,
 	}
@@ -201,6 +211,10 @@ func (d *Decoder) Gap(tc *capture.Connection, g capture.Gap) {
 
 // Ended is part of [capture.Sink].
 func (d *Decoder) Ended(tc *capture.Connection, e capture.End) {
+	if last := e.Dir == capture.Backward || tc.Halves[capture.Backward].Ended(); last &&
+		e.Reason == capture.EndEvicted {
+		d.totals.Evicted++
+	}
 	if c := of(tc); c != nil {
 		c.halves[e.Dir].finish(&e)
 	}
@@ -213,6 +227,7 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	if c == nil || c.pub == nil {
 		return
 	}
+	c.pub.Unseen = c.lacksStartup()
 	c.unexpected()
 	c.summarize()
 	c.wasReset()
@@ -222,9 +237,21 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 
 // Skipped is part of [capture.Sink]. What is not TCP may be SCTP.
 func (d *Decoder) Skipped(p *capture.Packet, why capture.Skip) {
-	if why != capture.SkipNotTCP || !d.sctp.Packet(p) {
-		d.totals.Skipped++
+	if why == capture.SkipNotTCP && d.sctp.Packet(p) {
+		return
 	}
+	d.totals.Skipped++
+	if why == capture.SkipNotTCP || why == capture.SkipNotIP {
+		return
+	}
+	if d.totals.Unread == nil {
+		d.totals.Unread = map[Unread]uint64{}
+	}
+	u := Unread{Why: why}
+	if why == capture.SkipLink {
+		u.Link = p.Link
+	}
+	d.totals.Unread[u]++
 }
 
 // isDialect reports whether what was agreed on is one of the given dialects.

@@ -3,8 +3,8 @@ package decode
 import (
 	"bytes"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
-	"github.com/goiwarp/iwarp/mpa/recovery"
+	"github.com/goiwarp/iwarp/internal/layout"
+	"github.com/goiwarp/iwarp/internal/recovery"
 )
 
 // A doubt is whether the FPDUs of a direction are in the mode that was agreed on, since
@@ -16,7 +16,13 @@ type doubt struct {
 	first  []byte // its octets, until they are given to the search
 	given  int    // octets given to it
 	sync   recovery.Sync
+	events []recovery.Event // of the search since sync
+	found  int              // FPDUs that it has found since sync
 }
+
+// manyWrong is how many FPDUs in a row show that CRCs are off, if none has the right one: one
+// wrong CRC shows damage.
+const manyWrong = 4
 
 // proves takes note of an FPDU that is valid in the mode that was agreed on.
 func (h *half) proves(f *FPDU) {
@@ -30,7 +36,7 @@ func (h *half) reconsider(f *FPDU) {
 	if x.guessed || x.proved || x.doubt != nil || f.Octets == nil {
 		return
 	}
-	x.doubt = &doubt{search: newGuess(), at: f.Offset, first: bytes.Clone(f.Octets)}
+	x.doubt = &doubt{search: h.newGuess(), at: f.Offset, first: bytes.Clone(f.Octets)}
 }
 
 // doubts gives octets to the search in other modes.
@@ -60,31 +66,54 @@ func (h *half) doubts(at uint64, b []byte) {
 // if that cannot be the one that was agreed on.
 func (h *half) doubted(d *doubt) {
 	for ev, ok := d.search.Next(); ok; ev, ok = d.search.Next() {
-		switch {
-		case ev.Kind == recovery.Resynced && !convincing(&ev.Sync):
+		if !d.takes(&ev) {
 			h.full.doubt = nil
 			return
-		case ev.Kind == recovery.Resynced:
-			d.sync = ev.Sync
-		case ev.Kind == recovery.Placed && d.sync.FPDUs > 0:
-			d.sync.Offset, d.sync.Octets = ev.Offset, ev.End-ev.Offset
-		default:
-			continue
 		}
-		if h.differs(&d.sync) {
-			h.guess = d.search
-			h.foundMidstream(&d.sync)
-			h.recovered(&ev)
-			h.drain()
+		if d.sync.FPDUs > 0 && h.differs(d) {
+			h.foundOther(d)
 			return
 		}
 	}
 }
 
+// takes takes what the search has found, and reports whether a doubt is left.
+func (d *doubt) takes(ev *recovery.Event) bool {
+	switch {
+	case ev.Kind == recovery.Resynced && !convincing(&ev.Sync):
+		return false
+	case ev.Kind == recovery.Resynced:
+		d.sync, d.found, d.events = ev.Sync, 0, nil
+	case d.sync.FPDUs == 0:
+		return true
+	case ev.Kind == recovery.Placed && d.sync.CRC:
+		d.sync.Offset, d.sync.Octets, d.events = ev.Offset, ev.End-ev.Offset, nil
+	case ev.Kind == recovery.Placed:
+		if d.found++; layout.CRCValid(ev.Octets) {
+			return false // they are on
+		}
+	}
+	d.events = append(d.events, cloned(ev))
+	return true
+}
+
+// foundOther goes on in another mode, with what the search has found in it.
+func (h *half) foundOther(d *doubt) {
+	h.guess = d.search
+	h.foundMidstream(&d.sync)
+	for i := range d.events {
+		h.ordered(&d.events[i])
+	}
+	h.drain()
+}
+
 // differs reports whether FPDUs that were found are not in the mode that was agreed on.
-func (h *half) differs(s *recovery.Sync) bool {
-	crc, markers := h.c.pub.CRC, h.c.pub.Markers[h.dir]
-	if s.CRC != crc || s.Markers && !markers {
+func (h *half) differs(d *doubt) bool {
+	s, crc, markers := &d.sync, h.c.pub.CRC, h.c.pub.Markers[h.dir]
+	switch {
+	case crc && !s.CRC:
+		return max(s.FPDUs, d.found) >= manyWrong
+	case s.CRC != crc || s.Markers && !markers:
 		return true
 	}
 	due := s.Offset + uint64(layout.NextMarker(s.Offset-h.full.base))

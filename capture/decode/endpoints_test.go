@@ -25,11 +25,13 @@ func must[T any](t testing.TB) func(v T, err error) T {
 
 // recorded has two ends of this module talk over TCP, and returns the capture of what the
 // Initiator sends and receives.
-func recorded(t testing.TB, offer mpa.Offer, listen iwarp.ListenConfig, accept iwarp.AcceptConfig, streaming bool, talk func(ini, res *iwarp.QP)) []byte {
+func recorded(t testing.TB, offer mpa.Offer, listen iwarp.ListenConfig, accept iwarp.AcceptConfig, streaming bool,
+	talk func(ini, res *iwarp.QP)) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	w := must[*capture.Writer](t)(capture.NewWriter(&file, capture.WriterConfig{}))
-	d := iwarp.Dialer{MPA: offer, NoFallback: true, Wrap: func(c net.Conn) (net.Conn, error) { return capture.Tap(c, w, capture.Forward) }}
+	w := must[*capture.Writer](t)(capture.NewWriter(&file, capture.WriterConfig{MSS: capture.MaxMSS}))
+	d := iwarp.Dialer{MPA: offer, NoFallback: true,
+		Wrap: func(c net.Conn) (net.Conn, error) { return capture.Tap(c, w, capture.Forward) }}
 	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	defer ln.Close()
 	responded := make(chan *iwarp.QP, 1)
@@ -69,7 +71,8 @@ func initiate(t testing.TB, d *iwarp.Dialer, addr string, streaming bool) (*iwar
 	return d.Initiate(testrig.Within(t), c, nil)
 }
 
-func respond(t testing.TB, ln net.Listener, listen iwarp.ListenConfig, accept iwarp.AcceptConfig, streaming bool) (*iwarp.QP, error) {
+func respond(t testing.TB, ln net.Listener, listen iwarp.ListenConfig, accept iwarp.AcceptConfig,
+	streaming bool) (*iwarp.QP, error) {
 	c, err := ln.Accept()
 	if err != nil {
 		return nil, err
@@ -121,7 +124,8 @@ var meetings = []struct {
 	{"Rtr frame, not known there", mpa.Offer{Dialect: mpa.DialectRtr}, iwarp.ListenConfig{}, mpa.DialectRFC5044, 1},
 	{"revision 0", mpa.Offer{Dialect: mpa.DialectRevision0}, iwarp.ListenConfig{}, mpa.DialectRevision0, 0},
 	{"Start Key", mpa.Offer{Dialect: mpa.DialectStartKey}, iwarp.ListenConfig{}, mpa.DialectStartKey, 0},
-	{"Start Key with messages", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hi")}, iwarp.ListenConfig{Messages: true}, mpa.DialectStartKey, 0},
+	{"Start Key with messages", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hi")},
+		iwarp.ListenConfig{Messages: true}, mpa.DialectStartKey, 0},
 }
 
 // TestEndpoints records connections of this module in every dialect, with markers and
@@ -132,7 +136,8 @@ func TestEndpoints(t *testing.T) {
 			for _, streaming := range []bool{false, true} {
 				c.offer.Markers = markers
 				accept := iwarp.AcceptConfig{MPA: mpa.Answer{IRD: 4, ORD: 4, Markers: markers}}
-				file := recorded(t, c.offer, c.listen, accept, streaming, func(ini, res *iwarp.QP) { talk(t, ini, res) })
+				file := recorded(t, c.offer, c.listen, accept, streaming,
+					func(ini, res *iwarp.QP) { talk(t, ini, res) })
 				r := run(t, file)
 				name := fmt.Sprintf("%s, markers %t, streaming %t", c.name, markers, streaming)
 				if len(r.conns) != 1 {
@@ -141,11 +146,13 @@ func TestEndpoints(t *testing.T) {
 				}
 				x := r.conns[0]
 				withMarkers := markers || c.dialect == mpa.DialectRevision0
-				if len(r.findings) > 0 || !x.Agreed || x.Dialect != c.dialect || x.Version != c.version || x.Markers != [2]bool{withMarkers, withMarkers} || !x.CRC {
+				if len(r.findings) > 0 || !x.Agreed || x.Dialect != c.dialect || x.Version != c.version ||
+					x.Markers != [2]bool{withMarkers, withMarkers} || !x.CRC {
 					t.Errorf("%s: %q, %q, %+v", name, r.texts, r.startups, x)
 				}
 				f := &x.Halves[fw]
-				if f.Ops[3].Octets != 5000 || x.Halves[bw].Ops[2].Octets != 5000 || f.Reads.Count < 1 || f.End.Reason != capture.EndFIN {
+				if f.Ops[3].Octets != 5000 || x.Halves[bw].Ops[2].Octets != 5000 || f.Reads.Count < 1 ||
+					f.End.Reason != capture.EndFIN {
 					t.Errorf("%s: %+v", name, f)
 				}
 			}
@@ -163,12 +170,21 @@ func TestEndpointsFail(t *testing.T) {
 		accept   iwarp.AcceptConfig
 		findings []string
 	}{
-		{"rejected", mpa.Offer{PrivateData: []byte("no")}, iwarp.ListenConfig{}, iwarp.AcceptConfig{}, []string{"note rejected"}},
-		{"rejected in revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044, PrivateData: []byte("no")}, iwarp.ListenConfig{}, iwarp.AcceptConfig{}, []string{"note rejected"}},
-		{"no common RTR", mpa.Offer{RTR: mpa.RTRWrite}, iwarp.ListenConfig{}, iwarp.AcceptConfig{MPA: mpa.Answer{RTR: mpa.RTRRead}}, []string{"warning no-common-rtr", "warning terminate"}},
-		{"revision 0 not served", mpa.Offer{Dialect: mpa.DialectRevision0}, iwarp.ListenConfig{RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: mpa.KindNonPermissive})}, iwarp.AcceptConfig{}, []string{"warning revisions-do-not-fit"}},
-		{"revision 2 not served", mpa.Offer{}, iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}}, iwarp.AcceptConfig{}, []string{"warning closed-at-startup"}},
-		{"Start Key not served", mpa.Offer{Dialect: mpa.DialectStartKey}, iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}}, iwarp.AcceptConfig{}, []string{"warning closed-at-startup"}},
+		{"rejected", mpa.Offer{PrivateData: []byte("no")}, iwarp.ListenConfig{}, iwarp.AcceptConfig{},
+			[]string{"note rejected"}},
+		{"rejected in revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044, PrivateData: []byte("no")},
+			iwarp.ListenConfig{}, iwarp.AcceptConfig{}, []string{"note rejected"}},
+		{"no common RTR", mpa.Offer{RTR: mpa.RTRWrite}, iwarp.ListenConfig{},
+			iwarp.AcceptConfig{MPA: mpa.Answer{RTR: mpa.RTRRead}},
+			[]string{"warning no-common-rtr", "warning terminate"}},
+		{"revision 0 not served", mpa.Offer{Dialect: mpa.DialectRevision0},
+			iwarp.ListenConfig{RNIC: iwarp.NewRNIC(iwarp.RNICConfig{Kind: mpa.KindNonPermissive})},
+			iwarp.AcceptConfig{}, []string{"warning revisions-do-not-fit"}},
+		{"revision 2 not served", mpa.Offer{}, iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}},
+			iwarp.AcceptConfig{}, []string{"warning closed-at-startup"}},
+		{"Start Key not served", mpa.Offer{Dialect: mpa.DialectStartKey},
+			iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}}, iwarp.AcceptConfig{},
+			[]string{"warning closed-at-startup"}},
 	} {
 		r := run(t, recorded(t, c.offer, c.listen, c.accept, false, func(*iwarp.QP, *iwarp.QP) {}))
 		if !slices.Equal(r.findings, c.findings) {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/recovery"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -89,7 +89,8 @@ const (
 	FrameSession                    // SCTP: a session control message
 )
 
-var frameNames = [...]string{"", "start-req", "start-rep", "start-rtr", "start-key", "private-data", "streaming", "session-control"}
+var frameNames = [...]string{"", "start-req", "start-rep", "start-rtr", "start-key", "private-data",
+	"streaming", "session-control"}
 
 func (f Frame) String() string { return wording.Name(f, "frame", frameNames[:]) }
 
@@ -102,7 +103,9 @@ type Startup struct {
 	// First and Last are the packets with its first octet, and the one that
 	// completed it.
 	First, Last capture.Stamp
-	Octets      []byte // as sent; nil for FrameStreaming
+	Octets      []byte // as sent, as far as they were captured; nil for FrameStreaming
+	// Cut is how many bytes of its private data the snap length has cut off: 0 if it is whole.
+	Cut int
 	// Fields is the frame by the RFC's fields, of a Request, a Reply or an Rtr frame.
 	Fields mpa.StartupFrame
 	// Control is the session control message, of a FrameSession that can be read.

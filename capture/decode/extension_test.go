@@ -41,8 +41,6 @@ func extensions(s *script) {
 }
 
 // TestExtensions prints the messages of RFC 7306 with their fields, in all forms.
-//
-// Proves X03.
 func TestExtensions(t *testing.T) {
 	s := newScript(t, 0)
 	s.startup(false)
@@ -91,8 +89,12 @@ var extensionCases = []struct {
 	findings []string
 }{
 	{"unknown AOpCode", func(s *script) { s.atomic(fw, rdmap.AtomicRequest{Op: 1}) }, []string{"error opcode"}},
-	{"header too short", func(s *script) { s.segment(fw, s.untagged(fw, rdmap.OpAtomicRequest), make([]byte, 51)) }, []string{"error message-form"}},
-	{"Immediate Data of 4 octets", func(s *script) { s.segment(fw, s.untagged(fw, rdmap.OpImmediateData), make([]byte, 4)) }, []string{"error message-form"}},
+	{"header too short", func(s *script) { s.segment(fw, s.untagged(fw, rdmap.OpAtomicRequest), make([]byte, 51)) },
+		[]string{"error message-form"}},
+	{"Immediate Data of 4 octets", func(s *script) {
+		s.segment(fw, s.untagged(fw, rdmap.OpImmediateData),
+			make([]byte, 4))
+	}, []string{"error message-form"}},
 	{"response without request", func(s *script) { exchange(s); s.answer(bw, 1, 1) }, []string{"error read-response"}},
 	{"response to another", func(s *script) {
 		s.message(fw, "x")
@@ -123,8 +125,6 @@ var extensionCases = []struct {
 }
 
 // TestExtensionFindings spoils connections with messages of RFC 7306.
-//
-// Proves X03.
 func TestExtensionFindings(t *testing.T) {
 	for _, c := range extensionCases {
 		s := newScript(t, 0)
@@ -134,7 +134,8 @@ func TestExtensionFindings(t *testing.T) {
 		if !slices.Equal(r.findings, c.findings) {
 			t.Errorf("%s: found %q, want %q", c.name, r.texts, c.findings)
 		}
-		if c.name == "a peer that does not know them" && !strings.Contains(r.texts[0], "does not know the messages of RFC 7306") {
+		if c.name == "a peer that does not know them" &&
+			!strings.Contains(r.texts[0], "does not know the messages of RFC 7306") {
 			t.Error(r.texts)
 		}
 	}
@@ -159,8 +160,6 @@ func outstanding(t *testing.T) []byte {
 }
 
 // TestExtensionsLost has captures that lack a packet, or two, or begin in the middle: nothing is blamed on the ends.
-//
-// Proves X03.
 func TestExtensionsLost(t *testing.T) {
 	file := outstanding(t)
 	if r := run(t, file); len(r.findings) > 0 || r.reads != 16 {
@@ -168,7 +167,10 @@ func TestExtensionsLost(t *testing.T) {
 	}
 	for first := uint64(6); first < 80; first++ {
 		for _, gap := range []uint64{0, 1, 2, 5, 9} {
-			r := lossy(t, file, func(p *capture.Packet) bool { return p.Number == first || gap > 0 && p.Number == first+gap })
+			r := lossy(t, file, func(p *capture.Packet) bool {
+				return p.Number == first ||
+					gap > 0 && p.Number == first+gap
+			})
 			if s := r.serious(); len(s) > 0 {
 				t.Fatalf("without packets %d and %d after it: %q", first, gap, r.texts)
 			}

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
@@ -10,11 +11,14 @@ import (
 // A fault is why a startup fails.
 type fault struct {
 	failure mpa.Failure
-	frame   *Startup // that is at fault, nil if there is none
-	request *Startup // that it answers, nil if it is one
-	reason  string   // the machine's, of octets in place of a key
-	hint    string   // and what it advises
-	arrived int      // octets of the answer, where there is no more
+	frame   *Startup      // that is at fault, nil if there is none
+	request *Startup      // that it answers, nil if it is one
+	reason  string        // the machine's, of octets in place of a key
+	hint    string        // and what it advises
+	arrived int           // octets of the answer, where there is no more
+	waited  time.Duration // from the request until an end gave up
+	act     string        // by which it did
+	unheard bool          // TCP has never acknowledged the request
 }
 
 // String says what is wrong.
@@ -28,22 +32,42 @@ func (f *fault) String() string {
 		if n := f.frame.Fields.PDLength(); n > mpa.MaxPrivateData {
 			return fmt.Sprintf("PD_Length is %d octets, but at most %d are allowed", n, mpa.MaxPrivateData)
 		}
-		return fmt.Sprintf("S=1 announces IRD and ORD, which take %d octets, and PD_Length is %d", mpa.EnhancedLen, f.frame.Fields.PDLength())
+		return fmt.Sprintf("S=1 announces IRD and ORD, which take %d octets, and PD_Length is %d",
+			mpa.EnhancedLen, f.frame.Fields.PDLength())
 	case mpa.FailureMismatch:
 		q, a := f.request.Fields, f.frame.Fields
-		return fmt.Sprintf("the Reply has S=%d and revision %d, and the Request S=%d and revision %d", wording.Bit(a.S()), a.Rev(), wording.Bit(q.S()), q.Rev())
+		return fmt.Sprintf("the Reply has S=%d and revision %d, and the Request S=%d and revision %d",
+			wording.Bit(a.S()), a.Rev(), wording.Bit(q.S()), q.Rev())
 	case mpa.FailureClosed:
-		if f.arrived == 0 {
-			return "the Responder closed the connection without an answer"
-		}
-		return fmt.Sprintf("the Responder closed the connection after %s of its answer", wording.Octets(f.arrived))
+		return f.closed()
+	case mpa.FailureTimeout:
+		return fmt.Sprintf("the Initiator has %s the connection: %s", f.act, f.reason)
 	}
 	return fmt.Sprintf("no answer to the %v: %s", f.request.Frame, f.reason)
 }
 
+// patience is for how long a Responder may think about a Request that it understands. One that takes it for
+// no Request at all closes the connection at once.
+const patience = time.Second
+
+// closed says how the Responder has left.
+func (f *fault) closed() string {
+	text := fmt.Sprintf("the Responder %s the connection ", f.act)
+	if f.arrived == 0 {
+		text += "without an answer"
+	} else {
+		text += fmt.Sprintf("after %s of its answer", wording.Octets(f.arrived))
+	}
+	if f.waited > 0 {
+		text += ", " + wording.Elapsed(f.waited) + " after the Initiator's frame"
+	}
+	return text
+}
+
 func (f *fault) revision() string {
 	if f.request != nil {
-		return fmt.Sprintf("the Reply has revision %d, and the Request revision %d", f.frame.Fields.Rev(), f.request.Fields.Rev())
+		return fmt.Sprintf("the Reply has revision %d, and the Request revision %d",
+			f.frame.Fields.Rev(), f.request.Fields.Rev())
 	}
 	return fmt.Sprintf("no dialect has revision %d with S=%d", f.frame.Fields.Rev(), wording.Bit(f.frame.Fields.S()))
 }
@@ -51,7 +75,16 @@ func (f *fault) revision() string {
 // advice says what to do about it.
 func (f *fault) advice() string {
 	switch f.failure {
-	case mpa.FailureInitiatorInitiator, mpa.FailureMismatch, mpa.FailureClosed:
+	case mpa.FailureClosed:
+		if f.unheard {
+			return "TCP never acknowledged the frame, though it was sent again, so that this does not answer it: " +
+				"look for lost packets, a firewall, or a restart of the Responder's host"
+		}
+		if f.arrived == 0 && f.waited >= patience {
+			return "the Responder has not refused the frame at once: it has taken it, and nobody there has accepted the connection"
+		}
+		return f.hint
+	case mpa.FailureInitiatorInitiator, mpa.FailureMismatch, mpa.FailureTimeout:
 		return f.hint
 	case mpa.FailureRevision:
 		return f.revisionAdvice()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A finding is a kind of [Finding].
@@ -24,6 +25,9 @@ var (
 	findRevisions   = finding{"revisions-do-not-fit", "N04", Warning}
 	findRejected    = finding{"rejected", "Q10", Note}
 	findClosed      = finding{"closed-at-startup", "Q16", Warning}
+	findUnheard     = finding{"request-not-acknowledged", "", Warning}
+	findNoStartup   = finding{"startup-missing", "", Note}
+	findLate        = finding{"answer-too-late", "", Warning}
 	findRefused     = finding{"connection-refused", "", Warning}
 	findReset       = finding{"reset", "", Warning}
 	findOpen        = finding{"startup-open", "", Note}
@@ -49,6 +53,7 @@ var (
 	findPad       = finding{"pad", "F03", Error}
 	findMarker    = finding{"marker-wrong", "F08", Error}
 	findCutOff    = finding{"fpdu-cut-off", "Q15", Warning}
+	findOversized = finding{"fpdu-over-segments", "S01", Note}
 	findResynced  = finding{"found-again", "", Note}
 	findOtherMode = finding{"not-as-agreed", "F14", Warning}
 	findCRCField  = finding{"crc-field-unused", "F05", Note}
@@ -96,6 +101,7 @@ var (
 	findReadOrder      = finding{"read-request-octet-order", "P09", Warning}
 	findMSN            = finding{"msn", "D17", Error}
 	findMO             = finding{"mo", "D27", Error}
+	findSegmentOrder   = finding{"segment-order", "D25", Note}
 	findDepth          = finding{"too-many-reads", "P47", Error}
 	findResponse       = finding{"read-response", "P28", Error}
 	findAfterTerminate = finding{"after-terminate", "P39", Error}
@@ -112,7 +118,9 @@ func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp
 	}
 	c.pub.Findings[k.severity]++
 	c.d.totals.Findings[k.severity]++
-	c.halves[dir].expect(k, offset)
+	if k.severity > Note {
+		c.halves[dir].expect(k, offset)
+	}
 	if c.told == nil {
 		c.told, c.notes = map[string]int{}, map[string]bool{}
 	}
@@ -148,13 +156,30 @@ func (c *conn) differs(s *Segment) {
 
 // failed reports an FPDU in error.
 func (h *half) failed(f *FPDU) {
-	h.full.bad = true
-	kind := findCRC
-	if f.Err.Field != "CRC" {
-		kind = findMarker
+	if f.Err.Code != mpa.CodeCRC {
+		h.full.bad = true
+		h.inError1(findMarker, f)
+		return
 	}
-	if kind == findCRC {
-		h.misaligned(f)
+	before := h.full.habit
+	h.full.habit = habitNone
+	switch {
+	case f.ULPDU == nil:
+		h.full.bad = true
+	case f.mispadded():
+		h.full.padded = true
+		h.at1(findPad, f, fmt.Sprintf("FPDU %d: %s", f.Number, f.Err.Reason), f.Err.Hint)
+		return
+	default:
+		// What a sender does to all CRCs alike is said once.
+		if h.full.habit = habitOf(f.Octets); h.full.habit == before {
+			return
+		}
 	}
-	h.c.report(kind, h.dir, f.Offset, f.Last, fmt.Sprintf("FPDU %d: bad %s: %s", f.Number, f.Err.Field, f.Err.Reason), f.Err.Hint)
+	h.inError1(findCRC, f)
+}
+
+// inError1 reports what MPA finds wrong with an FPDU.
+func (h *half) inError1(k finding, f *FPDU) {
+	h.at1(k, f, fmt.Sprintf("FPDU %d: bad %s: %s", f.Number, f.Err.Field, f.Err.Reason), f.Err.Hint)
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -83,9 +83,8 @@ var fullCases = []struct {
 	{"CRC", false, func(s *script) { spoiled(s, fw, -1); exchange(s) }, []string{"error crc-wrong", "note found-again"}},
 	{"payload", false, func(s *script) { spoiled(s, fw, 30); exchange(s) }, []string{"error crc-wrong", "note found-again"}},
 	{"CRC off though agreed on", false, func(s *script) {
-		s.mpa[bw] = mpa.NewWriter(false, false)
 		for range 6 {
-			s.message(bw, "hello")
+			s.junked(bw, "hello")
 		}
 	}, []string{"error crc-wrong", "warning not-as-agreed"}},
 	{"markers though not agreed on", false, func(s *script) {
@@ -152,6 +151,32 @@ var fullCases = []struct {
 	}, []string{"note reserved-bits"}},
 	{"no DDP header", false, func(s *script) { s.send(fw, s.mpa[fw].Append(nil, []byte{1, 2, 3})) }, []string{"error ddp-too-short"}},
 	{"Read Request too short", false, func(s *script) { s.segment(fw, s.untagged(fw, rdmap.OpReadRequest), make([]byte, 8)) }, []string{"error message-form"}},
+	{"Read Request of 32 bytes, and MSN across queues", false, func(s *script) {
+		exchange(s)
+		h := s.untagged(fw, rdmap.OpReadRequest)
+		h.MSN = s.msn[fw][0] + s.msn[fw][1] - 2
+		s.segment(fw, h, make([]byte, 32))
+		s.respond(bw, 0, 0, nil)
+		s.msn[fw][0]++
+		s.message(fw, "x")
+	}, []string{"error read-request-32-octets", "error msn", "error msn"}},
+	{"MSN after a message of no form", false, func(s *script) {
+		s.segment(fw, s.untagged(fw, rdmap.OpReadRequest), make([]byte, 8))
+		s.respond(bw, 9, 0, make([]byte, 4))
+		exchange(s)
+		h := s.untagged(fw, rdmap.OpSend)
+		h.RsvdULP |= 0xf
+		s.segment(fw, h, nil)
+		s.msn[fw][0]++
+		s.message(fw, "one is left out")
+	}, []string{"error message-form", "error opcode", "error msn"}},
+	{"Send on the queue of Reads", false, func(s *script) {
+		h := s.untagged(fw, rdmap.OpSend)
+		h.QN = rdmap.QNRead
+		s.segment(fw, h, nil)
+		s.msn[fw][0]--
+		exchange(s)
+	}, []string{"error opcode"}},
 	{"Response without Request", false, func(s *script) { exchange(s); s.respond(bw, 9, 16, make([]byte, 10)) }, []string{"error read-response"}},
 	{"Response to another STag", false, func(s *script) {
 		s.message(fw, "x")

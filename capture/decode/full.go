@@ -5,9 +5,9 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/recovery"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -21,12 +21,15 @@ type full struct {
 	chain   uint64           // octets in FPDUs that follow each other, without markers
 	bad     bool             // since the last FPDU that was right
 	empty   bool             // no FPDU was seen yet
+	large   bool             // one that is far larger than a segment was reported
 	edge    uint64           // everything before it is decided
 	cut     uint64           // where the last FPDU of which octets are missing begins
 	whole   uint64           // where the last whole FPDU that was found ends
 	proved  bool             // the mode that was agreed on is that of the stream
 	doubt   *doubt           // searches for FPDUs in another mode
-	restart *restart         // where the next FPDU begins, after one that was padded wrongly
+	padded  bool             // an FPDU had a pad of another size than it must have
+	closing bool             // there is nothing after what was received
+	habit   habit            // what the CRC field of the last FPDU holds, if that is wrong
 	markers []Marker
 	memory  memory
 }
@@ -40,9 +43,7 @@ func (h *half) operate(at uint64) {
 
 // newReceiver returns a Receiver in the mode that was agreed on.
 func (h *half) newReceiver() *recovery.Receiver {
-	return recovery.New(recovery.Config{
-		Markers: h.c.pub.Markers[h.dir], CRC: h.c.pub.CRC, Resync: true, Plausible: plausible,
-	})
+	return h.receiver(recovery.Config{Markers: h.c.pub.Markers[h.dir], CRC: h.c.pub.CRC}, h.full.base)
 }
 
 // enter begins Full Operation with the Receiver there is.
@@ -60,7 +61,6 @@ func (h *half) feed(at uint64, b []byte) {
 	f.memory.late(at, b)
 	f.rec.Segment(at-f.base, b)
 	h.drain()
-	h.realign(at, b)
 	h.doubts(at, b)
 }
 
@@ -85,6 +85,7 @@ func (h *half) flush(e *capture.End) {
 	if edge > h.at { // doubted has brought an FPDU that is not whole
 		edge = h.full.cut
 	}
+	h.full.closing = e.Reason == capture.EndFIN
 	h.full.rec.SkipTo(math.MaxUint64)
 	h.drain()
 	h.release(math.MaxUint64)
@@ -110,7 +111,7 @@ func (h *half) flush(e *capture.End) {
 
 // drain reports what the Receiver has found.
 func (h *half) drain() {
-	for ev, ok := h.full.rec.Next(); ok && h.mode == modeFull && h.full.restart == nil; ev, ok = h.full.rec.Next() {
+	for ev, ok := h.full.rec.Next(); ok && h.mode == modeFull; ev, ok = h.full.rec.Next() {
 		h.ordered(&ev)
 	}
 }
@@ -139,7 +140,7 @@ func (h *half) located(ev *recovery.Event) {
 	if ev.Kind == recovery.Cut {
 		h.full.cut = f.Offset
 	}
-	if h.inError.Length > 0 && f.Offset == h.inError.Offset {
+	if h.failedAt.Length > 0 && f.Offset == h.failedAt.Offset {
 		h.again(f)
 		return
 	}
@@ -148,6 +149,7 @@ func (h *half) located(ev *recovery.Event) {
 	h.c.d.to.FPDU(h.c.pub, f)
 	h.judgeFrame(f)
 	h.judge(f)
+	h.oversized(f)
 	h.full.empty = false
 	if ev.Kind != recovery.Cut {
 		h.full.whole = max(h.full.whole, f.End)
@@ -156,7 +158,7 @@ func (h *half) located(ev *recovery.Event) {
 	if ev.Kind != recovery.Failed || ev.Delivered >= ev.End { // else an FPDU may be found before its end
 		h.settle(f.End, f.Last.Number)
 	}
-	if f.Err != nil {
+	if f.Err != nil && f.ULPDU == nil {
 		h.reconsider(f)
 	}
 }
@@ -178,7 +180,7 @@ func (h *half) counts(kind recovery.Kind, f *FPDU) {
 	switch kind {
 	case recovery.Failed:
 		o.Bad++
-		h.inError = capture.Span{Offset: f.Offset, Length: f.Size()}
+		h.failedAt = capture.Span{Offset: f.Offset, Length: f.Size()}
 	case recovery.Cut:
 		o.Cut++
 		h.uncertain()
@@ -187,7 +189,7 @@ func (h *half) counts(kind recovery.Kind, f *FPDU) {
 		o.Octets += uint64(f.Size())
 		o.Content += uint64(f.Length)
 		o.Sizes.Add(uint64(f.Size()))
-		h.full.bad = false
+		h.full.bad, h.full.habit = false, habitNone
 		h.chained(f)
 		h.proves(f)
 	}
@@ -209,7 +211,8 @@ func (h *half) chained(f *FPDU) {
 func (h *half) describe(f *FPDU, ev *recovery.Event) {
 	base, o := h.full.base, h.out()
 	*f = FPDU{
-		Dir: h.dir, Number: o.FPDUs + o.Bad + o.Cut + 1, Offset: base + ev.Offset, End: base + ev.End, Length: ev.Length,
+		Dir: h.dir, Number: o.FPDUs + o.Bad + o.Cut + 1, Offset: base + ev.Offset,
+		End: base + ev.End, Length: ev.Length,
 		Located: ev.Located, Err: ev.Err, ULPDU: ev.ULPDU, Octets: ev.Octets,
 	}
 	f.First, f.Last = h.in.stamps(f.Offset, f.End)
@@ -358,6 +361,7 @@ func (h *half) resynced(ev *recovery.Event) {
 	}
 	h.full.bad = false
 	_, last := h.in.stamps(h.full.base+ev.Offset, h.full.base+ev.Offset+1)
-	h.c.report(findResynced, h.dir, h.full.base+ev.Offset, last, "FPDUs are found again from here on, confidence: "+ev.Sync.Confidence.String(),
+	h.c.report(findResynced, h.dir, h.full.base+ev.Offset, last,
+		"FPDUs are found again from here on, confidence: "+ev.Sync.Confidence.String(),
 		"a receiver has given up by now; only this reader goes on")
 }

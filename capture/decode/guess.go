@@ -5,16 +5,17 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/recovery"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // blind reports whether the startup of a direction may lie where the capture has
 // nothing, so that FPDUs are searched for without it.
 func (h *half) blind() bool {
-	return h.broken || h.peer().broken || h.c.lenient || h.c.tcp.Halves[h.dir].Midstream || h.c.pub != nil && h.c.pub.Midstream
+	return h.broken || h.peer().broken || h.c.lenient || h.c.tcp.Halves[h.dir].Midstream ||
+		h.c.pub != nil && h.c.pub.Midstream
 }
 
 // plausible tells whether a ULPDU may be one: by the control octets of DDP and RDMAP,
@@ -34,7 +35,8 @@ func plausible(ulpdu []byte) bool {
 // is worth its while, which takes long: a TCP segment begins with what may be one, or
 // holds two in a row. Neither is a great wonder, and is believed some times only.
 func (h *half) hinted(d *capture.Data) bool {
-	if d.Offset == d.Segment.Offset && (mayBegin(d.Octets) > 0 || zeroes(d.Octets) && mayBegin(d.Octets[markerSize:]) > 0) {
+	if d.Offset == d.Segment.Offset && (mayBegin(d.Octets) > 0 || zeroes(d.Octets) &&
+		mayBegin(d.Octets[markerSize:]) > 0) {
 		return true
 	}
 	if h.combed > maxGuess {
@@ -89,7 +91,7 @@ func (h *half) guessAt(d *capture.Data) {
 	}
 	at, b := d.Offset, d.Octets
 	if h.guess == nil {
-		h.guess = newGuess()
+		h.guess = h.newGuess()
 		h.guessed = 0
 		h.hints++
 	}
@@ -103,10 +105,8 @@ func (h *half) guessAt(d *capture.Data) {
 }
 
 // newGuess returns a search for FPDUs in any mode.
-func newGuess() *recovery.Receiver {
-	return recovery.New(recovery.Config{
-		MidStream: true, Guess: true, Resync: true, Plausible: plausible, Buffer: maxGuess,
-	})
+func (h *half) newGuess() *recovery.Receiver {
+	return h.receiver(recovery.Config{MidStream: true, Guess: true, Buffer: maxGuess}, 0)
 }
 
 // guesses looks at what the search has found.
@@ -114,6 +114,8 @@ func (h *half) guesses() {
 	for ev, ok := h.guess.Next(); ok; ev, ok = h.guess.Next() {
 		switch {
 		case ev.Kind != recovery.Resynced:
+		case convincing(&ev.Sync) && h.leadsTo(ev.Sync):
+			return
 		case convincing(&ev.Sync):
 			h.foundMidstream(&ev.Sync)
 			h.recovered(&ev)
@@ -138,12 +140,13 @@ func (h *half) foundMidstream(s *recovery.Sync) {
 	c.found()
 	p, end := c.pub, h.at+uint64(len(h.buf))
 	first, agreed := !p.Midstream, p.Agreed
-	h.full = full{rec: h.guess, guessed: true, edge: s.Offset}
+	h.full = full{rec: h.guess, guessed: true, empty: true, edge: s.Offset}
 	p.Markers[h.dir] = s.Markers
 	if !agreed {
 		p.Midstream, p.Confidence, p.CRC = true, max(p.Confidence, s.Confidence), s.CRC
 	}
 	h.enter(s.Offset)
+	h.anchor = anchor{}
 	h.at, h.buf = end, nil // the search has them
 	h.uncertain()
 	h.hints = 0
@@ -152,12 +155,13 @@ func (h *half) foundMidstream(s *recovery.Sync) {
 	switch {
 	case agreed:
 		c.report(findOtherMode, h.dir, s.Offset, last,
-			fmt.Sprintf("read with CRC %s and markers %s from here on, which is not what was agreed on", wording.OnOff(s.CRC), wording.OnOff(s.Markers)),
+			fmt.Sprintf("read with CRC %s and markers %s from here on, which is not what was agreed on",
+				wording.OnOff(s.CRC), wording.OnOff(s.Markers)),
 			"the sender does not keep to the startup, or has another view of it: look at M and C of both frames")
 	case first:
 		p.Version = versionUnknown
 		c.report(findMidstream, h.dir, s.Offset, last,
-			p.startupSeen().String()+": FPDUs were found by their form, confidence: "+s.Confidence.String(), h.midstreamAdvice())
+			h.foundBy(s), h.midstreamAdvice())
 	}
 }
 
@@ -182,6 +186,7 @@ const markersShow = 512 + 4
 // doubtful is an FPDU in error, unless it was a wrong guess that there are no markers.
 type doubtful struct {
 	offset       uint64
+	whole        bool // it ends with a TCP segment, as it would not if there were a marker in it
 	packet       capture.Stamp
 	text, advice string
 }
@@ -189,7 +194,9 @@ type doubtful struct {
 // suspect begins to search anew after an FPDU in error: a stream whose markers were not
 // in what the guess rests on is like one without, up to the first marker.
 func (h *half) suspect(ev *recovery.Event) {
-	d := doubtful{offset: h.full.base + ev.Offset, text: fmt.Sprintf("FPDU: bad %s: %s", ev.Err.Field, ev.Err.Reason), advice: ev.Err.Hint}
+	d := doubtful{offset: h.full.base + ev.Offset,
+		text: fmt.Sprintf("FPDU: bad %s: %s", ev.Err.Field, ev.Err.Reason), advice: ev.Err.Hint}
+	d.whole = h.segmentEnds(h.full.base + ev.End)
 	_, d.packet = h.in.stamps(d.offset, h.full.base+ev.End)
 	h.doubtful = &d
 	h.mode, h.from, h.head, h.frame = modeSearch, h.at, nil, nil
@@ -203,9 +210,13 @@ func (h *half) confirm(s *recovery.Sync) {
 	if d == nil || !s.Markers && !h.full.plain {
 		return
 	}
-	if h.doubtful = nil; s.Markers {
-		return
+	if h.doubtful = nil; !s.Markers {
+		h.inError(d)
 	}
+}
+
+// inError reports an FPDU in error that was put aside.
+func (h *half) inError(d *doubtful) {
 	h.out().Bad++
 	h.c.report(findCRC, h.dir, d.offset, d.packet, d.text, d.advice)
 }

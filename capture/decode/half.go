@@ -4,8 +4,8 @@ import (
 	"bytes"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/recovery"
 )
 
 // A mode is what the next octets of a direction are taken for.
@@ -27,11 +27,11 @@ type half struct {
 	mode mode
 	at   uint64 // stream offset up to which octets are worked off
 	told uint64 // and up to which consumers were told of them
-	// inError is the last FPDU in error. It may be found once more, in another mode.
-	inError capture.Span
-	buf     []byte // those after it, except in modeFull
-	path    path
-	in      chunks // where they, and those of FPDUs that are not whole, came from
+	// failedAt is the last FPDU in error. It may be found once more, in another mode.
+	failedAt capture.Span
+	buf      []byte // those after it, except in modeFull
+	path     path
+	in       chunks // where they, and those of FPDUs that are not whole, came from
 
 	from   uint64           // where searching began
 	head   []byte           // the first octets from there on
@@ -48,6 +48,8 @@ type half struct {
 	hints    int                // how often it was begun for a segment that may begin with an FPDU
 	combed   int                // octets that were looked at for hints
 	doubtful *doubtful
+	anchor   anchor
+	row      row
 	full     full
 	messages messages
 	due      []due // findings that the peer may answer with a Terminate, the newest last
@@ -55,6 +57,7 @@ type half struct {
 	origin   uint32 // sequence number of stream offset 0, if originOK
 	originOK bool
 	acked    uint64 // offset of the other direction up to which this one has received
+	ack      uint32 // the last acknowledgment number
 }
 
 // acknowledges takes note of what a segment says that its sender has received.
@@ -66,7 +69,10 @@ func (h *half) acknowledges(s *capture.Segment) {
 	if t := &h.c.tcp.Halves[p.dir]; !p.originOK && t.SYN != 0 {
 		p.origin, p.originOK = t.ISN+1, true
 	}
-	if !s.Flags.Has(capture.ACK) || !p.originOK {
+	if !s.Flags.Has(capture.ACK) {
+		return
+	}
+	if h.ack = s.Ack; !p.originOK {
 		return
 	}
 	next := h.c.tcp.Halves[p.dir].Next()
@@ -112,10 +118,13 @@ func (h *half) data(d *capture.Data) {
 	}
 	h.in.push(d, h.cutOf(d.Packet.Number))
 	h.take(d.Octets)
-	if h.mode == modeSearch && h.blind() {
+	if h.mode == modeSearch && h.blind() && !h.anchored(d) {
 		h.guessAt(d)
+		if h.mode == modeSearch {
+			h.inRow(d)
+		}
 	}
-	if h.mode != modeFull && h.guess == nil {
+	if h.mode != modeFull && h.guess == nil && !h.anchor.open && h.row.segments == 0 {
 		h.in.drop(h.at)
 	}
 }
@@ -174,6 +183,9 @@ func (h *half) step(b []byte) int {
 
 // gap takes note of octets that are missing.
 func (h *half) gap(g *capture.Gap) {
+	if h.cutFrame(g) {
+		return
+	}
 	end := g.Offset + g.Length
 	h.broken = true
 	h.noteGap(g)
@@ -189,7 +201,7 @@ func (h *half) gap(g *capture.Gap) {
 		h.lost()
 	}
 	h.account(g.Offset, end, g.Packet)
-	h.buf, h.frame = nil, nil
+	h.buf, h.frame, h.anchor, h.row = nil, nil, anchor{}, row{}
 	h.at, h.from, h.head = end, end, nil
 	if h.guess != nil {
 		h.guess.SkipTo(end)
@@ -201,10 +213,15 @@ func (h *half) gap(g *capture.Gap) {
 
 // finish takes note of the end of a direction.
 func (h *half) finish(e *capture.End) {
-	h.unanswered()
+	if len(h.buf) > 0 || h.peer().unseen() { // else the answer that it has had may be captured late
+		h.unanswered()
+	}
 	if h.mode == modeSearch && h.guess != nil {
 		h.guess.SkipTo(1 << 62)
 		h.guesses()
+	}
+	if d := h.doubtful; h.mode == modeSearch && d != nil && d.whole {
+		h.inError(d)
 	}
 	h.ended, h.end = true, *e
 	if h.c.pub == nil {

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -69,12 +69,16 @@ func startupFields(s *Startup) []field {
 	default:
 		f := s.Fields
 		c.take(mpa.KeyLen, "Key", "%q", f.Key())
-		c.take(1, "M C R S Res", "M=%d C=%d R=%d S=%d Res=%d", wording.Bit(f.M()), wording.Bit(f.C()), wording.Bit(f.R()), wording.Bit(f.S()), f.Res())
+		c.take(1, "M C R S Res", "M=%d C=%d R=%d S=%d Res=%d",
+			wording.Bit(f.M()), wording.Bit(f.C()), wording.Bit(f.R()), wording.Bit(f.S()), f.Res())
 		c.take(1, "Rev", "%d", f.Rev())
 		c.take(2, "PD_Length", "%d", f.PDLength())
 		if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
 			c.enhanced(&e)
 		}
+	}
+	if s.Cut > 0 {
+		c.take(len(c.b), "Private Data", "cut off: %d more", s.Cut)
 	}
 	c.take(len(c.b), "Private Data", "%s", ulpdata.Describe(s.PrivateData))
 	return c.list
@@ -130,7 +134,8 @@ func withMarkers(f *FPDU, fields []field) (list []field) {
 				x = field{x.octets[n:], x.name, "(goes on)"}
 			}
 			b := f.Octets[m.Offset-f.Offset : m.Offset-f.Offset+4]
-			list = append(list, field{b, "marker", fmt.Sprintf("FPDUPTR %d, %s", m.FPDUPTR, wording.If(m.Valid, "right", "wrong"))})
+			list = append(list, field{b, "marker",
+				fmt.Sprintf("FPDUPTR %d, %s", m.FPDUPTR, wording.If(m.Valid, "right", "wrong"))})
 			at = m.Offset + 4
 		}
 		list = append(list, x)
@@ -160,30 +165,23 @@ func (c *cutter) ulpdu(f *FPDU) {
 	}
 	n := len(s.Payload)
 	switch {
-	case f.ReadRequest != nil:
-		c.readRequest(f.ReadRequest)
-		n -= rdmap.ReadRequestLen
 	case f.Terminate != nil:
 		before := len(c.b)
 		c.terminate(f.Terminate)
 		n -= before - len(c.b)
 	default:
-		n -= c.extensionFields(f)
+		for _, x := range f.header() {
+			c.take(x.Len, x.Name, "%s", x.Text)
+			n -= x.Len
+		}
 	}
 	c.take(max(n, 0), "payload", "%s", wording.Octets(uint64(max(n, 0))))
 }
 
-func (c *cutter) readRequest(r *rdmap.ReadRequest) {
-	c.take(4, "SinkSTag", "%#08x", r.SinkSTag)
-	c.take(8, "SinkTO", "%#x", r.SinkTO)
-	c.take(4, "RDMARDSZ", "%d", r.Size)
-	c.take(4, "SrcSTag", "%#08x", r.SrcSTag)
-	c.take(8, "SrcTO", "%#x", r.SrcTO)
-}
-
 func (c *cutter) terminate(t *rdmap.Terminate) {
 	c.take(2, "Layer EType Code", "%v (%v layout)", t.Code, t.Layout)
-	c.take(2, "HdrCt Reserved", "M=%d D=%d R=%d", wording.Bit(t.HasLength), wording.Bit(t.DDPHeader != nil), wording.Bit(t.RDMAPHeader != nil))
+	c.take(2, "HdrCt Reserved", "M=%d D=%d R=%d", wording.Bit(t.HasLength), wording.Bit(t.DDPHeader != nil),
+		wording.Bit(t.RDMAPHeader != nil))
 	if t.HasLength || t.DDPHeader != nil {
 		c.take(2, "DDP Segment Length", "%d", t.SegmentLength)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -34,16 +34,26 @@ var _ Consumer = (*JSON)(nil)
 // NewJSON returns a JSON that prints to w. Call Flush at the end.
 func NewJSON(w io.Writer, cfg JSONConfig) *JSON {
 	b := bufio.NewWriter(w)
-	enc := json.NewEncoder(b)
+	return &JSON{cfg: cfg, w: b, enc: encoder(b)}
+}
+
+func encoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return &JSON{cfg: cfg, w: b, enc: enc}
+	return enc
 }
 
 // Flush writes what was kept back, and returns the first error of the writer below.
 func (j *JSON) Flush() error { return j.w.Flush() }
 
-// put prints an object. An error of the writer stays in it, for Flush.
-func (j *JSON) put(v any) { _ = j.enc.Encode(v) }
+// put prints an object, whose members may be in several parts. An error of the writer stays in it, for Flush.
+func (j *JSON) put(parts ...any) {
+	if len(parts) == 1 {
+		_ = j.enc.Encode(parts[0])
+		return
+	}
+	_, _ = j.w.Write(append(object(parts), '\n'))
+}
 
 // jsonAt is what most events begin with.
 type jsonAt struct {
@@ -57,7 +67,8 @@ type jsonAt struct {
 }
 
 func at(event string, c *Connection, d capture.Dir, offset uint64, p capture.Stamp) jsonAt {
-	a := jsonAt{Event: event, Network: c.network(), Connection: c.TCP.Number, Dir: dirName(d), Offset: &offset, Packet: p.Number}
+	a := jsonAt{Event: event, Network: c.network(), Connection: c.TCP.Number, Dir: dirName(d),
+		Offset: &offset, Packet: p.Number}
 	if !p.Time.IsZero() {
 		t := p.Time.UTC()
 		a.Time = &t
@@ -85,7 +96,8 @@ type jsonFound struct {
 
 // Found is part of Consumer.
 func (j *JSON) Found(c *Connection) {
-	j.put(jsonFound{"connection", c.network(), c.TCP.Number, sessionOf(c), c.TCP.Halves[capture.Forward].Addr.String(), c.TCP.Halves[capture.Backward].Addr.String(), c.TCP.First.Number})
+	j.put(jsonFound{"connection", c.network(), c.TCP.Number, sessionOf(c), c.TCP.Halves[capture.Forward].Addr.String(),
+		c.TCP.Halves[capture.Backward].Addr.String(), c.TCP.First.Number})
 }
 
 type jsonStartup struct {
@@ -103,6 +115,7 @@ type jsonStartup struct {
 	Enhanced    *jsonEnhanced `json:"enhanced,omitempty"`
 	PrivateData string        `json:"private_data,omitempty"`
 	Looks       string        `json:"private_data_looks,omitempty"`
+	Cut         int           `json:"cut,omitempty"`
 	Octets      string        `json:"octets,omitempty"`
 }
 
@@ -124,7 +137,8 @@ func enhancedOf(e *mpa.Enhanced) *jsonEnhanced {
 
 // Startup is part of Consumer.
 func (j *JSON) Startup(c *Connection, s *Startup) {
-	o := jsonStartup{jsonAt: at("startup", c, s.Dir, s.Offset, s.Last), Frame: s.Frame.String(), Size: s.Size, Text: s.String()}
+	o := jsonStartup{jsonAt: at("startup", c, s.Dir, s.Offset, s.Last), Frame: s.Frame.String(), Size: s.Size,
+		Text: s.String(), Cut: s.Cut}
 	if j.cfg.Octets {
 		o.Octets = hex.EncodeToString(s.Octets)
 	}
@@ -154,24 +168,26 @@ func (j *JSON) Startup(c *Connection, s *Startup) {
 
 type jsonFPDU struct {
 	jsonAt
-	Number      uint64           `json:"number"`
-	Size        int              `json:"size"`
-	FirstPacket uint64           `json:"first_packet"`
-	Begins      bool             `json:"begins_segment"`
-	Ends        bool             `json:"ends_segment"`
-	Length      int              `json:"ulpdu_length"`
-	Chunk       *jsonChunk       `json:"chunk,omitempty"`
-	CRC         string           `json:"crc"`
-	Cut         int              `json:"missing,omitempty"`
-	Error       string           `json:"error,omitempty"`
-	Markers     []Marker         `json:"markers,omitempty"`
-	DDP         *jsonDDP         `json:"ddp,omitempty"`
-	Opcode      *int             `json:"opcode,omitempty"`
-	Message     string           `json:"message,omitempty"`
-	RTR         string           `json:"rtr,omitempty"`
-	ReadRequest *jsonReadRequest `json:"read_request,omitempty"`
-	Terminate   *jsonTerminate   `json:"terminate,omitempty"`
-	*jsonExtension
+	Number      uint64         `json:"number"`
+	Size        int            `json:"size"`
+	FirstPacket uint64         `json:"first_packet"`
+	Begins      bool           `json:"begins_segment"`
+	Ends        bool           `json:"ends_segment"`
+	Length      int            `json:"ulpdu_length"`
+	Chunk       *jsonChunk     `json:"chunk,omitempty"`
+	CRC         string         `json:"crc"`
+	Cut         int            `json:"missing,omitempty"`
+	Error       string         `json:"error,omitempty"`
+	Markers     []Marker       `json:"markers,omitempty"`
+	DDP         *jsonDDP       `json:"ddp,omitempty"`
+	Opcode      *int           `json:"opcode,omitempty"`
+	Message     string         `json:"message,omitempty"`
+	RTR         string         `json:"rtr,omitempty"`
+	Terminate   *jsonTerminate `json:"terminate,omitempty"`
+}
+
+// jsonOctets is the last part of an FPDU.
+type jsonOctets struct {
 	Octets string `json:"octets,omitempty"`
 }
 
@@ -216,17 +232,13 @@ func (j *JSON) FPDU(c *Connection, f *FPDU) {
 	}
 	o := jsonFPDU{
 		jsonAt: at("fpdu", c, f.Dir, f.Offset, f.Last), Number: f.Number, Size: f.Size(), FirstPacket: f.First.Number,
-		Begins: f.Begins, Ends: f.Ends, Length: f.Length, CRC: f.CRC.String(), Cut: f.Cut, ReadRequest: readRequestOf(f.ReadRequest),
-		Markers: f.Markers, jsonExtension: extensionOf(f),
+		Begins: f.Begins, Ends: f.Ends, Length: f.Length, CRC: f.CRC.String(), Cut: f.Cut, Markers: f.Markers,
 	}
 	if f.Err != nil {
 		o.Error = f.Err.Error()
 	}
 	if k := f.Chunk; k != nil {
 		o.Chunk = &jsonChunk{k.SSN, k.TSN, k.Ahead, k.Ordered, k.Chunks}
-	}
-	if j.cfg.Octets {
-		o.Octets = hex.EncodeToString(f.Octets)
 	}
 	if f.RTR != 0 {
 		o.RTR = f.RTR.String()
@@ -238,7 +250,11 @@ func (j *JSON) FPDU(c *Connection, f *FPDU) {
 	if t := f.Terminate; t != nil {
 		o.Terminate = &jsonTerminate{uint16(t.Code), t.String(), t.Layout.String()}
 	}
-	j.put(o)
+	var octets jsonOctets
+	if j.cfg.Octets {
+		octets.Octets = hex.EncodeToString(f.Octets)
+	}
+	j.put(o, headerOf(f), octets)
 }
 
 func ddpOf(f *FPDU) *jsonDDP {

@@ -1,7 +1,9 @@
 package decode
 
 import (
+	"cmp"
 	"encoding/hex"
+	"slices"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -97,7 +99,8 @@ type jsonEnd struct {
 // Ended is part of Consumer.
 func (j *JSON) Ended(c *Connection) {
 	s := jsonSummary{
-		Event: "summary", Network: c.network(), Connection: c.TCP.Number, Midstream: c.Midstream, Agreed: c.Agreed, Rejected: c.Rejected, Startups: c.Startups,
+		Event: "summary", Network: c.network(), Connection: c.TCP.Number, Midstream: c.Midstream, Agreed: c.Agreed,
+		Rejected: c.Rejected, Startups: c.Startups,
 		CRC: c.CRC, Forward: halfOf(c, capture.Forward), Backward: halfOf(c, capture.Backward),
 		Findings: countsOf(c.Findings), Suppressed: c.Suppressed, jsonSession: sessionOf(c),
 	}
@@ -123,8 +126,10 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 	h := &c.Halves[d]
 	o := jsonHalf{
 		Addr: c.TCP.Halves[d].Addr.String(), Markers: c.Markers[d], Enhanced: enhancedOf(c.Enhanced[d]),
-		PrivateData: hex.EncodeToString(c.PrivateData[d]), FPDUs: h.FPDUs, Octets: h.Octets, Content: h.Content, Bad: h.Bad, Cut: h.Cut,
-		Lost: h.Lost, Undecoded: h.Undecoded, Markered: h.MarkerCount, Ops: map[string]OpCount{}, Sizes: distributionOf(&h.Sizes), Segments: h.Segments,
+		PrivateData: hex.EncodeToString(c.PrivateData[d]), FPDUs: h.FPDUs, Octets: h.Octets,
+		Content: h.Content, Bad: h.Bad, Cut: h.Cut,
+		Lost: h.Lost, Undecoded: h.Undecoded, Markered: h.MarkerCount, Ops: map[string]OpCount{},
+		Sizes: distributionOf(&h.Sizes), Segments: h.Segments,
 		Aligned: h.Aligned, Largest: h.LargestSegment, Wire: h.Wire, Memory: h.Memory, Reads: distributionOf(&h.Reads),
 		Outstanding: h.OutstandingReads, STags: h.STags,
 	}
@@ -144,25 +149,43 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 }
 
 type jsonTotals struct {
-	Event        string     `json:"event"`
-	Packets      uint64     `json:"packets"`
-	Octets       uint64     `json:"octets"`
-	Connections  uint64     `json:"connections"`
-	IWARP        uint64     `json:"iwarp"`
-	Associations uint64     `json:"associations,omitempty"`
-	Sessions     uint64     `json:"sessions,omitempty"`
-	Failed       uint64     `json:"failed"`
-	Rejected     uint64     `json:"rejected"`
-	Skipped      uint64     `json:"skipped"`
-	Findings     jsonCounts `json:"findings"`
-	Backwards    uint64     `json:"backwards,omitempty"`
-	BackwardsBy  int64      `json:"backwards_by_ns,omitempty"`
+	Event        string       `json:"event"`
+	Packets      uint64       `json:"packets"`
+	Octets       uint64       `json:"octets"`
+	Connections  uint64       `json:"connections"`
+	IWARP        uint64       `json:"iwarp"`
+	Associations uint64       `json:"associations,omitempty"`
+	Sessions     uint64       `json:"sessions,omitempty"`
+	Failed       uint64       `json:"failed"`
+	Rejected     uint64       `json:"rejected"`
+	Skipped      uint64       `json:"skipped"`
+	Unread       []jsonUnread `json:"unread,omitempty"`
+	Evicted      uint64       `json:"evicted,omitempty"`
+	Cut          uint64       `json:"cut,omitempty"`
+	Findings     jsonCounts   `json:"findings"`
+	Backwards    uint64       `json:"backwards,omitempty"`
+	BackwardsBy  int64        `json:"backwards_by_ns,omitempty"`
+}
+
+type jsonUnread struct {
+	Why     string `json:"why"`
+	Packets uint64 `json:"packets"`
+}
+
+// unreadOf lists the packets that could not be read, by why.
+func unreadOf(n Totals) (list []jsonUnread) {
+	for u, packets := range n.Unread {
+		list = append(list, jsonUnread{u.String(), packets})
+	}
+	slices.SortFunc(list, func(a, b jsonUnread) int { return cmp.Compare(a.Why, b.Why) })
+	return list
 }
 
 // Totals prints the last object.
 func (j *JSON) Totals(n Totals) {
 	j.put(jsonTotals{
-		"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected, n.Skipped, countsOf(n.Findings),
+		"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected,
+		n.Skipped, unreadOf(n), n.Evicted, n.Cut, countsOf(n.Findings),
 		n.Backwards, n.BackwardsBy.Nanoseconds(),
 	})
 }

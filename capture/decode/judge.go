@@ -15,7 +15,7 @@ var dialectsAll = []mpa.Dialect{mpa.DialectRFC5044, mpa.DialectRFC6581, mpa.Dial
 func (c *conn) judgeRequest(f *Startup) mpa.Offer {
 	m := mpa.NewResponder(mpa.ResponderConfig{Timeout: -1, Dialects: dialectsAll})
 	m.Start(f.Last.Time)
-	if _, err := m.Input(f.Last.Time, f.Octets); err != nil {
+	if _, err := m.Input(f.Last.Time, f.padded()); err != nil {
 		c.faulty(findRequest, f.Dir, f.Offset, f.Last, fault{frame: f}, err)
 		return mpa.Offer{}
 	}
@@ -55,7 +55,8 @@ func (c *conn) judgeFlags(f *Startup, e *mpa.Enhanced, request bool) {
 	at := f.enhancedAt()
 	switch {
 	case !e.A && (e.B || e.C || e.D):
-		c.report(findKindFlags, f.Dir, at, f.Last, "flags B, C or D are set with A=0", "without A they are sent as zero, and ignored on receipt")
+		c.report(findKindFlags, f.Dir, at, f.Last, "flags B, C or D are set with A=0",
+			"without A they are sent as zero, and ignored on receipt")
 	case e.A && e.RTR() == 0 && request:
 		c.report(findNoKinds, f.Dir, at, f.Last, "A=1, but none of B, C and D: no RTR indication is offered",
 			"a peer-to-peer Initiator names each kind that it can send; Linux's siw names none if it is built without RTR")
@@ -72,7 +73,8 @@ func (c *conn) judgeReply(f *Startup) {
 	}
 	q := c.start.request.Fields
 	if res := f.Fields.Res(); res != 0 && res == q.Res() {
-		c.report(findEcho, f.Dir, f.Offset+16, f.Last, fmt.Sprintf("the Reply repeats the Request's reserved bits %#x", res),
+		c.report(findEcho, f.Dir, f.Offset+16, f.Last,
+			fmt.Sprintf("the Reply repeats the Request's reserved bits %#x", res),
 			"Linux's siw builds its Reply from the Request; nothing depends on them")
 	} else {
 		c.startupBits(f)
@@ -104,9 +106,11 @@ func (c *conn) judgeIRD(f *Startup, at uint64, asked, answer *mpa.Enhanced) {
 	// 0x3FFF in its reply message." [E06]
 	switch {
 	case asked.ORD == mpa.NoNegotiation && answer.IRD != mpa.NoNegotiation:
-		say(findNoNego, fmt.Sprintf("the Reply has IRD %d where the Request's ORD of 0x3FFF asks for 0x3FFF", answer.IRD), siwDepths(answer.IRD))
+		say(findNoNego, fmt.Sprintf("the Reply has IRD %d where the Request's ORD of 0x3FFF asks for 0x3FFF",
+			answer.IRD), siwDepths(answer.IRD))
 	case asked.ORD != mpa.NoNegotiation && answer.IRD == mpa.NoNegotiation:
-		say(findNegoAlone, "the Reply has IRD 0x3FFF, but the Request asked for negotiation", "the Initiator leaves its ORD as it is")
+		say(findNegoAlone, "the Reply has IRD 0x3FFF, but the Request asked for negotiation",
+			"the Initiator leaves its ORD as it is")
 	case answer.IRD < asked.ORD:
 		say(findIRDBelow, fmt.Sprintf("the Responder takes %d Reads (IRD), but the Initiator asked for %d (ORD): it must make do with fewer", answer.IRD, asked.ORD), "")
 	}
@@ -117,10 +121,12 @@ func (c *conn) judgeORD(f *Startup, at uint64, asked, answer *mpa.Enhanced) {
 	say := func(k finding, text, advice string) { c.report(k, f.Dir, at, f.Last, text, advice) }
 	switch {
 	case asked.IRD == mpa.NoNegotiation && answer.ORD != mpa.NoNegotiation:
-		say(findNoNego, fmt.Sprintf("the Reply has ORD %d where the Request's IRD of 0x3FFF asks for 0x3FFF", answer.ORD), siwDepths(answer.ORD))
+		say(findNoNego, fmt.Sprintf("the Reply has ORD %d where the Request's IRD of 0x3FFF asks for 0x3FFF",
+			answer.ORD), siwDepths(answer.ORD))
 	case answer.ORD == mpa.NoNegotiation:
 		if asked.IRD != mpa.NoNegotiation {
-			say(findNegoAlone, "the Reply has ORD 0x3FFF, but the Request asked for negotiation", "the Initiator leaves its IRD as it is")
+			say(findNegoAlone, "the Reply has ORD 0x3FFF, but the Request asked for negotiation",
+				"the Initiator leaves its IRD as it is")
 		}
 	case answer.ORD > asked.IRD:
 		// "The responder MUST set its ORD at most to the initiator IRD." [E04]
@@ -129,7 +135,8 @@ func (c *conn) judgeORD(f *Startup, at uint64, asked, answer *mpa.Enhanced) {
 			k.severity = Warning
 		}
 		say(k, fmt.Sprintf("the Reply has ORD %d, above the Request's IRD of %d", answer.ORD, asked.IRD),
-			"the Initiator ends the connection with code 6 unless it can raise its IRD: lower the Responder's ORD. "+siwDepths(answer.ORD))
+			"the Initiator ends the connection with code 6 unless it can raise its IRD: lower the Responder's ORD. "+
+				siwDepths(answer.ORD))
 	}
 }
 
@@ -149,7 +156,8 @@ func (c *conn) judgeModel(f *Startup, asked, answer *mpa.Enhanced) {
 		say(findModel, "the Reply has A=0, but the Request asked for peer-to-peer (A=1)",
 			"the Initiator may end the connection with code 7: the Responder must answer A=1")
 	case !asked.A && answer.A:
-		say(findModel, "the Reply has A=1, but the Request asked for client-server (A=0)", "the Responder must answer A=0")
+		say(findModel, "the Reply has A=1, but the Request asked for client-server (A=0)",
+			"the Responder must answer A=0")
 	case asked.A && asked.RTR()&answer.RTR() == 0 && answer.RTR() != 0:
 		say(findNoMatch, fmt.Sprintf("no common RTR indication: offered %v, answered %v", asked.RTR(), answer.RTR()),
 			"the Initiator ends the connection with code 7: let one end support a kind of the other")
@@ -160,11 +168,13 @@ func (c *conn) judgeModel(f *Startup, asked, answer *mpa.Enhanced) {
 func (c *conn) judgeStartKey(f *Startup) {
 	k := mpa.StartKey(f.Octets)
 	if k.Rev() != 0 {
-		c.report(findStartKey, f.Dir, f.Offset+15, f.Last, fmt.Sprintf("Start Key of revision %d, but there is only revision 0", k.Rev()),
+		c.report(findStartKey, f.Dir, f.Offset+15, f.Last,
+			fmt.Sprintf("Start Key of revision %d, but there is only revision 0", k.Rev()),
 			"the receiver closes the connection: revisions 1 and 2 begin with a Request Frame")
 	}
 	if k.Res() != 0 {
-		c.report(findStartupBits, f.Dir, f.Offset+15, f.Last, fmt.Sprintf("reserved bits %#x are set", k.Res()), "they are sent as zero, and ignored on receipt")
+		c.report(findStartupBits, f.Dir, f.Offset+15, f.Last, fmt.Sprintf("reserved bits %#x are set", k.Res()),
+			"they are sent as zero, and ignored on receipt")
 	}
 }
 
@@ -175,8 +185,10 @@ func (c *conn) judgeRtr(f *Startup) {
 	reply := c.start.reply.Fields
 	switch {
 	case f.Fields.Rev() != 1:
-		c.report(findRtrFrame, f.Dir, f.Offset+17, f.Last, fmt.Sprintf("Rtr frame of revision %d, but there is only revision 1", f.Fields.Rev()), "")
+		c.report(findRtrFrame, f.Dir, f.Offset+17, f.Last,
+			fmt.Sprintf("Rtr frame of revision %d, but there is only revision 1", f.Fields.Rev()), "")
 	case f.Fields.C() != reply.C():
-		c.report(findRtrFrame, f.Dir, f.Offset+16, f.Last, "the Rtr frame's C differs from the Reply's", "the two ends do not agree on CRCs: the Initiator must repeat the Reply's C")
+		c.report(findRtrFrame, f.Dir, f.Offset+16, f.Last, "the Rtr frame's C differs from the Reply's",
+			"the two ends do not agree on CRCs: the Initiator must repeat the Reply's C")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/goiwarp/iwarp/capture"
-	"github.com/goiwarp/iwarp/mpa/recovery"
+	"github.com/goiwarp/iwarp/internal/recovery"
 )
 
 // maxPlace bounds what a receiver is imagined to hold, in octets.

@@ -41,7 +41,58 @@ type asked struct {
 type queue struct {
 	seen, unknown bool
 	msn           uint32
-	mo            uint64
+	due           uint64       // the MO after the last segment
+	cover         ddp.Coverage // what has come of the message
+	top           uint32       // the highest MO of it, but for empty segments
+	began         bool         // a segment of it has come
+}
+
+// resume goes on with a segment whose message may have others before it.
+func (q *queue) resume(s *ddp.Segment) {
+	q.restart(s.MSN)
+	q.due = uint64(s.MO)
+	q.cover.Add(0, q.due)
+}
+
+func (q *queue) restart(msn uint32) {
+	q.msn, q.due, q.top, q.began = msn, 0, 0, false
+	q.cover.Clear()
+}
+
+// take takes note of a segment, and returns what is wrong with it as the last one of its message.
+func (q *queue) take(s *ddp.Segment) (wrong string) {
+	mo, n := uint64(s.MO), uint64(len(s.Payload))
+	if s.Last {
+		wrong = q.end(mo, mo+n)
+		q.restart(q.msn + 1)
+		return wrong
+	}
+	if q.unknown = q.cover.Full(mo, n); !q.unknown {
+		q.cover.Add(mo, n)
+	}
+	q.began = true
+	if q.due = mo + n; n > 0 {
+		q.top = max(q.top, s.MO)
+	}
+	return ""
+}
+
+// end judges the last segment of a message.
+func (q *queue) end(mo, end uint64) (wrong string) {
+	const all = 1 << 32
+	switch missing := q.cover.Fresh(0, mo); {
+	case missing > 0:
+		return fmt.Sprintf("%s of the message have not come before its last segment at MO %d",
+			wording.Octets(missing), mo)
+	case mo < uint64(q.top):
+		return fmt.Sprintf("the last segment has MO %d, and one before it %d", mo, q.top)
+	case end < all && q.cover.Fresh(end, all-end) < all-end:
+		return fmt.Sprintf("the message ends at %d, and octets after that have come", end)
+	case end == 0 && q.began:
+		// RFC 5041, section 5.2: "A zero-length DDP Message is allowed and MUST consume exactly one DDP Segment." [D22]
+		return "the message is empty, and has another segment before its last"
+	}
+	return ""
 }
 
 // uncertain forgets what has to come next, as octets are missing. Among them may have
@@ -67,7 +118,7 @@ func (h *half) message(f *FPDU) {
 	if !f.HasSegment {
 		return
 	}
-	if p.Version == versionUnknown && f.Err == nil {
+	if p.Version == versionUnknown {
 		p.Version = f.Segment.Version
 	}
 	if f.Terminate != nil {
@@ -97,10 +148,26 @@ func (h *half) judge(f *FPDU) {
 		return
 	}
 	if !h.form(f) {
-		h.uncertain()
+		h.malformed(f)
 		return
 	}
 	h.wellFormed(f)
+}
+
+// malformed keeps account of a segment that is of no well-formed message. If its DDP header
+// names the queue of its opcode, it takes a number there all the same.
+//
+// RFC 5041, section 4.3, has DDP number the messages of a queue, whatever is in them. [D17]
+func (h *half) malformed(f *FPDU) {
+	s := &f.Segment
+	info, known := f.Op.Info()
+	if s.Tagged || s.Version != h.c.pub.Version || s.QN > rdmap.QNAtomic || known && (info.Tagged || info.QN != s.QN) {
+		h.uncertain()
+		return
+	}
+	h.sequence(f)
+	h.messages.doubt()        // it may be a request that the other end answers
+	h.peer().messages.doubt() // or an answer
 }
 
 // wellFormed counts a segment, and judges its place among the others.
@@ -118,15 +185,13 @@ func (h *half) wellFormed(f *FPDU) {
 	switch {
 	case f.ReadRequest != nil:
 		h.readRequest(f)
-	case f.AtomicRequest != nil:
-		h.atomicRequest(f)
-	case f.AtomicResponse != nil:
-		h.atomicResponse(f)
 	case f.Op == rdmap.OpReadResponse:
 		h.readResponse(f)
 	case f.Op == rdmap.OpTerminate:
 		h.messages.ended = true
 		h.terminate(f)
+	case f.Op.Extension():
+		h.extension(f)
 	}
 }
 
@@ -139,7 +204,8 @@ func (h *half) at1(k finding, f *FPDU, text, advice string) {
 func (h *half) form(f *FPDU) bool {
 	s, version := &f.Segment, h.c.pub.Version
 	if err := ddp.CheckVersion(&s.Header, version); err != nil {
-		h.at1(findVersion, f, "DDP: "+err.Reason, fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
+		h.at1(findVersion, f, "DDP: "+err.Reason, fmt.Sprintf(
+			"the startup agreed on version %d for both layers and both directions", version))
 		return false
 	}
 	err := rdmap.CheckSegment(s, version)
@@ -149,16 +215,19 @@ func (h *half) form(f *FPDU) bool {
 	}
 	switch {
 	case err.Code == rdmap.CodeInvalidVersion:
-		h.at1(findVersion, f, "RDMAP: "+err.Reason, fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
+		h.at1(findVersion, f, "RDMAP: "+err.Reason,
+			fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
 	case err.Code == rdmap.CodeDDPInvalidQN:
-		h.at1(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), "queue 0 is for Sends and Immediate Data, 1 for Read and Atomic Requests, 2 for Terminates, 3 for Atomic Responses")
+		h.at1(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), rdmap.Queues)
 	case err.Code == rdmap.CodeUnexpectedOpcode:
-		h.at1(findOpcode, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason), "the receiver ends the stream with Terminate 0x0206")
+		h.at1(findOpcode, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason),
+			"the receiver ends the stream with Terminate 0x0206")
 	case f.Op == rdmap.OpReadRequest && len(s.Payload) == alignedReadLen:
 		h.at1(findRead32, f, fmt.Sprintf("RDMA Read Request of %d octets, where it has %d: as many as a C struct takes whose 64-bit fields are aligned", alignedReadLen, rdmap.ReadRequestLen),
 			"the sender must pack the fields: SinkSTag, SinkTO, RDMARDSZ, SrcSTag, SrcTO follow each other without a gap")
 	default:
-		h.at1(findForm, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason), "the segment is not a well-formed message")
+		h.at1(findForm, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason),
+			"the segment is not a well-formed message")
 	}
 	return false
 }
@@ -166,7 +235,8 @@ func (h *half) form(f *FPDU) bool {
 // reserved looks at bits that are sent as zero.
 func (h *half) reserved(f *FPDU) {
 	if f.Segment.Rsvd != 0 || f.Segment.RsvdULP&0x30 != 0 {
-		h.at1(findReserved, f, fmt.Sprintf("reserved bits are set: %#x in DDP's control octet, %#x in RDMAP's", f.Segment.Rsvd, f.Segment.RsvdULP>>4&3),
+		h.at1(findReserved, f, fmt.Sprintf("reserved bits are set: %#x in DDP's control octet, %#x in RDMAP's",
+			f.Segment.Rsvd, f.Segment.RsvdULP>>4&3),
 			"they are sent as zero, and ignored on receipt")
 	}
 }
@@ -215,7 +285,7 @@ func (h *half) sequence(f *FPDU) {
 	}
 	switch {
 	case q.unknown:
-		q.msn, q.mo = s.MSN, uint64(s.MO)
+		q.resume(s)
 	case s.MSN != q.msn:
 		text := fmt.Sprintf("%v: MSN %d on queue %d, where %d is due", f.Op, s.MSN, s.QN, q.msn)
 		advice := "messages of a queue are numbered one by one from 1: the sender left one out or numbers them differently"
@@ -224,16 +294,25 @@ func (h *half) sequence(f *FPDU) {
 			advice = "the sender has one counter for all queues: each queue numbers its messages from 1"
 		}
 		h.at1(findMSN, f, text, advice)
-		q.msn, q.mo = s.MSN, uint64(s.MO)
-	case uint64(s.MO) != q.mo:
-		h.at1(findMO, f, fmt.Sprintf("%v: MO %d on queue %d in message %d, where %d is due", f.Op, s.MO, s.QN, s.MSN, q.mo),
-			"a segment of the message is left out, or sent in another order")
-		q.mo = uint64(s.MO)
+		q.resume(s)
 	}
 	q.seen, q.unknown = true, false
-	q.mo += uint64(len(s.Payload))
+	due := q.due
+	switch wrong := q.take(s); {
+	case wrong != "":
+		h.at1(findMO, f, fmt.Sprintf("%v: message %d on queue %d: %s", f.Op, s.MSN, s.QN, wrong),
+			"a segment of the message is left out, or the one with the L bit is not its last")
+	case uint64(s.MO) != due:
+		h.at1(findSegmentOrder, f, fmt.Sprintf("%v: MO %d on queue %d in message %d, where %d would be next",
+			f.Op, s.MO, s.QN, s.MSN, due), adviceOrder)
+	}
 	if s.Last {
-		q.msn, q.mo = q.msn+1, 0
 		h.messages.all++
 	}
 }
+
+// adviceOrder is about segments that are legal.
+//
+// RFC 5041, section 5.3: DDP "SHOULD transmit DDP Segments within a DDP Message in increasing MO order for Untagged DDP
+// Messages, and in increasing TO order for Tagged DDP Messages." [D25]
+const adviceOrder = "another order, and octets that come twice, are legal, but some receivers refuse them, Linux's siw for one"

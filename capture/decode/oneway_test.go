@@ -43,11 +43,13 @@ func TestOneWay(t *testing.T) {
 				file := oneWay(s.close(), d)
 				r := run(t, file)
 				c := r.conns[0]
-				if h := c.Halves[d]; !slices.Contains(r.findings, "note midstream") || len(r.serious()) > 0 || c.Failed() != "" ||
+				if h := c.Halves[d]; !slices.Contains(r.findings, "note midstream") ||
+					len(r.serious()) > 0 || c.Failed() != "" ||
 					h.FPDUs < uint64(messages) || h.Bad+h.Lost+h.Undecoded != 0 {
 					t.Errorf("%q, %q, %+v", r.texts, c.Failed(), h)
 				}
-				if s := printed(t, file); !strings.Contains(s, "the capture has one direction only: capture both") || !strings.Contains(s, "found by their form, confidence: ") || strings.Contains(s, "larger buffer") {
+				if s := printed(t, file); !strings.Contains(s, "the capture has one direction only: capture both") ||
+					!strings.Contains(s, "found by their form, confidence: ") || strings.Contains(s, "larger buffer") {
 					t.Errorf("it says %s", s)
 				}
 			})
@@ -87,7 +89,8 @@ func TestBackwards(t *testing.T) {
 		testrig.Must(t, err)
 		out.Totals(totals)
 		testrig.Must(t, out.Flush())
-		if totals.Backwards != c.want || (totals.BackwardsBy > 0) != (c.want > 0) || strings.Contains(text.String(), "sort the capture by time") != (c.want > 0) {
+		if totals.Backwards != c.want || (totals.BackwardsBy > 0) != (c.want > 0) ||
+			strings.Contains(text.String(), "sort the capture by time") != (c.want > 0) {
 			t.Errorf("%+v\n%s", totals, text.String())
 		}
 	}

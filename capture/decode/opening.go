@@ -26,7 +26,8 @@ func (h *half) openers(f *FPDU) {
 func (h *half) spokeFirst(f *FPDU) {
 	o, p := h.out(), h.peer()
 	first := o.FPDUs+o.Bad+o.Cut == 1
-	if !first || h.c.pub.Midstream || h.unsure() || h.c.isDialect(mpa.DialectRtr) || f.Op == rdmap.OpTerminate && f.HasSegment {
+	if !first || h.c.pub.Midstream || h.unsure() || h.c.isDialect(mpa.DialectRtr) ||
+		f.Op == rdmap.OpTerminate && f.HasSegment {
 		return
 	}
 	if i := p.out(); p.mode == modeFull && i.FPDUs+i.Bad+i.Cut > 0 {
@@ -60,11 +61,13 @@ func (h *half) firstOfInitiator(f *FPDU) {
 		if r.Offered == 0 {
 			k.severity = Warning // it said that it can send none
 		}
-		h.at1(k, f, fmt.Sprintf("the Initiator's first FPDU is %s, but an RTR indication is due: %v", kindOf(f), cmp.Or(common, r.Answered)),
+		h.at1(k, f, fmt.Sprintf("the Initiator's first FPDU is %s, but an RTR indication is due: %v",
+			kindOf(f), cmp.Or(common, r.Answered)),
 			"a Responder that waits for the indication may end the connection")
 		return
 	case common&f.RTR == 0 && f.RTR == mpa.RTRSend:
-		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a Send, but %v was agreed on", common), "it uses up a receive buffer of the Responder's consumer; Linux's siw accepts it")
+		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a Send, but %v was agreed on", common),
+			"it uses up a receive buffer of the Responder's consumer; Linux's siw accepts it")
 	case common&f.RTR == 0:
 		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a %v, but %v was agreed on", f.RTR, common),
 			"the Responder may end the connection with code 7; Chelsio's cxgb4 sends a Read whatever was agreed on")
@@ -79,7 +82,8 @@ func (h *half) unasked(f *FPDU) {
 		return
 	}
 	h.c.pub.RTR.Sent = f.RTR
-	h.at1(findRTRPlain, f, fmt.Sprintf("the first FPDU is an empty %v, like an RTR indication, but none was negotiated", f.RTR),
+	h.at1(findRTRPlain, f, fmt.Sprintf("the first FPDU is an empty %v, like an RTR indication, but none was negotiated",
+		f.RTR),
 		"Chelsio's cxgb4 sends an empty Read in revision 1 when peer2peer is set: the Responder answers it as any other")
 }
 
@@ -90,7 +94,8 @@ func (h *half) rtrSTag(f *FPDU) {
 		stag, is = f.ReadRequest.SrcSTag, true
 	}
 	if is && stag == 0 {
-		h.at1(findRTRSTag, f, "the RTR indication has STag 0", "receivers must not look at it, but Chelsio's hardware refuses 0, which is why Linux's siw sends 1")
+		h.at1(findRTRSTag, f, "the RTR indication has STag 0",
+			"receivers must not look at it, but Chelsio's hardware refuses 0, which is why Linux's siw sends 1")
 	}
 }
 
@@ -114,7 +119,8 @@ func (h *half) terminate(f *FPDU) {
 	}
 	h.at1(findTerminate, f, "Terminate: "+t.String(), h.terminateAdvice(t.Code))
 	if t.Layout == rdmap.LayoutSIW {
-		h.at1(findTerminateSIW, f, "the Terminate is read with Layer and EType swapped, as Linux's siw sends it", "other receivers take it for a different error")
+		h.at1(findTerminateSIW, f, "the Terminate is read with Layer and EType swapped, as Linux's siw sends it",
+			"other receivers take it for a different error")
 	}
 }
 
@@ -141,19 +147,22 @@ func (h *half) expect(k finding, offset uint64) {
 // terminates are the codes by which findings are answered.
 var terminates = map[string][]rdmap.Code{
 	findCRC.name:      {rdmap.CodeMPACRC},
+	findPad.name:      {rdmap.CodeMPACRC},
 	findMarker.name:   {rdmap.CodeMPAMarker},
 	findORDAbove.name: {rdmap.CodeMPAInsufficientIRD},
 	findNoMatch.name:  {rdmap.CodeMPANoMatchingRTR},
 	findModel.name:    {rdmap.CodeMPANoMatchingRTR},
 	findRTRKind.name:  {rdmap.CodeMPANoMatchingRTR},
 	findNoRTR.name:    {rdmap.CodeMPANoMatchingRTR},
-	findVersion.name:  {rdmap.CodeInvalidVersion, rdmap.CodeDDPTaggedInvalidVersion, rdmap.CodeDDPUntaggedInvalidVersion},
-	findOpcode.name:   {rdmap.CodeUnexpectedOpcode},
-	findForm.name:     {rdmap.CodeUnexpectedOpcode},
-	findQueue.name:    {rdmap.CodeDDPInvalidQN},
-	findMSN.name:      {rdmap.CodeDDPInvalidMSNRange, rdmap.CodeDDPInvalidMSNNoBuffer},
-	findMO.name:       {rdmap.CodeDDPInvalidMO},
-	findResponse.name: {rdmap.CodeDDPInvalidSTag, rdmap.CodeDDPBaseOrBounds},
+	findVersion.name: {rdmap.CodeInvalidVersion, rdmap.CodeDDPTaggedInvalidVersion,
+		rdmap.CodeDDPUntaggedInvalidVersion},
+	findOpcode.name:       {rdmap.CodeUnexpectedOpcode},
+	findForm.name:         {rdmap.CodeUnexpectedOpcode},
+	findQueue.name:        {rdmap.CodeDDPInvalidQN},
+	findMSN.name:          {rdmap.CodeDDPInvalidMSNRange, rdmap.CodeDDPInvalidMSNNoBuffer},
+	findMO.name:           {rdmap.CodeDDPInvalidMO},
+	findSegmentOrder.name: {rdmap.CodeDDPInvalidMO, rdmap.CodeDDPBaseOrBounds},
+	findResponse.name:     {rdmap.CodeDDPInvalidSTag, rdmap.CodeDDPBaseOrBounds},
 }
 
 // readTerminate decides how a Terminate is laid out whose code there is in both layouts:
@@ -174,10 +183,20 @@ func (h *half) readTerminate(t *rdmap.Terminate) {
 	}
 }
 
+// extended reports whether the end has sent something of RFC 7306 that is no answer.
+func (h *Half) extended() bool {
+	for op := range h.Ops {
+		if o := rdmap.Opcode(op); o.Extension() && !o.Answers() && h.Ops[op].Messages > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // terminateAdvice says what a Terminate is about, and what to do about it.
 func (h *half) terminateAdvice(c rdmap.Code) string {
 	advice := codeAdvice(c)
-	if ops := &h.peer().out().Ops; c == rdmap.CodeUnexpectedOpcode && ops[rdmap.OpAtomicRequest].Messages+ops[rdmap.OpImmediateData].Messages+ops[rdmap.OpImmediateDataSE].Messages > 0 {
+	if c == rdmap.CodeUnexpectedOpcode && h.peer().out().extended() {
 		advice = "the sender of the Terminate does not know the messages of RFC 7306, which the other end has sent: do without them"
 	}
 	i := slices.IndexFunc(h.peer().due, func(d due) bool { return d.code == c })
@@ -189,7 +208,8 @@ func (h *half) terminateAdvice(c rdmap.Code) string {
 	case i < 0:
 		return advice
 	}
-	cause := fmt.Sprintf("it is the answer to %s at %d in the other direction", h.peer().due[i].name, h.peer().due[i].offset)
+	cause := fmt.Sprintf("it is the answer to %s at %d in the other direction",
+		h.peer().due[i].name, h.peer().due[i].offset)
 	if advice == "" {
 		return cause
 	}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/goiwarp/iwarp/mpa/recovery"
+	"github.com/goiwarp/iwarp/internal/recovery"
 )
 
 // ordered hands the events of the Receiver on in the order of the stream. An FPDU that
@@ -24,10 +24,16 @@ func (h *half) ordered(ev *recovery.Event) {
 
 // wait keeps an FPDU that was located ahead of the order.
 func (f *full) wait(ev *recovery.Event) {
+	i, _ := slices.BinarySearchFunc(f.ahead, ev.Offset,
+		func(e recovery.Event, at uint64) int { return int(int64(e.Offset - at)) })
+	f.ahead = slices.Insert(f.ahead, i, cloned(ev))
+}
+
+// cloned returns an event that stays as it is when the Receiver goes on.
+func cloned(ev *recovery.Event) recovery.Event {
 	kept := *ev
 	kept.ULPDU, kept.Octets, kept.Markers = bytes.Clone(ev.ULPDU), bytes.Clone(ev.Octets), slices.Clone(ev.Markers)
-	i, _ := slices.BinarySearchFunc(f.ahead, ev.Offset, func(e recovery.Event, at uint64) int { return int(int64(e.Offset - at)) })
-	f.ahead = slices.Insert(f.ahead, i, kept)
+	return kept
 }
 
 // release hands on the FPDUs that waited and begin before an offset.

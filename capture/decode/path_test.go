@@ -175,8 +175,8 @@ func betweenWith(t testing.TB, mss uint16, options []byte, a, b netip.AddrPort, 
 	return r.conns[0]
 }
 
-// wantPath decodes the packets of an initiator whose SYN says an MSS of 1000, and holds how they count against what is wanted, but for the MSS and the RTR
-// indication. It returns what the summary says.
+// wantPath decodes the packets of an initiator whose SYN says an MSS of 1000, and holds how they count against what is
+// wanted, but for the MSS and the RTR indication. It returns what the summary says.
 func wantPath(t *testing.T, packets []sent, want decode.Alignment) (said string) {
 	t.Helper()
 	conn := between(t, 1000, client, server, packets)
@@ -193,7 +193,9 @@ func wantPath(t *testing.T, packets []sent, want decode.Alignment) (said string)
 // TestPathShrinks has packets that an interface cuts, on a path that comes to take less than the
 // SYNs say: they count as what they are cut into then, or not at all where that is not known.
 func TestPathShrinks(t *testing.T) {
-	const second = 8 // number of the packet after the first large one, which comes after the handshake, the startup and an RTR indication
+	// number of the packet after the first large one, which comes after the handshake, the startup and an RTR
+	// indication
+	const second = 8
 	tooBig := func(mtu uint16) func(y *bystander) { return func(y *bystander) { y.tooBig(mtu) } }
 	acks := func(octets ...int) func(y *bystander) { return func(y *bystander) { y.acknowledge(octets...) } }
 	less := func(first, last int) func(y *bystander) { // each time four octets
@@ -214,7 +216,8 @@ func TestPathShrinks(t *testing.T) {
 			decode.Alignment{MSSAtEnd: 800, Changed: second, Segments: 14, Aligned: 14, Cut: 2}},
 		{"what is sent does not follow", []sent{{fpdus: old, then: tooBig(840)}, {fpdus: old}},
 			decode.Alignment{MSSAtEnd: 800, Changed: second, Segments: 9, Aligned: 4, Cut: 2}},
-		{"more than once", []sent{{fpdus: old, then: tooBig(940)}, {fpdus: times(3, 900), then: tooBig(840)}, {fpdus: shorter}},
+		{"more than once", []sent{{fpdus: old, then: tooBig(940)},
+			{fpdus: times(3, 900), then: tooBig(840)}, {fpdus: shorter}},
 			decode.Alignment{MSSAtEnd: 800, Changed: second + 2, Segments: 17, Aligned: 17, Cut: 3}},
 		{"a router says of more than there was", []sent{{fpdus: old, then: tooBig(1500)}, {fpdus: old}},
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
@@ -222,51 +225,79 @@ func TestPathShrinks(t *testing.T) {
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
 		{"what comes late was cut before", []sent{{fpdus: old, late: true}, {fpdus: old, then: tooBig(840)}},
 			decode.Alignment{MSSAtEnd: 800, Changed: second, Segments: 9, Aligned: 4, Cut: 2}},
-		{"what comes late was cut at what it was in between", []sent{{fpdus: old, then: tooBig(940)}, {fpdus: old, late: true}, {fpdus: times(3, 900), then: tooBig(840)}},
+		{"what comes late was cut at what it was in between",
+			[]sent{{fpdus: old, then: tooBig(940)}, {fpdus: old, late: true},
+				{fpdus: times(3, 900), then: tooBig(840)}},
 			decode.Alignment{MSSAtEnd: 800, Changed: second + 2, Segments: 4 + 5 + 3, Aligned: 4 + 3, Cut: 3}},
-		{"so many times that not all are remembered", []sent{{fpdus: old, then: less(1, 16)}, {fpdus: old, late: true}, {fpdus: times(4, 1000-15*4), then: less(17, 17)}},
+		{"so many times that not all are remembered",
+			[]sent{{fpdus: old, then: less(1, 16)}, {fpdus: old, late: true},
+				{fpdus: times(4, 1000-15*4), then: less(17, 17)}},
 			decode.Alignment{MSSAtEnd: 1000 - 17*4, Changed: second + 33, Segments: 4 + 5 + 4, Aligned: 4 + 4, Cut: 3}},
-		{"of which the first is", []sent{{fpdus: old, then: less(1, 1)}, {fpdus: old, late: true}, {fpdus: times(4, 1000-4), then: less(2, 20)}},
+		{"of which the first is", []sent{{fpdus: old, then: less(1, 1)}, {fpdus: old, late: true},
+			{fpdus: times(4, 1000-4), then: less(2, 20)}},
 			decode.Alignment{MSSAtEnd: 1000 - 20*4, Changed: second + 39, Segments: 4 + 5 + 4, Aligned: 4 + 4, Cut: 3}},
-		{"acknowledgments contradict what is not whole yet", []sent{{fpdus: old, late: true}, {fpdus: old, then: acks(900)}},
+		{"acknowledgments contradict what is not whole yet",
+			[]sent{{fpdus: old, late: true}, {fpdus: old, then: acks(900)}},
 			decode.Alignment{Changed: second - 1, Unknown: 2}},
-		{"a router does not say of how much", []sent{{fpdus: old, then: tooBig(0)}, {fpdus: shorter}, {fpdus: []int{400}}},
+		{"a router does not say of how much", []sent{{fpdus: old, then: tooBig(0)},
+			{fpdus: shorter}, {fpdus: []int{400}}},
 			decode.Alignment{Changed: second, Segments: 5, Aligned: 5, Cut: 1, Unknown: 1}},
-		{"nor, the next time, of less than the SYNs", []sent{{fpdus: old, then: func(y *bystander) { y.tooBig(0); y.acknowledge(0); y.tooBig(1500) }}, {fpdus: shorter}},
+		{"nor, the next time, of less than the SYNs",
+			[]sent{{fpdus: old, then: func(y *bystander) { y.tooBig(0); y.acknowledge(0); y.tooBig(1500) }},
+				{fpdus: shorter}},
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 1}},
 		{"of less than hosts go down to", []sent{{fpdus: old, then: tooBig(200)}, {fpdus: shorter}},
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 1}},
-		{"of a packet that is acknowledged", []sent{{fpdus: old, then: func(y *bystander) { y.acknowledge(4000); y.tooBig(840) }}, {fpdus: old}},
+		{"of a packet that is acknowledged", []sent{{fpdus: old,
+			then: func(y *bystander) { y.acknowledge(4000); y.tooBig(840) }}, {fpdus: old}},
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
-		{"acknowledgments agree", []sent{{fpdus: old, then: acks(multiples(1000, 3)...)}, {fpdus: old, then: acks(2000, 4000)}},
+		{"acknowledgments agree", []sent{{fpdus: old, then: acks(multiples(1000, 3)...)},
+			{fpdus: old, then: acks(2000, 4000)}},
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
-		{"acknowledgments show it", []sent{{fpdus: old}, {fpdus: shorter, then: acks(multiples(800, 9)...)}, {fpdus: shorter}},
+		{"acknowledgments show it", []sent{{fpdus: old},
+			{fpdus: shorter, then: acks(multiples(800, 9)...)}, {fpdus: shorter}},
 			decode.Alignment{MSSAtEnd: 800, Changed: second + 8, Segments: 14, Aligned: 14, Cut: 2, Unknown: 1}},
-		{"and that it is as it was", []sent{{fpdus: old, then: acks(804)}, {fpdus: shorter, then: acks(multiples(1000, 7)...)}, {fpdus: times(9, 1000), then: acks(multiples(1000, 8)...)}, {fpdus: old}},
+		{"and that it is as it was", []sent{{fpdus: old, then: acks(804)},
+			{fpdus: shorter, then: acks(multiples(1000, 7)...)},
+			{fpdus: times(9, 1000), then: acks(multiples(1000, 8)...)}, {fpdus: old}},
 			decode.Alignment{MSSAtEnd: 1000, Changed: second + 11, Segments: 4, Aligned: 4, Cut: 1, Unknown: 3}},
-		{"acknowledgments of every second segment", []sent{{fpdus: old}, {fpdus: times(20, 800), then: acks(multiples(1600, 9)...)}, {fpdus: shorter}},
+		{"acknowledgments of every second segment",
+			[]sent{{fpdus: old}, {fpdus: times(20, 800), then: acks(multiples(1600, 9)...)}, {fpdus: shorter}},
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
-		{"and then one alone, after a router", []sent{{fpdus: old}, {fpdus: times(20, 900), then: acks(multiples(1800, 9)...)}, {fpdus: shorter, then: tooBig(840)}, {fpdus: times(10, 900), then: acks(900)}},
+		{"and then one alone, after a router", []sent{{fpdus: old},
+			{fpdus: times(20, 900), then: acks(multiples(1800, 9)...)}, {fpdus: shorter, then: tooBig(840)},
+			{fpdus: times(10, 900), then: acks(900)}},
 			decode.Alignment{Changed: second + 12, Segments: 4, Aligned: 4, Cut: 1, Unknown: 3}},
-		{"of less than half", []sent{{fpdus: old}, {fpdus: times(20, 400), then: acks(multiples(400, 19)...)}, {fpdus: shorter}},
+		{"of less than half", []sent{{fpdus: old},
+			{fpdus: times(20, 400), then: acks(multiples(400, 19)...)}, {fpdus: shorter}},
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
-		{"of what was sent again", []sent{{fpdus: old, then: func(y *bystander) { y.again(1400); y.acknowledge(1400, 2400) }}, {fpdus: old}},
+		{"of what was sent again", []sent{{fpdus: old,
+			then: func(y *bystander) { y.again(1400); y.acknowledge(1400, 2400) }}, {fpdus: old}},
 			decode.Alignment{MSSAtEnd: 1000, Segments: 8, Aligned: 8, Cut: 2}},
-		{"of one after what was sent again", []sent{{fpdus: old}, {fpdus: shorter, then: func(y *bystander) { y.beforeAgain(); y.acknowledge(multiples(800, 9)...) }}, {fpdus: shorter}},
+		{"of one after what was sent again", []sent{{fpdus: old},
+			{fpdus: shorter, then: func(y *bystander) { y.beforeAgain(); y.acknowledge(multiples(800, 9)...) }},
+			{fpdus: shorter}},
 			decode.Alignment{MSSAtEnd: 800, Changed: second + 9, Segments: 14, Aligned: 14, Cut: 2, Unknown: 1}},
-		{"acknowledgments contradict what was before a router", []sent{{fpdus: old, then: func(y *bystander) { y.tooBig(840); y.acknowledge(900) }}, {fpdus: shorter}},
+		{"acknowledgments contradict what was before a router",
+			[]sent{{fpdus: old, then: func(y *bystander) { y.tooBig(840); y.acknowledge(900) }}, {fpdus: shorter}},
 			decode.Alignment{Changed: second - 1, Unknown: 2}},
-		{"acknowledgments within a segment", []sent{{fpdus: []int{800}, then: acks(500)}, {fpdus: []int{1000}, then: acks(500)}},
+		{"acknowledgments within a segment", []sent{{fpdus: []int{800}, then: acks(500)},
+			{fpdus: []int{1000}, then: acks(500)}},
 			decode.Alignment{MSSAtEnd: 1000, Segments: 2, Aligned: 2}},
-		{"one acknowledgment, again and again", []sent{{fpdus: old}, {fpdus: shorter, then: acks(slices.Repeat([]int{800}, 9)...)}, {fpdus: shorter}},
+		{"one acknowledgment, again and again", []sent{{fpdus: old},
+			{fpdus: shorter, then: acks(slices.Repeat([]int{800}, 9)...)}, {fpdus: shorter}},
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
-		{"one too few within packets, and one between them", []sent{{fpdus: old}, {fpdus: shorter}, {fpdus: shorter, then: acks(-7200, -6400, -5600, -4800, -4000, -3200, -2400, 0)}},
+		{"one too few within packets, and one between them",
+			[]sent{{fpdus: old}, {fpdus: shorter},
+				{fpdus: shorter, then: acks(-7200, -6400, -5600, -4800, -4000, -3200, -2400, 0)}},
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
 		{"of half", []sent{{fpdus: old}, {fpdus: times(20, 500), then: acks(multiples(500, 19)...)}, {fpdus: shorter}},
 			decode.Alignment{Changed: second, Segments: 4, Aligned: 4, Cut: 1, Unknown: 2}},
-		{"of one before what was sent again", []sent{{fpdus: old}, {fpdus: old, then: func(y *bystander) { y.again(0); y.acknowledge(-3100) }}},
+		{"of one before what was sent again", []sent{{fpdus: old},
+			{fpdus: old, then: func(y *bystander) { y.again(0); y.acknowledge(-3100) }}},
 			decode.Alignment{Changed: second - 1, Segments: 4, Aligned: 4, Cut: 1, Unknown: 1}},
-		{"acknowledgments contradict a router", []sent{{fpdus: old, then: tooBig(840)}, {fpdus: times(10, 900), then: acks(multiples(900, 9)...)}, {fpdus: times(10, 900)}},
+		{"acknowledgments contradict a router", []sent{{fpdus: old, then: tooBig(840)},
+			{fpdus: times(10, 900), then: acks(multiples(900, 9)...)}, {fpdus: times(10, 900)}},
 			decode.Alignment{MSSAtEnd: 900, Changed: second + 9, Segments: 14, Aligned: 14, Cut: 2, Unknown: 1}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -283,7 +314,8 @@ func TestPathShrinks(t *testing.T) {
 
 // TestPathOfPeer has a path that comes to take less one way: of the other way it is not known.
 func TestPathOfPeer(t *testing.T) {
-	large := []sent{{d: bw, fpdus: times(4, 1000)}, {fpdus: times(4, 1000), then: func(y *bystander) { y.tooBig(840) }}, {d: bw, fpdus: times(4, 1000)}, {d: bw, fpdus: []int{800}}}
+	large := []sent{{d: bw, fpdus: times(4, 1000)}, {fpdus: times(4, 1000), then: func(y *bystander) { y.tooBig(840) }},
+		{d: bw, fpdus: times(4, 1000)}, {d: bw, fpdus: []int{800}}}
 	got := between(t, 1000, client, server, large).Halves[bw].Wire
 	if want := (decode.Alignment{MSS: 1000, Changed: 9, Segments: 5, Aligned: 5, Cut: 1, Unknown: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -293,7 +325,8 @@ func TestPathOfPeer(t *testing.T) {
 // TestPathOfBoth has a router say the same of both ways: what is known of one stays so when it is told of the other.
 func TestPathOfBoth(t *testing.T) {
 	told := func(y *bystander) { y.tooBig(840) }
-	halves := between(t, 1000, client, server, []sent{{fpdus: times(4, 1000), then: told}, {d: bw, fpdus: times(4, 1000), then: told}}).Halves
+	halves := between(t, 1000, client, server, []sent{{fpdus: times(4, 1000), then: told},
+		{d: bw, fpdus: times(4, 1000), then: told}}).Halves
 	if halves[fw].Wire.MSSAtEnd != 800 || halves[bw].Wire.MSSAtEnd != 800 {
 		t.Errorf("%+v and %+v, want an MSS of 800 at the end", halves[fw].Wire, halves[bw].Wire)
 	}
@@ -306,17 +339,20 @@ func TestPathIPv6(t *testing.T) {
 		mtu  uint16
 		want int
 	}{{1400, 1340}, {1300, 1240}, {600, 1220}} {
-		got := between(t, 1340, a, b, []sent{{fpdus: times(4, 1340), then: func(y *bystander) { y.tooBig(c.mtu) }}}).Halves[fw].Wire
+		got := between(t, 1340, a, b, []sent{{fpdus: times(4, 1340),
+			then: func(y *bystander) { y.tooBig(c.mtu) }}}).Halves[fw].Wire
 		if got.MSSAtEnd != c.want {
 			t.Errorf("an MTU of %d: %+v, want %d", c.mtu, got, c.want)
 		}
 	}
 }
 
-// TestPathTimestamps has SYNs with timestamps, which every segment has then: of what a router says, and of the MSS, they take twelve octets.
+// TestPathTimestamps has SYNs with timestamps, which every segment has then: of what a router says, and of the MSS,
+// they take twelve octets.
 func TestPathTimestamps(t *testing.T) {
 	stamps := []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0} // RFC 7323
-	got := betweenWith(t, 1012, stamps, client, server, []sent{{fpdus: times(4, 1000), then: func(y *bystander) { y.tooBig(852) }}}).Halves[fw].Wire
+	got := betweenWith(t, 1012, stamps, client, server,
+		[]sent{{fpdus: times(4, 1000), then: func(y *bystander) { y.tooBig(852) }}}).Halves[fw].Wire
 	if got.MSS != 1000 || got.MSSAtEnd != 800 {
 		t.Errorf("%+v, want an MSS of 1000, and then of 800", got)
 	}
@@ -329,7 +365,8 @@ func TestAnyPath(t *testing.T) {
 		packets := make([]sent, rapid.IntRange(1, 20).Draw(rt, "packets"))
 		sizes := rapid.SliceOfN(rapid.Map(rapid.IntRange(80, 500), func(n int) int { return 4 * n }), 1, 30)
 		for i := range packets {
-			packets[i] = sent{capture.Dir(rapid.IntRange(0, 1).Draw(rt, "direction")), sizes.Draw(rt, "FPDUs"), drawThen(rt), rapid.Bool().Draw(rt, "one message"), false}
+			packets[i] = sent{capture.Dir(rapid.IntRange(0, 1).Draw(rt, "direction")), sizes.Draw(rt, "FPDUs"),
+				drawThen(rt), rapid.Bool().Draw(rt, "one message"), false}
 		}
 		n := uint64(len(packets))
 		for d, h := range between(t, 1000, client, server, packets).Halves {

@@ -12,7 +12,8 @@ import (
 // readRequest takes note of a Read Request.
 func (h *half) readRequest(f *FPDU) {
 	m := &h.messages
-	r := rdmap.Read{SinkSTag: f.ReadRequest.SinkSTag, SinkTO: f.ReadRequest.SinkTO, Size: f.ReadRequest.Size, ID: m.nextID}
+	r := rdmap.Read{SinkSTag: f.ReadRequest.SinkSTag, SinkTO: f.ReadRequest.SinkTO,
+		Size: f.ReadRequest.Size, ID: m.nextID}
 	if !m.ask(r, &asked{request: *f.ReadRequest, sent: f.Last}) {
 		return
 	}
@@ -24,7 +25,8 @@ func (h *half) readRequest(f *FPDU) {
 // ask takes note of a request, if not too many are outstanding.
 func (m *messages) ask(r rdmap.Read, a *asked) bool {
 	if m.asked == nil {
-		m.asked, m.sinks, m.atomics, m.orq = map[uint64]*asked{}, map[uint32]int{}, map[uint32]int{}, rdmap.NewORQ(maxReads)
+		m.asked, m.sinks, m.atomics, m.orq = map[uint64]*asked{}, map[uint32]int{},
+			map[uint32]int{}, rdmap.NewORQ(maxReads)
 	}
 	if !m.orq.Push(r) {
 		m.doubt()
@@ -50,7 +52,8 @@ const alignedReadLen = 32
 // field of it is a small number then if its octets are read backwards.
 func (h *half) octetOrder(f *FPDU) {
 	r := f.ReadRequest
-	small := r.Size&0xff == 0 && r.SinkSTag&0xff == 0 && r.SrcSTag&0xff == 0 && r.SinkTO&0xffff == 0 && r.SrcTO&0xffff == 0
+	small := r.Size&0xff == 0 && r.SinkSTag&0xff == 0 && r.SrcSTag&0xff == 0 &&
+		r.SinkTO&0xffff == 0 && r.SrcTO&0xffff == 0
 	if n := bits.ReverseBytes32(r.Size); small && r.Size != 0 && n < 1<<16 {
 		h.at1(findReadOrder, f, fmt.Sprintf("RDMA Read Request of %s: it would be %d in the other octet order, and all its fields small numbers", wording.Octets(r.Size), n),
 			"the sender writes the fields in its host's octet order: they are big-endian on the wire")
@@ -59,7 +62,8 @@ func (h *half) octetOrder(f *FPDU) {
 
 // answersSwapped looks for a Response to the STag of a Request read backwards.
 func (h *half) answersSwapped(f *FPDU) {
-	if r, _, ok := h.peer().messages.orq.Front(); ok && f.Segment.STag == bits.ReverseBytes32(r.SinkSTag) && r.SinkSTag != f.Segment.STag {
+	if r, _, ok := h.peer().messages.orq.Front(); ok && f.Segment.STag == bits.ReverseBytes32(r.SinkSTag) &&
+		r.SinkSTag != f.Segment.STag {
 		h.at1(findReadOrder, f, fmt.Sprintf("the Response goes to STag %#08x, which is the Request's SinkSTag in the other octet order", f.Segment.STag),
 			"the Request's sender writes the fields in its host's octet order, and the Response's reads them so: they are big-endian on the wire")
 	}
@@ -99,13 +103,17 @@ func (h *half) readResponse(f *FPDU) {
 	if err := m.orq.Check(&f.Segment); err != nil {
 		h.answersSwapped(f)
 		h.at1(findResponse, f, "RDMA Read Response: "+err.Field+": "+err.Reason,
-			"Responses come in the order of the Requests, whole, to the sink STag and TO that were asked for")
+			"Responses come in the order of the Requests, whole, to the sink STag and the octets that were asked for")
 		if m.orq.Len() > 0 && f.Segment.Last {
 			r, _ := m.orq.Pop()
 			m.forget(r)
 		}
 		m.doubt()
 		return
+	}
+	if r, got, _ := m.orq.Front(); !m.lenient && len(f.Segment.Payload) > 0 && f.Segment.TO-r.SinkTO != uint64(got) {
+		h.at1(findSegmentOrder, f, fmt.Sprintf("RDMA Read Response: TO %#x, where %#x would be next",
+			f.Segment.TO, r.SinkTO+uint64(got)), adviceOrder)
 	}
 	r, done := m.orq.Advance(&f.Segment)
 	a := m.asked[r.ID]

@@ -30,13 +30,22 @@ func (c *conn) rst() (e *capture.End, by capture.Dir) {
 	return e, e.Dir
 }
 
-// empty reports how a connection has ended that is expected to be iWARP, and on which nobody
-// has sent an octet. wasReset reports an RST.
-func (c *conn) empty(e *capture.End) {
-	switch e.Reason {
-	case capture.EndFIN:
-		c.report(findClosed, e.Dir, 0, e.Packet, "the connection is closed before an octet was sent", "")
-	case capture.EndRST:
+// empty reports how a connection has ended that is expected to be iWARP, and of which the capture
+// has no octets. wasReset reports an RST.
+func (c *conn) empty() {
+	h := &c.halves[capture.Forward]
+	if p := h.peer(); p.end.Reason == capture.EndFIN &&
+		(h.end.Reason != capture.EndFIN || p.end.Packet.Number < h.end.Packet.Number) {
+		h = p // which has closed first
+	}
+	e := &h.end
+	switch {
+	case e.Reason == capture.EndRST:
+	case !c.tcp.OpenerKnown():
+		c.report(findOpen, e.Dir, 0, e.Packet, "the capture begins after the connection, and has no byte of it",
+			"begin the capture before the connection is opened")
+	case e.Reason == capture.EndFIN:
+		c.report(findClosed, e.Dir, 0, e.Packet, "the connection is closed before an octet was sent: this end has closed it first", "")
 	default:
 		c.report(findOpen, e.Dir, 0, e.Packet, "no octet was sent up to the end in the capture: "+e.Reason.String(), "")
 	}

@@ -39,7 +39,8 @@ func TestReset(t *testing.T) {
 		c.play(s)
 		file := s.end()
 		r := run(t, file)
-		if got := r.directed(); !slices.Equal(got, c.findings) || ended(t, file) != c.ended || (r.conns[0].Failed() == "reset") != (len(c.findings) > 0) {
+		if got := r.directed(); !slices.Equal(got, c.findings) || ended(t, file) != c.ended ||
+			(r.conns[0].Failed() == "reset") != (len(c.findings) > 0) {
 			t.Errorf("%s: found %q, ended %q, failed %q", c.name, r.texts, ended(t, file), r.conns[0].Failed())
 		}
 	}
@@ -94,7 +95,8 @@ func TestNothingSent(t *testing.T) {
 	} {
 		r := new(record)
 		expect := func(*capture.Connection) bool { return true }
-		if _, err := decode.Run(bytes.NewReader(c.file(newScript(t, 0))), decode.Config{Expect: expect}, r); err != nil {
+		if _, err := decode.Run(bytes.NewReader(c.file(newScript(t, 0))),
+			decode.Config{Expect: expect}, r); err != nil {
 			t.Fatal(err)
 		}
 		if len(r.texts) != 1 || !strings.HasPrefix(r.texts[0], c.want) || r.conns[0].Failed() != c.failed {

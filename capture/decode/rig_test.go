@@ -78,7 +78,8 @@ func (s *script) end() []byte {
 
 // enhanced returns a startup frame of RFC 6581 with CRC, and e in it.
 func enhanced(key string, e mpa.Enhanced) []byte {
-	return mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, C: true, S: true, Rev: 2, PrivateData: mpa.AppendEnhanced(nil, &e)})
+	return mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, C: true, S: true, Rev: 2,
+		PrivateData: mpa.AppendEnhanced(nil, &e)})
 }
 
 // startup exchanges frames that agree on CRC, and on an RTR by a Write.
@@ -101,8 +102,8 @@ func (s *script) operate(markers, crc bool) {
 	}
 }
 
-// fpdu makes an FPDU around a DDP segment. The Writer and the MSN are the script's, as some scripts put another in their place between two
-// FPDUs: an internal/script.Link, which has them in its keeping, has no way for that.
+// fpdu makes an FPDU around a DDP segment. The Writer and the MSN are the script's, as some scripts put another in
+// their place between two FPDUs: an internal/script.Link, which has them in its keeping, has no way for that.
 func (s *script) fpdu(d capture.Dir, h ddp.Header, payload []byte) []byte {
 	return s.mpa[d].Append(nil, h.Append(nil), payload)
 }
@@ -142,6 +143,15 @@ func (s *script) respond(d capture.Dir, stag uint32, to uint64, payload []byte) 
 	h := rdmap.OpReadResponse.Header(1)
 	h.Last, h.STag, h.TO = true, stag, to
 	s.segment(d, h, payload)
+}
+
+// pieces sends a Send of segments, each of an MO, a length and the L bit.
+func (s *script) pieces(segments ...[3]int) {
+	h := s.untagged(capture.Forward, rdmap.OpSend)
+	for _, p := range segments {
+		h.MO, h.Last = uint32(p[0]), p[2] == 1
+		s.segment(capture.Forward, h, make([]byte, p[1]))
+	}
 }
 
 // terminate sends a Terminate.
@@ -213,14 +223,16 @@ func (r *record) Startup(c *decode.Connection, s *decode.Startup) {
 
 func (r *record) FPDU(c *decode.Connection, f *decode.FPDU) {
 	r.tells(c, f.Dir, f.Offset, f.End)
-	r.fpdus = append(r.fpdus, fmt.Sprint(f.Dir, " at ", f.Offset, "-", f.End, " crc ", f.CRC, " ", f.Op, " ", f.Segment.Header, " ", len(f.ULPDU), f.Markers))
+	r.fpdus = append(r.fpdus, fmt.Sprint(f.Dir, " at ", f.Offset, "-", f.End, " crc ", f.CRC, " ", f.Op, " ",
+		f.Segment.Header, " ", len(f.ULPDU), f.Markers))
 }
 
 func (r *record) Read(*decode.Connection, *decode.Read) { r.reads++ }
 
 func (r *record) Finding(_ *decode.Connection, f *decode.Finding) {
 	r.findings = append(r.findings, fmt.Sprint(f.Severity, " ", f.Name))
-	r.texts = append(r.texts, fmt.Sprintf("%v %s [%s] %v at %d: %s (%s)", f.Severity, f.Name, f.ID, f.Dir, f.Offset, f.Text, f.Advice))
+	r.texts = append(r.texts, fmt.Sprintf("%v %s [%s] %v at %d: %s (%s)",
+		f.Severity, f.Name, f.ID, f.Dir, f.Offset, f.Text, f.Advice))
 }
 
 // run decodes a capture.
@@ -244,4 +256,9 @@ func (r *record) serious() (list []string) {
 		}
 	}
 	return list
+}
+
+// without returns the findings but those of a kind.
+func (r *record) without(kind string) []string {
+	return slices.DeleteFunc(slices.Clone(r.findings), func(f string) bool { return f == kind })
 }

@@ -35,10 +35,12 @@ type session struct {
 	sides [2]side
 
 	active capture.Dir
-	begun  bool // by an Initiate
-	answer bool // the passive end has answered
-	over   bool // its last message has come
-	ended  bool // the consumer knows of its end
+	begun  bool             // by an Initiate, or what is in its place
+	unfit  bool             // that is malformed
+	asked  *capture.Message // that one, without its octets
+	answer bool             // the passive end has answered
+	over   bool             // its last message has come
+	ended  bool             // the consumer knows of its end
 	told   Session
 	doubts []doubted
 	sure   bool // while suspicions are told of
@@ -233,7 +235,8 @@ func (x *session) again(h *half, m *capture.Message, ssn uint16) {
 	if function(m) == sctp.FunctionInitiate {
 		kind, advice = findInUse, adviceInUse
 	}
-	x.c.report(kind, m.Dir, h.told, m.Last, fmt.Sprintf("%v with DDP-SSN %d, where %d is due", messageName(m), ssn, uint16(x.sides[m.Dir].next)), advice)
+	x.c.report(kind, m.Dir, h.told, m.Last, fmt.Sprintf("%v with DDP-SSN %d, where %d is due",
+		messageName(m), ssn, uint16(x.sides[m.Dir].next)), advice)
 }
 
 // hold keeps a message that is ahead of others.

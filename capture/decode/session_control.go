@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/sctp"
 )
 
@@ -16,7 +16,8 @@ import (
 func (x *session) control(m *capture.Message, number, offset uint64) {
 	c, err := sctp.ParseControl(m.Data)
 	f := &Startup{
-		Frame: FrameSession, Dir: m.Dir, Offset: offset, Size: m.Length, First: m.First, Last: m.Last, Octets: bytes.Clone(m.Data),
+		Frame: FrameSession, Dir: m.Dir, Offset: offset, Size: m.Length, First: m.First, Last: m.Last,
+		Octets: bytes.Clone(m.Data),
 	}
 	var v *sctp.Violation
 	if !errors.As(err, &v) {
@@ -29,17 +30,21 @@ func (x *session) control(m *capture.Message, number, offset uint64) {
 	} else if v != nil {
 		x.unreadable(m, offset, v)
 	}
-	x.patterns(f, c.Function, number)
+	if x.patterns(f, c.Function, number); x.begun && x.asked == nil {
+		x.asked = &capture.Message{TSN: m.TSN, Last: m.Last}
+	}
 }
 
 // unreadable reports a session control message that breaks a rule by itself. [C02]
 func (x *session) unreadable(m *capture.Message, offset uint64, v *sctp.Violation) {
 	k := findSessionMessage
+	x.unfit = x.unfit || !x.begun
 	switch v.Rule {
 	case sctp.RuleTerminateData, sctp.RulePrivateData, sctp.RuleEnhancedData:
 		k = findSessionData
 	}
-	x.c.report(k, m.Dir, offset, m.Last, fmt.Sprintf("%v: %s (%s)", v.Rule, v.Reason, v.Rule.Section()), "the receiver ends the session")
+	x.c.report(k, m.Dir, offset, m.Last, fmt.Sprintf("%v: %s (%s)", v.Rule, v.Reason, v.Rule.Section()),
+		"the receiver ends the session")
 }
 
 const adviceInUse = "a stream is used again when both ends are done with it: choose another"
@@ -53,7 +58,8 @@ func (x *session) patterns(f *Startup, fn sctp.Function, number uint64) {
 	case kind == sctp.FunctionInitiate && number == 0 && !x.begun && !x.pub().Midstream:
 		x.initiate(f, fn)
 	case kind == sctp.FunctionInitiate && answers:
-		x.sequence(m, f.Offset, "both ends ask for a session on the same stream", "the two ends choose streams apart, even and odd ones, say")
+		x.sequence(m, f.Offset, "both ends ask for a session on the same stream",
+			"the two ends choose streams apart, even and odd ones, say")
 	case kind == sctp.FunctionAccept && answers:
 		x.accept(f, fn)
 	case kind == sctp.FunctionReject && answers:
@@ -63,10 +69,15 @@ func (x *session) patterns(f *Startup, fn sctp.Function, number uint64) {
 	case kind == sctp.FunctionTerminate && (x.begun || x.pub().Midstream):
 		x.terminated(f)
 	case kind == sctp.FunctionInitiate && x.begun:
-		x.c.report(findInUse, f.Dir, f.Offset, f.Last, fmt.Sprintf("%v on a stream whose session is open", fn), adviceInUse)
+		x.c.report(findInUse, f.Dir, f.Offset, f.Last,
+			fmt.Sprintf("%v on a stream whose session is open", fn), adviceInUse)
 	case kind == 0 || kind > sctp.FunctionTerminate: // it is reported as unknown
+		if number == 0 && !x.begun && !x.pub().Midstream {
+			x.begun, x.active, x.pub().Initiator = true, f.Dir, f.Dir // what answers it is an answer
+		}
 	default:
-		x.sequence(m, f.Offset, fmt.Sprintf("%v as message %d of the %s end", fn, number+1, x.role(f.Dir)), "an Initiate, its answer, DDP Segments, a Terminate: nothing else is a session")
+		x.sequence(m, f.Offset, fmt.Sprintf("%v as message %d of the %s end", fn, number+1, x.role(f.Dir)),
+			"an Initiate, its answer, DDP Segments, a Terminate: nothing else is a session")
 	}
 }
 
@@ -126,7 +137,8 @@ func (x *session) accept(f *Startup, fn sctp.Function) {
 func (x *session) kind(f *Startup, fn sctp.Function) {
 	if enhanced := x.pub().Dialect == mpa.DialectRFC6581; enhanced != fn.IsEnhanced() {
 		x.c.report(findAnswerKind, f.Dir, f.Offset, f.Last,
-			fmt.Sprintf("%v in answer to an %s", fn, wording.If(enhanced, "Enhanced Initiate", "Initiate without enhanced data")),
+			fmt.Sprintf("%v in answer to an %s", fn,
+				wording.If(enhanced, "Enhanced Initiate", "Initiate without enhanced data")),
 			"an enhanced Initiate has an enhanced answer, and a plain one a plain answer")
 	}
 }
@@ -155,10 +167,13 @@ func (x *session) refuse(f *Startup) {
 	p.Session.Terminated[f.Dir] = true
 	x.sides[f.Dir].last = f.Last
 	advice := "nobody listens for sessions there, or too many requests wait"
-	if p.Dialect == mpa.DialectRFC6581 {
+	if x.unfit {
+		advice = "what asked for it is no Initiate that is whole"
+	} else if p.Dialect == mpa.DialectRFC6581 {
 		advice += ", or it does not know RFC 6581: try a plain Initiate"
 	}
-	x.c.report(findSessionRefused, f.Dir, f.Offset, f.Last, "the passive end's provider has refused the session", advice)
+	x.c.report(findSessionRefused, f.Dir, f.Offset, f.Last,
+		"the passive end's provider has refused the session", advice)
 }
 
 // terminated takes note of a Terminate. With those of both ends the session is over.

@@ -24,7 +24,8 @@ const maxDoubts = 64
 
 // twoSided are the findings that depend on what the other end has sent.
 var twoSided = map[string]bool{
-	findResponse.name: true, findReadOrder.name: true, findDepth.name: true, findSequence.name: true, findSegmentEarly.name: true,
+	findResponse.name: true, findReadOrder.name: true, findDepth.name: true, findSequence.name: true,
+	findSegmentEarly.name: true,
 }
 
 // missed reports whether something of a direction is missing up to now.

@@ -24,10 +24,13 @@ func (x *session) giveUp(d capture.Dir) {
 	case n <= s.odd:
 		s.odd -= n // they were reported
 	case e.Setup.Seen() && e.Complete(s.tsn, m.TSN):
-		x.c.report(findSSNSkipped, d, s.offset, m.Last, fmt.Sprintf("%s left out: DDP-SSN %d comes, where %d is due", wording.Count(n, "DDP-SSN"), ssn, uint16(s.next)),
+		x.c.report(findSSNSkipped, d, s.offset, m.Last,
+			fmt.Sprintf("%s left out: DDP-SSN %d comes, where %d is due",
+				wording.Count(n, "DDP-SSN"), ssn, uint16(s.next)),
 			"the receiver waits for them until the association ends: each message of a session takes the next DDP-SSN")
 	default:
-		x.c.report(findGap, d, s.offset, m.Last, "not judged: "+wording.Count(n, "message")+" that the capture lacks", gapAdvice(capture.CauseLost))
+		x.c.report(findGap, d, s.offset, m.Last, "not judged: "+wording.Count(n, "message")+" that the capture lacks",
+			gapAdvice(capture.CauseLost))
 		if s.next == 0 {
 			x.unknown(d, m.Last)
 		}
@@ -100,19 +103,53 @@ func (x *session) unterminated(f capture.Finish) {
 	p := x.pub()
 	none := !p.Session.Terminated[0] && !p.Session.Terminated[1]
 	switch {
+	case x.pending() && x.unheard():
+		x.unacknowledged(f)
 	case f.Reason == capture.EndAbort:
 		text := "the association is aborted"
+		if x.pending() {
+			text += " by the " + x.role(f.Dir) + " end" + x.since(f.Packet)
+		}
 		if f.Text != "" {
 			text += fmt.Sprintf(": %q", f.Text)
 		}
 		x.c.report(findAborted, f.Dir, x.sides[f.Dir].offset, f.Packet, text, abortAdvice(p))
-	case p.Session.None, p.Midstream, f.Reason != capture.EndShutdown, !x.on.of.Ends[0].Whole(), !x.on.of.Ends[1].Whole():
-	case p.Startups > 0 && !p.Agreed && !p.Rejected && !p.Session.Refused:
-		x.c.report(findClosed, f.Dir, x.sides[f.Dir].offset, f.Packet, "the association is shut down before the Initiate is answered", "")
-	case p.Agreed && none:
-		x.c.report(findNoTerminate, f.Dir, x.sides[f.Dir].offset, f.Packet, "the association is shut down, and neither end has terminated the session",
+	case p.Session.None, p.Midstream, !x.on.of.Ends[0].Whole(), !x.on.of.Ends[1].Whole():
+	case x.pending() && f.Reason == capture.EndShutdown:
+		x.c.report(findClosed, f.Dir, x.sides[f.Dir].offset, f.Packet,
+			"the "+x.role(f.Dir)+" end has shut the association down"+x.since(f.Packet), "")
+	case x.pending():
+		x.c.report(findOpen, x.active.Peer(), 0, f.Packet, f.Reason.String()+x.since(f.Packet), "")
+	case f.Reason == capture.EndShutdown && p.Agreed && none:
+		x.c.report(findNoTerminate, f.Dir, x.sides[f.Dir].offset, f.Packet,
+			"the association is shut down, and neither end has terminated the session",
 			"an end that is done sends a DDP Stream Session Terminate, so that the other knows what was its last message")
 	}
+}
+
+// pending reports whether an Initiate waits for its answer.
+func (x *session) pending() bool { return x.asked != nil && !x.answer && !x.pub().Midstream }
+
+// unheard reports whether the Initiate was sent again and never acknowledged.
+func (x *session) unheard() bool {
+	end, other := &x.on.of.Ends[x.active], &x.on.of.Ends[x.active.Peer()]
+	return other.Count.Packets > 0 && !end.Acknowledged(x.asked.TSN) && end.Count.Repeated > 0
+}
+
+// unacknowledged reports that the Initiate did not get through.
+func (x *session) unacknowledged(f capture.Finish) {
+	x.c.report(findUnheard, x.active, 0, f.Packet,
+		"SCTP never acknowledged the Initiate, though it was sent again: "+
+			f.Reason.String()+x.since(f.Packet), adviceUnheard)
+}
+
+// since says how long an Initiate has waited in vain.
+func (x *session) since(p capture.Stamp) string {
+	text := ", and the Initiate has no answer"
+	if waited := p.Time.Sub(x.asked.Last.Time); waited > 0 {
+		text = ", " + wording.Elapsed(waited) + " after the Initiate, which has no answer"
+	}
+	return text
 }
 
 // abortAdvice says why an association may have been aborted.

@@ -31,7 +31,8 @@ func (x *session) form(h *half, m *capture.Message) bool {
 			"DDP has PPID 16 for segments and 17 for session control, in network octet order, and nothing else may use the association")
 		return false
 	case m.Length < sctp.SSNLen:
-		say(findSessionMessage, fmt.Sprintf("a message of %s, which has no room for a DDP-SSN", wording.Octets(m.Length)), "")
+		say(findSessionMessage, fmt.Sprintf("a message of %s, which has no room for a DDP-SSN",
+			wording.Octets(m.Length)), "")
 		return false
 	case len(m.Data) < sctp.SSNLen:
 		x.notCaptured(m, h.told, m.Length-len(m.Data))
@@ -39,8 +40,10 @@ func (x *session) form(h *half, m *capture.Message) bool {
 		return false
 	}
 	if !m.Unordered {
-		// RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks (U Flag set to one)."
-		say(findOrdered, messageName(m)+" without the U flag", "SCTP delays what follows a lost chunk if it is ordered: DDP has an order of its own")
+		// RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks (U Flag set to
+		// one)."
+		say(findOrdered, messageName(m)+" without the U flag",
+			"SCTP delays what follows a lost chunk if it is ordered: DDP has an order of its own")
 	}
 	if m.Chunks > 1 {
 		say(findFragmented, fmt.Sprintf("%s in %d DATA chunks", messageName(m), m.Chunks),
@@ -51,7 +54,8 @@ func (x *session) form(h *half, m *capture.Message) bool {
 
 // notCaptured tells of octets of a message that the capture's snap length has cut off.
 func (x *session) notCaptured(m *capture.Message, offset uint64, octets int) {
-	x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Octets(octets)+" "+capture.CauseSnap.String(), gapAdvice(capture.CauseSnap))
+	x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Octets(octets)+" "+capture.CauseSnap.String(),
+		gapAdvice(capture.CauseSnap))
 }
 
 // ssnOf is the DDP-SSN of a message in the right form.
@@ -70,7 +74,8 @@ func (x *session) take(m *capture.Message, ahead bool) {
 	}
 	x.tellMessage(m, offset, ahead)
 	if x.pub().Session.Terminated[m.Dir] {
-		x.sequence(m, offset, messageName(m)+" after the sender's own Terminate", "a Terminate is the last message of its sender in the session")
+		x.sequence(m, offset, messageName(m)+" after the sender's own Terminate",
+			"a Terminate is the last message of its sender in the session")
 	}
 	if m.PPID == sctp.PPIDControl {
 		x.control(m, number, offset)
@@ -83,7 +88,8 @@ func (x *session) take(m *capture.Message, ahead bool) {
 
 // tellMessage tells of a message as of a TCP segment.
 func (x *session) tellMessage(m *capture.Message, offset uint64, ahead bool) {
-	s := Segment{Packet: m.Last, Dir: m.Dir, Seq: m.TSN, Offset: offset, Length: m.Length, Captured: len(m.Data), Order: capture.OrderNext}
+	s := Segment{Packet: m.Last, Dir: m.Dir, Seq: m.TSN, Offset: offset, Length: m.Length, Captured: len(m.Data),
+		Order: capture.OrderNext}
 	if ahead {
 		s.Order = capture.OrderAhead
 	}
@@ -114,7 +120,8 @@ func (x *session) early(m *capture.Message, number, offset uint64) {
 	case !x.begun:
 		say("a DDP Segment on a stream without a session", "the active end sends an Initiate, and waits for the Accept")
 	case number == 0:
-		say("a DDP Segment in place of the answer to the Initiate", "the passive end answers with an Accept, a Reject or a Terminate")
+		say("a DDP Segment in place of the answer to the Initiate",
+			"the passive end answers with an Accept, a Reject or a Terminate")
 	case m.Dir == x.active && !x.answer && x.on.of.Ends[m.Dir.Peer()].Whole():
 		say("a DDP Segment of the active end before the Accept", "the active end waits for the Accept")
 	}
@@ -124,8 +131,10 @@ func (x *session) early(m *capture.Message, number, offset uint64) {
 func (x *session) segment(h *half, m *capture.Message, offset uint64, ahead bool) {
 	f, o := &x.c.d.fpdu, h.out()
 	*f = FPDU{
-		Dir: m.Dir, Number: o.FPDUs + o.Cut + 1, Offset: offset, End: offset + uint64(m.Length), First: m.First, Last: m.Last,
-		Begins: true, Ends: true, Length: m.Length - sctp.SSNLen, CRC: CRCOff, Cut: m.Length - len(m.Data), ULPDU: m.Data[sctp.SSNLen:],
+		Dir: m.Dir, Number: o.FPDUs + o.Cut + 1, Offset: offset, End: offset + uint64(m.Length),
+		First: m.First, Last: m.Last,
+		Begins: true, Ends: true, Length: m.Length - sctp.SSNLen, CRC: CRCOff, Cut: m.Length - len(m.Data),
+		ULPDU: m.Data[sctp.SSNLen:],
 		Chunk: &Chunk{SSN: ssnOf(m), TSN: m.TSN, Ahead: ahead, Chunks: m.Chunks, Ordered: !m.Unordered},
 	}
 	if f.Cut == 0 {

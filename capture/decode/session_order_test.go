@@ -80,7 +80,8 @@ func TestSessionOrder(t *testing.T) {
 		mixed = slices.Insert(mixed, last, all[first+rnd.IntN(last-first)])
 		rnd.Shuffle(last+1-first, func(i, j int) { mixed[first+i], mixed[first+j] = mixed[first+j], mixed[first+i] })
 		r := run(t, pcapOf(file, mixed))
-		if !slices.Equal(r.fpdus, want.fpdus) || len(r.findings) > 0 || r.conns[0].Session.Ahead[fw] == 0 || r.conns[0].Session.SCTP.Ends[fw].Count.Repeated != 1 {
+		if !slices.Equal(r.fpdus, want.fpdus) || len(r.findings) > 0 || r.conns[0].Session.Ahead[fw] == 0 ||
+			r.conns[0].Session.SCTP.Ends[fw].Count.Repeated != 1 {
 			t.Fatalf("%d segments, %q, %+v", len(r.fpdus), r.texts, r.conns[0].Session)
 		}
 	}
@@ -132,7 +133,8 @@ func TestSCTPRestart(t *testing.T) {
 	s.up()
 	s.session()
 	r := run(t, s.close())
-	if len(r.conns) != 2 || len(r.findings) > 0 || len(r.fpdus) != 4 || r.conns[0].Halves[fw].End.Reason != capture.EndReplaced {
+	if len(r.conns) != 2 || len(r.findings) > 0 || len(r.fpdus) != 4 ||
+		r.conns[0].Halves[fw].End.Reason != capture.EndReplaced {
 		t.Errorf("%d sessions, %q, %q", len(r.conns), r.texts, r.fpdus)
 	}
 	if a := r.conns[0].Session.SCTP; a.Ends[bw].Count.Foreign != 1 {
@@ -159,9 +161,11 @@ func TestSessionBounds(t *testing.T) {
 		s.function(fw, sctp.FunctionInitiate)
 	}
 	few := new(record)
-	_, err := decode.Run(bytes.NewReader(s.file.Bytes()), decode.Config{Capture: capture.Config{MaxConnections: 10}}, few)
+	_, err := decode.Run(bytes.NewReader(s.file.Bytes()),
+		decode.Config{Capture: capture.Config{MaxConnections: 10}}, few)
 	testrig.Must(t, err)
-	if len(few.conns) != 100 || few.conns[0].Halves[fw].End.Reason != capture.EndEvicted || few.conns[90].Halves[fw].End.Reason != capture.EndCapture {
+	if len(few.conns) != 100 || few.conns[0].Halves[fw].End.Reason != capture.EndEvicted ||
+		few.conns[90].Halves[fw].End.Reason != capture.EndCapture {
 		t.Errorf("%d sessions, %q", len(few.conns), few.texts)
 	}
 }
@@ -196,7 +200,8 @@ func FuzzSessions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, packets []byte) {
 		file := append(slices.Clone(newSCTP(t).file.Bytes()), packets...)
 		r := new(record)
-		cfg := decode.Config{Capture: capture.Config{UDPPorts: []uint16{server.Port() + 1}, MaxConnections: 4, MaxBuffered: 5000}}
+		cfg := decode.Config{Capture: capture.Config{UDPPorts: []uint16{server.Port() + 1},
+			MaxConnections: 4, MaxBuffered: 5000}}
 		_, _ = decode.Run(bytes.NewReader(file), cfg, r)
 		if len(r.untold) > 0 {
 			t.Errorf("nothing is told of octets %q", r.untold)
@@ -218,9 +223,11 @@ func TestWantSCTP(t *testing.T) {
 	file := s.down()
 	for n := range 4 {
 		r := new(record)
-		totals, err := decode.Run(bytes.NewReader(file), decode.Config{WantSCTP: func(x *decode.Session) bool { return x.Number == n }}, r)
+		totals, err := decode.Run(bytes.NewReader(file),
+			decode.Config{WantSCTP: func(x *decode.Session) bool { return x.Number == n }}, r)
 		testrig.Must(t, err)
-		if want := min(1, 3-n); len(r.conns) != want || totals.Sessions != uint64(want) || len(r.findings) > 0 || len(r.fpdus) != 2*want {
+		if want := min(1, 3-n); len(r.conns) != want || totals.Sessions != uint64(want) ||
+			len(r.findings) > 0 || len(r.fpdus) != 2*want {
 			t.Errorf("session %d: %d are told of, %+v, %q", n, len(r.conns), totals, r.texts)
 		}
 	}

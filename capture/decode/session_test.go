@@ -157,6 +157,18 @@ var sessionCases = []struct {
 		s.message(bw, sctp.PPIDControl, s.numbered(bw, []byte{0, byte(sctp.FunctionEnhancedAccept), 1}))
 		return s.down()
 	}, []string{"error session-private-data", "error session-private-data", "error answer-kind", "error no-session-terminate"}},
+	{"a malformed Initiate, and its answer", func(s *sctpScript) []byte {
+		s.up()
+		s.control(fw, sctp.Control{Function: sctp.FunctionInitiate, PrivateData: make([]byte, 513)})
+		s.function(bw, sctp.FunctionTerminate)
+		return s.down()
+	}, []string{"error session-private-data", "warning session-refused"}},
+	{"an unknown Initiate, and its answer", func(s *sctpScript) []byte {
+		s.up()
+		s.function(fw, 8)
+		s.function(bw, sctp.FunctionTerminate)
+		return s.down()
+	}, []string{"error session-message", "warning session-refused"}},
 	{"an Enhanced Reject without enhanced data", func(s *sctpScript) []byte {
 		s.up()
 		s.control(fw, sctp.Control{Function: sctp.FunctionEnhancedInitiate})

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/sctp"
 )
 
@@ -37,7 +37,8 @@ func (s *Session) udpText() string {
 	if !s.SCTP.InUDP {
 		return ""
 	}
-	return fmt.Sprintf(" in UDP (%d -> %d)", s.SCTP.Ends[capture.Forward].UDPPort, s.SCTP.Ends[capture.Backward].UDPPort)
+	return fmt.Sprintf(" in UDP (%d -> %d)", s.SCTP.Ends[capture.Forward].UDPPort,
+		s.SCTP.Ends[capture.Backward].UDPPort)
 }
 
 // network names what is below, if it is not TCP.
@@ -76,7 +77,9 @@ func (s *Session) associationText() string {
 		e := &s.SCTP.Ends[d]
 		text := "not captured"
 		if p := &e.Setup; p.Seen() {
-			text = fmt.Sprintf("%s, window %d, %s", wording.Count(p.Out, "stream"), p.Window, wording.If(p.HasAdaptation, fmt.Sprintf("indication %d", p.Adaptation), "no indication"))
+			text = fmt.Sprintf("%s, window %d, %s",
+				wording.Count(p.Out, "stream"), p.Window,
+				wording.If(p.HasAdaptation, fmt.Sprintf("indication %d", p.Adaptation), "no indication"))
 		}
 		if e.Count.Repeated > 0 {
 			text += fmt.Sprintf(", %d DATA chunks sent again", e.Count.Repeated)
@@ -218,7 +221,8 @@ func sessionOf(c *Connection) *jsonSession {
 	o := &jsonSession{Association: s.SCTP.Number, Stream: s.Stream, None: s.None, Refused: s.Refused}
 	for d := range o.Ends {
 		e := &s.SCTP.Ends[d]
-		o.Ends[d] = jsonSCTPEnd{UDPPort: e.UDPPort, Terminated: s.Terminated[d], Ahead: s.Ahead[d], Repeated: s.Repeated[d]}
+		o.Ends[d] = jsonSCTPEnd{UDPPort: e.UDPPort, Terminated: s.Terminated[d],
+			Ahead: s.Ahead[d], Repeated: s.Repeated[d]}
 		if p := &e.Setup; p.Seen() {
 			o.Ends[d].Streams = &p.Out
 			if p.HasAdaptation {

@@ -67,7 +67,8 @@ func (h *half) shows(c *chunk, now cut) bool {
 		most = h.mss()
 	}
 	size := c.within
-	return size >= most/2 && size < most-remainder && size != h.path.refuted && c.own.tallied(c.segment.Length, size).whole()
+	return size >= most/2 && size < most-remainder && size != h.path.refuted &&
+		c.own.tallied(c.segment.Length, size).whole()
 }
 
 // goesOn adds a packet to the series, or begins another one.

@@ -10,10 +10,8 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
-	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -68,7 +66,8 @@ func TestDamagedLastButOne(t *testing.T) {
 	s.send(fw, b)
 	s.message(fw, "hello")
 	r := run(t, s.close())
-	if h := &r.conns[0].Halves[fw]; !slices.Equal(r.findings, []string{"error crc-wrong", "note found-again"}) || h.Bad != 1 || h.FPDUs != 3 || h.Lost != 0 {
+	if h := &r.conns[0].Halves[fw]; !slices.Equal(r.findings, []string{"error crc-wrong", "note found-again"}) ||
+		h.Bad != 1 || h.FPDUs != 3 || h.Lost != 0 {
 		t.Errorf("%q, %+v", r.texts, h)
 	}
 }
@@ -171,7 +170,8 @@ func TestBadCRCBeforeMarker(t *testing.T) {
 		s.message(bw, "hello")
 	}
 	r := run(t, s.close())
-	if h := &r.conns[0].Halves[bw]; !slices.Equal(r.findings, []string{"error crc-wrong", "note found-again"}) || h.Bad != 1 || h.FPDUs != 20 {
+	if h := &r.conns[0].Halves[bw]; !slices.Equal(r.findings, []string{"error crc-wrong", "note found-again"}) ||
+		h.Bad != 1 || h.FPDUs != 20 {
 		t.Errorf("%q, %+v", r.texts, h)
 	}
 }
@@ -180,9 +180,8 @@ func TestBadCRCBeforeMarker(t *testing.T) {
 func TestOtherMode(t *testing.T) {
 	s := newScript(t, 0)
 	s.startup(false)
-	s.mpa[bw] = mpa.NewWriter(false, false)
 	for range 6 {
-		s.message(bw, "hello")
+		s.junked(bw, "hello")
 	}
 	r := run(t, s.close())
 	if h := &r.conns[0].Halves[bw]; h.Bad != 1 || h.FPDUs != 5 || len(r.fpdus) != 7 {
@@ -203,7 +202,8 @@ func TestBeforeTheAnswer(t *testing.T) {
 		r := run(t, s.close())
 		want := map[capture.Dir][]string{
 			fw: {"octets-before-the-answer [Q09] -> at 20: 32 octets come after the Initiator's frame and before the answer"},
-			bw: {"wrong-key [Q02] <- at 0: no answer to the start-req: got an FPDU", "not-decoded [] <- at 0: 32 octets are not decoded"},
+			bw: {"wrong-key [Q02] <- at 0: no answer to the start-req: got an FPDU",
+				"not-decoded [] <- at 0: 32 octets are not decoded"},
 		}[d]
 		r.wantTexts(t, want...)
 		if len(r.findings) != len(want) || !r.conns[0].Agreed || r.reads != 2 || len(r.startups) != 2 {
@@ -224,6 +224,7 @@ func TestRevision3(t *testing.T) {
 
 	s = newScript(t, 0)
 	s.send(fw, request)
+	testrig.Must(t, s.flow.Close(bw, s.tick()))
 	r = run(t, s.close())
 	r.wantTexts(t, "closed-at-startup [Q16] <- at 0: the Responder closed the connection without an answer")
 	for _, text := range r.texts {
@@ -257,50 +258,6 @@ func TestStartupInPart(t *testing.T) {
 	}
 }
 
-// TestPads has pads that are not zero, and one of a wrong size.
-func TestPads(t *testing.T) {
-	for _, c := range []struct {
-		op   rdmap.Opcode
-		size int
-		want string
-	}{
-		{rdmap.OpSend, 601, "error pad [F03] -> at 44: FPDU 2: the pad is 070000, and not zero"},
-		{rdmap.OpReadResponse, 601, "warning pad [F03] -> at 44: FPDU 2: the pad is 070000, and not zero"},
-	} {
-		for _, markers := range []bool{false, true} {
-			s := newScript(t, 0)
-			s.startup(markers)
-			h := c.op.Header(1)
-			h.Last, h.MSN = true, 1
-			b := s.fpdu(fw, h, make([]byte, c.size))
-			b[len(b)-4-padLen(h, c.size)] = 7
-			s.send(fw, layout.AppendCRC(b[:len(b)-4], layout.CRC32C(0, b[:len(b)-4])))
-			r := run(t, s.close())
-			want := c.want
-			if markers {
-				want = strings.Replace(want, "at 44", "at 48", 1)
-			}
-			r.wantTexts(t, want)
-		}
-	}
-	s := newScript(t, 0)
-	s.startup(false)
-	h := s.untagged(fw, rdmap.OpSend)
-	b := append(append([]byte{0, 18 + 3}, h.Append(nil)...), "abc"...)
-	s.send(fw, layout.AppendCRC(b, layout.CRC32C(0, b)))
-	for range 3 {
-		s.message(fw, "hello")
-	}
-	r := run(t, s.close())
-	r.wantTexts(t, "pad [F03] -> at 44: FPDU 2: its CRC is right with a pad of 0 octets, where 1 are due")
-	if h := &r.conns[0].Halves[fw]; h.Bad != 1 || h.FPDUs != 4 {
-		t.Errorf("%d in error, %d FPDUs, %q", h.Bad, h.FPDUs, r.texts)
-	}
-}
-
-// padLen returns the octets of the pad after a segment.
-func padLen(h ddp.Header, payload int) int { return -(2 + len(h.Append(nil)) + payload) & 3 }
-
 // TestOneCounter numbers the messages of all queues together: that is what is said.
 func TestOneCounter(t *testing.T) {
 	s := newScript(t, 0)
@@ -314,8 +271,10 @@ func TestOneCounter(t *testing.T) {
 	r := run(t, s.close())
 	r.wantTexts(t,
 		"RDMA Read Request: MSN 2 on queue 1, where 1 is due: it is the number of the message if all queues are counted together",
-		"Send: MSN 3 on queue 0, where 2 is due: it is the number", "RDMA Read Request: MSN 4 on queue 1, where 3 is due: it is the number",
-		"Send: MSN 5 on queue 0, where 4 is due: it is the number", "RDMA Read Request: MSN 6 on queue 1, where 5 is due: it is the number")
+		"Send: MSN 3 on queue 0, where 2 is due: it is the number",
+		"RDMA Read Request: MSN 4 on queue 1, where 3 is due: it is the number",
+		"Send: MSN 5 on queue 0, where 4 is due: it is the number",
+		"RDMA Read Request: MSN 6 on queue 1, where 5 is due: it is the number")
 }
 
 // TestReadRequestForms names Read Requests that are not written as octets in order.
@@ -337,7 +296,8 @@ func TestReadRequestForms(t *testing.T) {
 			"error read-response [P28] <- at 24",
 		}},
 		{"right", r.Append(nil), nil},
-		{"16 MiB", (&rdmap.ReadRequest{SinkSTag: 0x1234, SrcSTag: 7, Size: 1 << 24}).Append(nil), []string{"error read-response [P28] <- at 24"}},
+		{"16 MiB", (&rdmap.ReadRequest{SinkSTag: 0x1234, SrcSTag: 7, Size: 1 << 24}).Append(nil),
+			[]string{"error read-response [P28] <- at 24"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript(t, 0)

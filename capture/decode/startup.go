@@ -16,6 +16,9 @@ type startup struct {
 	offer   mpa.Offer      // of the Request, without a Dialect if it is of none
 	machine *mpa.Initiator // nil then
 	time    time.Time
+	ack     uint32   // what the Initiator had acknowledged when it sent its frame
+	left    *half    // the end that has closed the connection before the startup was complete
+	given   *givenUp // what is to be said of that yet, or nil
 }
 
 // run starts the machine.
@@ -106,7 +109,8 @@ func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
 		c.pub.Initiator, c.pub.Midstream = h.dir.Peer(), p.broken || c.tcp.Halves[p.dir].Midstream
 		c.lenient = true
 		if p.at == 0 && !c.pub.Midstream && !h.unsure() {
-			defer c.report(findReplyFirst, h.dir, f.Offset, f.Last, "an MPA Reply Frame from an end that nothing was sent to",
+			defer c.report(findReplyFirst, h.dir, f.Offset, f.Last,
+				"an MPA Reply Frame from an end that nothing was sent to",
 				mpa.FailureResponderResponder.Hint())
 		}
 	}
@@ -122,7 +126,8 @@ func (h *half) opening(f *Startup) *Startup {
 	if err != nil || uint64(len(m)) != f.Offset-h.from || len(m) != len(h.head) {
 		return nil
 	}
-	s := &Startup{Frame: FrameMessage, Dir: h.dir, Offset: h.from, Size: len(m), Octets: m, PrivateData: m.PrivateData()}
+	s := &Startup{Frame: FrameMessage, Dir: h.dir, Offset: h.from, Size: len(m), Octets: m,
+		PrivateData: m.PrivateData()}
 	s.First, s.Last = h.headIn[0], h.headIn[1]
 	return s
 }
@@ -156,7 +161,7 @@ func (c *conn) begin(h *half, f *Startup) {
 	c.streaming(h, f)
 	c.pub.Initiator, c.pub.Rejected, c.pub.Agreed = h.dir, false, false
 	c.pub.Startups++
-	c.start = startup{pending: true, request: f, time: f.Last.Time}
+	c.start = startup{pending: true, request: f, time: f.Last.Time, ack: h.ack}
 	c.tell(f)
 	c.note(f)
 	var offer mpa.Offer
@@ -186,7 +191,8 @@ func (c *conn) streaming(h *half, f *Startup) {
 		}
 		if end > x.from {
 			c.tell(&Startup{
-				Frame: FrameStreaming, Dir: x.dir, Offset: x.from, Size: int(end - x.from), First: f.First, Last: f.Last,
+				Frame: FrameStreaming, Dir: x.dir, Offset: x.from, Size: int(end - x.from),
+				First: f.First, Last: f.Last,
 			})
 		}
 	}

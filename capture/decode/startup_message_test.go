@@ -28,8 +28,8 @@ func (p *places) Startup(_ *decode.Connection, f *decode.Startup) {
 	p.all = append(p.all, place{f.Frame, f.Dir, f.First.Number, f.Last.Number})
 }
 
-// TestMessagePackets has private data messages in front of Start Keys. What they are shows later, and still each is told of with the
-// packets that it came in.
+// TestMessagePackets has private data messages in front of Start Keys. What they are shows later, and still each is
+// told of with the packets that it came in.
 func TestMessagePackets(t *testing.T) {
 	s := newScript(t, 1440)
 	s.send(fw, []byte{0, 3, 'a'})
@@ -57,7 +57,8 @@ func TestMessagePackets(t *testing.T) {
 	}
 }
 
-// TestMSSOfNothing has the MSS of the SYNs for a connection that carries no FPDU, and no line on memory where nothing was ever held.
+// TestMSSOfNothing has the MSS of the SYNs for a connection that carries no FPDU, and no line on memory where nothing
+// was ever held.
 func TestMSSOfNothing(t *testing.T) {
 	s := newScript(t, 1440)
 	s.send(fw, []byte(request1))

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/internal/wording"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -40,7 +40,9 @@ func summary(c *Connection) (rows [][2]string) {
 	}
 	for d := range c.Halves {
 		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 && c.Session == nil {
-			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %s, %s retransmitted, %s missing", wording.Octets(n.Octets), wording.Count(n.Segments, "segment"), wording.Octets(n.Repeated), wording.Octets(n.Missing)))
+			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %s, %s retransmitted, %s missing",
+				wording.Octets(n.Octets), wording.Count(n.Segments, "segment"), wording.Octets(n.Repeated),
+				wording.Octets(n.Missing)))
 		}
 		rows = append(rows, c.Halves[d].rows(capture.Dir(d), c.Session != nil)...)
 	}
@@ -55,6 +57,8 @@ func (c *Connection) startupText() string {
 		return fmt.Sprintf("%v; FPDUs were found by their form, confidence: %v", c.startupSeen(), c.Confidence)
 	case c.Rejected:
 		return fmt.Sprintf("%v, rejected", c.Dialect)
+	case c.Unseen:
+		return "not in the capture, or not all of it"
 	case c.Dialect == 0 && c.startupSeen() == 0:
 		return "none was found"
 	case !c.Agreed:
@@ -79,7 +83,8 @@ func (c *Connection) depthsText() string {
 	var parts []string
 	for _, d := range []capture.Dir{c.Initiator, c.Responder()} {
 		if e := c.Enhanced[d]; e != nil {
-			parts = append(parts, fmt.Sprintf("%s IRD %v ORD %v", wording.If(d == c.Initiator, "asked", "got"), e.IRD, e.ORD))
+			parts = append(parts, fmt.Sprintf("%s IRD %v ORD %v",
+				wording.If(d == c.Initiator, "asked", "got"), e.IRD, e.ORD))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -103,7 +108,9 @@ func (c *Connection) endText() string {
 		if !h.Ended {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%v %v%s in packet %d at %d", capture.Dir(d), h.End.Reason, wording.If(h.End.Peer, " by the other end", ""), h.End.Packet.Number, h.End.Offset))
+		parts = append(parts, fmt.Sprintf("%v %v%s in packet %d at %d",
+			capture.Dir(d), h.End.Reason, wording.If(h.End.Peer, " by the other end", ""),
+			h.End.Packet.Number, h.End.Offset))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -134,19 +141,24 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	for op := range h.Ops {
 		if n := &h.Ops[op]; n.Segments > 0 {
 			add("", fmt.Sprintf("  %-26s %8d %-8s %8d %-8s %12d %s", rdmap.Opcode(op),
-				n.Messages, wording.Things(n.Messages, "message"), n.Segments, wording.Things(n.Segments, "segment"), n.Octets, wording.Things(n.Octets, "octet")))
+				n.Messages, wording.Things(n.Messages, "message"), n.Segments, wording.Things(n.Segments, "segment"),
+				n.Octets, wording.Things(n.Octets, "octet")))
 		}
 	}
 	if h.Sizes.Count > 0 {
-		add(dir+wording.If(session, " segment sizes", " FPDU sizes"), fmt.Sprintf("min %d, median %s%d, max %d", h.Sizes.Min, wording.If(h.Sizes.Exact(), "", "at most "), h.Sizes.Percentile(50), h.Sizes.Max))
+		add(dir+wording.If(session, " segment sizes", " FPDU sizes"),
+			fmt.Sprintf("min %d, median %s%d, max %d",
+				h.Sizes.Min, wording.If(h.Sizes.Exact(), "", "at most "), h.Sizes.Percentile(50), h.Sizes.Max))
 	}
 	rows = append(rows, h.alignmentRows(d)...)
-	if max(h.Memory.TCP, h.Memory.MPA, h.Memory.Located) > 0 { // else every segment has come in order, and none held an FPDU up
+	// else every segment has come in order, and none held an FPDU up
+	if max(h.Memory.TCP, h.Memory.MPA, h.Memory.Located) > 0 {
 		add(dir+" memory", fmt.Sprintf("a receiver has to hold %s if it takes them in order only, %d as the stream is, %d with markers, and one segment (%s) with Header Alignment",
 			wording.Octets(h.Memory.TCP), h.Memory.MPA, h.Memory.Located, wording.Octets(h.Memory.Aligned)))
 	}
 	if r := &h.Reads; r.Count > 0 {
-		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency min %s, median %s, 99%% %s, max %s", r.Count, h.OutstandingReads,
+		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency min %s, median %s, 99%% %s, max %s",
+			r.Count, h.OutstandingReads,
 			duration(r.Min), duration(r.Percentile(50)), duration(r.Percentile(99)), duration(r.Max)))
 	}
 	return rows

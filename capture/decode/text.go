@@ -4,13 +4,14 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // TextConfig says what a [Text] prints beside startup frames, findings and summaries.
@@ -21,7 +22,8 @@ type TextConfig struct {
 
 // A Text is a [Consumer] that prints what it is told, a line or a few for each event. A
 // line begins with the connection's number, the packet's, the time in seconds since the
-// connection's first packet, and the direction. Nothing of it is kept: a capture may be longer than memory, and a live one has no end.
+// connection's first packet, and the direction. Nothing of it is kept: a capture may be longer than memory, and a live
+// one has no end.
 type Text struct {
 	Ignore
 
@@ -91,7 +93,8 @@ func (t *Text) Missing(c *Connection, m *Missing) {
 // Read is part of Consumer.
 func (t *Text) Read(c *Connection, r *Read) {
 	if t.cfg.FPDUs {
-		t.line(c, r.Last, r.Dir, fmt.Sprintf("Read of packet %d is complete: %s after %v", r.Request.Number, wording.Octets(uint64(r.Size)), r.Latency()))
+		t.line(c, r.Last, r.Dir, fmt.Sprintf("Read of packet %d is complete: %s after %v",
+			r.Request.Number, wording.Octets(uint64(r.Size)), r.Latency()))
 	}
 }
 
@@ -101,7 +104,8 @@ func (t *Text) Finding(c *Connection, f *Finding) {
 	if f.ID != "" {
 		id = " [" + f.ID + "]"
 	}
-	t.line(c, f.Packet, f.Dir, fmt.Sprintf("%s %s%s at %d: %s", strings.ToUpper(f.Severity.String()), f.Name, id, f.Offset, f.Text))
+	t.line(c, f.Packet, f.Dir, fmt.Sprintf("%s %s%s at %d: %s",
+		strings.ToUpper(f.Severity.String()), f.Name, id, f.Offset, f.Text))
 	if f.Advice != "" {
 		fmt.Fprintf(t.w, "%30s %s\n", "", f.Advice)
 	}
@@ -118,7 +122,8 @@ func (t *Text) Ended(c *Connection) {
 	}
 }
 
-// String returns one line with all counts, such as "12 packets, 3456 octets; 1 TCP connection, 1 of them iWARP; 0 errors, 1 warning, 0 notes".
+// String returns one line with all counts, such as "12 packets, 3456 octets; 1 TCP connection, 1 of them iWARP; 0
+// errors, 1 warning, 0 notes".
 func (n *Totals) String() string {
 	failed := ""
 	if n.Failed > 0 {
@@ -127,16 +132,53 @@ func (n *Totals) String() string {
 	if n.Rejected > 0 {
 		failed += fmt.Sprintf(", rejected: %d", n.Rejected)
 	}
-	return fmt.Sprintf("%s, %s; %s%s; %s", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets), n.below(), failed, severities(n.Findings))
+	return fmt.Sprintf("%s, %s; %s%s; %s", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets), n.below(),
+		failed, severities(n.Findings))
 }
 
 // Totals prints the last lines.
 func (t *Text) Totals(n Totals) {
 	fmt.Fprintln(t.w, n.String())
-	if n.Backwards > 0 {
-		fmt.Fprintf(t.w, "not in order of time: %s, by up to %v; what was found may rest on that: sort the capture by time, as reordercap does\n",
-			wording.Count(n.Backwards, "packet"), n.BackwardsBy)
+	for _, line := range n.remarks() {
+		fmt.Fprintln(t.w, line)
 	}
+}
+
+// remarks says what of the capture was not read, and what to do about it.
+func (n *Totals) remarks() (lines []string) {
+	unnoticed := wording.If(n.IWARP+n.Sessions == 0, ", so that iWARP may have gone unnoticed", "")
+	for u, packets := range n.Unread {
+		lines = append(lines, fmt.Sprintf("not read: %s (%v)%s%s",
+			wording.Count(packets, "packet"), u, unnoticed, u.advice()))
+	}
+	slices.Sort(lines)
+	if n.Evicted > 0 {
+		lines = append(lines, fmt.Sprintf("too many at once: %s forgotten in the middle, and counted again if more of them came; filter the capture", wording.Count(n.Evicted, "TCP connection")))
+	}
+	if n.Cut > 0 {
+		lines = append(lines, fmt.Sprintf("cut off by the snap length: %s%s; %s",
+			wording.Count(n.Cut, "packet"), unnoticed, gapAdvice(capture.CauseSnap)))
+	}
+	if n.Backwards > 0 {
+		lines = append(lines, fmt.Sprintf("not in order of time: %s, by up to %v; what was found may rest on that: sort the capture by time, as reordercap does",
+			wording.Count(n.Backwards, "packet"), n.BackwardsBy))
+	}
+	return lines
+}
+
+// advice says what to do about it.
+func (u Unread) advice() string {
+	switch u.Why {
+	case capture.SkipTunnel, capture.SkipEncrypted:
+		return "; capture where the packets leave the tunnel"
+	case capture.SkipFragment:
+		return "; capture in front of where they are cut, or lower the MTU of the sender"
+	case capture.SkipLink:
+		return "; capture an Ethernet interface, or convert the capture"
+	case capture.SkipShort:
+		return "; " + gapAdvice(capture.CauseSnap)
+	}
+	return ""
 }
 
 // below counts what there is of TCP and of SCTP.
@@ -145,7 +187,8 @@ func (n *Totals) below() string {
 	if n.Associations == 0 {
 		return s
 	}
-	over := fmt.Sprintf("%s, %s", wording.Count(n.Associations, "SCTP association"), wording.Count(n.Sessions, "DDP session"))
+	over := fmt.Sprintf("%s, %s", wording.Count(n.Associations, "SCTP association"),
+		wording.Count(n.Sessions, "DDP session"))
 	if n.Connections == 0 {
 		return over
 	}
@@ -154,7 +197,8 @@ func (n *Totals) below() string {
 
 // severities counts findings in words.
 func severities(n [3]uint64) string {
-	return fmt.Sprintf("%s, %s, %s", wording.Count(n[Error], "error"), wording.Count(n[Warning], "warning"), wording.Count(n[Note], "note"))
+	return fmt.Sprintf("%s, %s, %s", wording.Count(n[Error], "error"), wording.Count(n[Warning], "warning"),
+		wording.Count(n[Note], "note"))
 }
 
 // String returns one line, such as
@@ -183,6 +227,9 @@ func (s *Startup) String() string {
 	}
 	if len(s.PrivateData) > 0 {
 		line += ", private data " + ulpdata.Describe(s.PrivateData)
+	}
+	if s.Cut > 0 {
+		line += fmt.Sprintf(", cut off: %s of private data", wording.Count(s.Cut, "byte"))
 	}
 	return line
 }
@@ -244,14 +291,11 @@ func (f *FPDU) contents() string {
 	if f.invalidates() {
 		s += fmt.Sprintf(" invalidate %#08x", g.ULP)
 	}
-	switch {
-	case f.ReadRequest != nil:
-		r := f.ReadRequest
-		s += fmt.Sprintf(" size %d source %#08x %#x sink %#08x %#x", r.Size, r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
+	switch header := f.describe(); {
 	case f.Terminate != nil:
 		s += " " + f.Terminate.String()
-	case f.extension() != "":
-		s += f.extension()
+	case header != "":
+		s += " " + header
 	default:
 		s += fmt.Sprintf(" payload %d", len(g.Payload))
 	}

@@ -25,7 +25,8 @@ type assets struct {
 
 // shared are those of all pages. They are made for the first one, as most runs of the command make none.
 var shared = sync.OnceValue(func() *assets {
-	a := &assets{html: template.Must(template.ParseFS(files, "page.html")), style: template.CSS(read("page.css")), script: template.JS(joined())}
+	a := &assets{html: template.Must(template.ParseFS(files, "page.html")), style: template.CSS(read("page.css")),
+		script: template.JS(joined())}
 	a.policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + hash(string(a.style)) +
 		"'; script-src '" + hash(string(a.script)) + "'"
 	return a

@@ -26,7 +26,8 @@ func odd(p *page.Page) {
 	s.finding(decode.Note, forth, 1125, "2000 octets are missing")
 	s.ends[forth] = 3120
 	f := s.fpdu(forth, rdmap.OpReadResponse, 980) // to 4120
-	again := &decode.Segment{Packet: s.stamp(), Offset: f.Offset, Length: f.Size(), Order: capture.OrderRepeat, Repeated: f.Size(), Match: capture.MatchDiffers}
+	again := &decode.Segment{Packet: s.stamp(), Offset: f.Offset, Length: f.Size(), Order: capture.OrderRepeat,
+		Repeated: f.Size(), Match: capture.MatchDiffers}
 	s.tell.Segment(s.conn, again)
 	s.tell.Segment(s.conn, &decode.Segment{Packet: s.stamp(), Offset: 5120, Length: 1000, Order: capture.OrderAhead})
 	s.tell.Segment(s.conn, &decode.Segment{Packet: s.stamp(), Offset: 4120, Length: 1000, Order: capture.OrderFills})

@@ -35,7 +35,8 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	testrig.Lacks(t, fmt.Sprintf("none of %s is here: install Chromium, or name it in IWARP_CHROMIUM", strings.Join(names, ", ")))
+	testrig.Lacks(t, fmt.Sprintf("none of %s is here: install Chromium, or name it in IWARP_CHROMIUM",
+		strings.Join(names, ", ")))
 	return ""
 }
 
@@ -49,6 +50,7 @@ func TestBrowser(t *testing.T) {
 	for name, part := range map[string]func(*testing.T){
 		"parts": w.parts, "odd": w.odd, "long": w.long, "address": w.address,
 		"bounded": w.bounded, "keys": w.keys, "dark": w.dark, "captures": w.captures,
+		"narrow": w.narrow, "readable": w.readable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for frames of its own tab
@@ -331,7 +333,7 @@ func (w browser) keys(t *testing.T) {
 	b.press(grid, "\u0301") // ArrowDown
 	b.want(selected, "4,4")
 
-	b.click("button[aria-label='Show the whole stream']")
+	b.click("button[aria-label='All: show the whole stream']")
 	b.click(canvas) // in its middle
 	row := b.eval(`document.querySelector("[role=row][aria-selected=true]").dataset.fpdu`)
 	if row == "4" {
@@ -345,7 +347,8 @@ func (w browser) dark(t *testing.T) {
 	b := w.open(t, small(), "")
 	const ground = `getComputedStyle(document.body).backgroundColor`
 	b.want(ground, "rgb(255, 255, 255)")
-	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+		Value: "dark"}}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, dark); err != nil {
 		t.Fatal(err)
 	}

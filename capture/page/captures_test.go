@@ -89,7 +89,8 @@ func TestSCTP(t *testing.T) {
 	a := capturePage(t, testrig.Stored+"sctp/iwarp-udp.pcap")
 	html := string(written(t, a.Page))
 	for _, want := range []string{
-		`<article id="cs0" data-connection="s0"`, "1 SCTP association, 1 DDP session", "enhanced, accepted", "DDP-SSNs, on stream 0 of SCTP association 0",
+		`<article id="cs0" data-connection="s0"`, "1 SCTP association, 1 DDP session", "enhanced, accepted",
+		"DDP-SSNs, on stream 0 of SCTP association 0",
 		"sctp: Enhanced Initiate ssn 0", "sctp: Terminate ssn 11", `id="cs0-data">{"number":"s0","session":true`,
 	} {
 		if !strings.Contains(html, want) {
@@ -131,7 +132,8 @@ const placed = `document.querySelector("article:not([hidden]) [aria-selected=tru
 // nobody has broken a rule.
 func TestVerdict(t *testing.T) {
 	for name, want := range map[string]string{
-		"iwarp-reject": "rejected", "siw-rping-crc-refused": "rejected", "iwarp-terminate": "terminated", "siw-rping-crc": "good",
+		"iwarp-reject": "rejected", "siw-rping-crc-refused": "rejected",
+		"iwarp-terminate": "terminated", "siw-rping-crc": "good",
 	} {
 		doc := document(t, written(t, capturePage(t, testrig.Stored+name+".pcap").Page))
 		for _, badge := range elements(byID(t, doc, "connections"), "span") {

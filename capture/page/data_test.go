@@ -119,14 +119,16 @@ func (d *onPage) rows() string {
 	flags := f.sum("flags", one)
 	dir := func(i int) int { return int(flags[i] & 1) }
 	lane := func(i int) int { return dir(i) + int(flags[i]>>8&1)*2 }
-	size, packet, time, length, header := f.sum("size", dir), f.sum("packet", dir), f.sum("time", one), f.sum("length", dir), f.sum("header", lane)
+	size, packet, time, length, header := f.sum("size", dir), f.sum("packet", dir), f.sum("time", one),
+		f.sum("length", dir), f.sum("header", lane)
 	x, y, z, ulp := f.sum32("a", lane), f.sum32("b", lane), f.sum32("c", lane), f.sum32("ulp", lane)
 	var ends [2]int64
 	for i := range f.count {
 		at := ends[dir(i)] + f.columns["gap"][i]
 		ends[dir(i)] = at + size[i]
 		fmt.Fprintf(&b, "%d dir %d flags %#x at %d size %d packet %d+%d time %d length %d header %d cut %d %#x %#x %#x %#x%s\n", i, dir(i), flags[i]>>1,
-			at, size[i], packet[i], f.columns["later"][i], time[i], length[i], header[i], f.columns["cut"][i], x[i], y[i], z[i], ulp[i],
+			at, size[i], packet[i], f.columns["later"][i], time[i], length[i], header[i], f.columns["cut"][i],
+			x[i], y[i], z[i], ulp[i],
 			f.texts[fmt.Sprint(i)])
 	}
 	return b.String()
@@ -146,7 +148,8 @@ func asTold(all []decode.FPDU) string {
 			note = f.Err.Error()
 		}
 		fmt.Fprintf(&b, "%d dir %d flags %#x at %d size %d packet %d+%d time %d length %d header %d cut %d %#x %#x %#x %#x%s\n", i, f.Dir, bits(f),
-			f.Offset, f.Size(), f.First.Number, f.Last.Number-f.First.Number, f.Last.Time.Sub(epoch), f.Length, len(f.ULPDU)-len(g.Payload),
+			f.Offset, f.Size(), f.First.Number, f.Last.Number-f.First.Number, f.Last.Time.Sub(epoch), f.Length,
+			len(f.ULPDU)-len(g.Payload),
 			f.Cut, x, y, z, g.ULP, note)
 	}
 	return b.String()
@@ -156,7 +159,8 @@ func asTold(all []decode.FPDU) string {
 func bits(f *decode.FPDU) (v int) {
 	v = int(f.Op) | int(f.CRC)<<4
 	for at, set := range map[int]bool{
-		0x40: f.HasSegment, 0x80: f.Segment.Tagged, 0x100: f.Segment.Last, 0x200: f.Begins, 0x400: f.Ends, 0x800: f.Err != nil,
+		0x40: f.HasSegment, 0x80: f.Segment.Tagged, 0x100: f.Segment.Last, 0x200: f.Begins,
+		0x400: f.Ends, 0x800: f.Err != nil,
 		0x1000: f.RTR != 0, 0x2000: f.ReadRequest != nil,
 	} {
 		if set {
@@ -173,12 +177,15 @@ func TestColumns(t *testing.T) {
 		s := newScript(p, 3)
 		var told []decode.FPDU
 		for range rapid.IntRange(0, 20).Draw(r, "FPDUs") {
-			f := s.fpdu(capture.Dir(rapid.IntRange(0, 1).Draw(r, "dir")), rdmap.Opcode(rapid.IntRange(0, 15).Draw(r, "op")), rapid.IntRange(0, 3000).Draw(r, "payload"))
+			f := s.fpdu(capture.Dir(rapid.IntRange(0, 1).Draw(r, "dir")),
+				rdmap.Opcode(rapid.IntRange(0, 15).Draw(r, "op")), rapid.IntRange(0, 3000).Draw(r, "payload"))
 			f.CRC = decode.CRCState(rapid.IntRange(0, 3).Draw(r, "crc"))
 			f.HasSegment = rapid.Bool().Draw(r, "segment") || f.Segment.Tagged
-			f.Segment.Last, f.Begins, f.Ends = rapid.Bool().Draw(r, "last"), rapid.Bool().Draw(r, "begins"), rapid.Bool().Draw(r, "ends")
+			f.Segment.Last, f.Begins, f.Ends = rapid.Bool().Draw(r, "last"), rapid.Bool().Draw(r, "begins"),
+				rapid.Bool().Draw(r, "ends")
 			f.Segment.STag, f.Segment.TO = rapid.Uint32().Draw(r, "stag"), rapid.Uint64().Draw(r, "to")
-			f.Segment.QN, f.Segment.MSN, f.Segment.MO = rapid.Uint32().Draw(r, "qn"), rapid.Uint32().Draw(r, "msn"), rapid.Uint32().Draw(r, "mo")
+			f.Segment.QN, f.Segment.MSN, f.Segment.MO = rapid.Uint32().Draw(r, "qn"), rapid.Uint32().Draw(r, "msn"),
+				rapid.Uint32().Draw(r, "mo")
 			f.Segment.ULP = rapid.Uint32().Draw(r, "ulp")
 			f.Cut = rapid.IntRange(0, 5).Draw(r, "cut")
 			f.First.Number -= uint64(rapid.IntRange(0, int(f.First.Number)).Draw(r, "packets"))
@@ -211,7 +218,8 @@ func TestData(t *testing.T) {
 		want columns
 	}{
 		"requests": {d.FPDUs.inner["requests"], columns{
-			"size": {4096}, "sinkSTag": {7}, "sinkHigh": {256}, "sinkLow": {0}, "srcSTag": {9}, "srcHigh": {-1 << 31}, "srcLow": {5},
+			"size": {4096}, "sinkSTag": {7}, "sinkHigh": {256}, "sinkLow": {0}, "srcSTag": {9},
+			"srcHigh": {-1 << 31}, "srcLow": {5},
 		}},
 		"segments": {d.Segments, columns{
 			"flags": {2, 1, -1, 1}, "gap": {0, 0, 0, 0}, "length": {20, 20, 1000, 4}, "packet": {3, 4, 2, 2},
@@ -223,7 +231,8 @@ func TestData(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if got, want := fmt.Sprint(d.Number, " ", d.Ends, d.Start, d.End), "5 [10.0.0.1:40000 [2001:db8::2]:4791] [0 0] [1040 44]"; got != want {
+	if got, want := fmt.Sprint(d.Number, " ", d.Ends, d.Start, d.End),
+		"5 [10.0.0.1:40000 [2001:db8::2]:4791] [0 0] [1040 44]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := fmt.Sprint(d.Spans), "[{0 0 20 startup mpa: start-req C pdlen 0 mpav2 3} {1 0 20 startup mpa: start-rep C pdlen 0 mpav2 4}]"; got != want {

@@ -103,12 +103,14 @@ func (l *ladder) ended(c *decode.Connection) {
 	var last *capture.End
 	for d := range c.Halves {
 		e := &c.Halves[d].End
-		if c.Halves[d].Ended && e.Reason != capture.EndFIN && e.Reason != capture.EndRST && (last == nil || e.Packet.Number > last.Packet.Number) {
+		if c.Halves[d].Ended && e.Reason != capture.EndFIN && e.Reason != capture.EndRST &&
+			(last == nil || e.Packet.Number > last.Packet.Number) {
 			last = e
 		}
 	}
 	if last != nil {
-		l.late(step{kind: "rest", packet: last.Packet, text: "this is the end of the connection in the capture: " + last.Reason.String(), closes: true}, maxSteps)
+		l.late(step{kind: "rest", packet: last.Packet,
+			text: "this is the end of the connection in the capture: " + last.Reason.String(), closes: true}, maxSteps)
 	}
 }
 
@@ -164,7 +166,8 @@ type placed struct {
 
 // draw lays a ladder out, in the order of packets.
 func (l *ladder) draw(c *decode.Connection) drawing {
-	d := drawing{Width: ladderWidth, Left: lifelineLeft, Right: lifelineRght, Middle: (lifelineLeft + lifelineRght) / 2, Top: 24}
+	d := drawing{Width: ladderWidth, Left: lifelineLeft, Right: lifelineRght,
+		Middle: (lifelineLeft + lifelineRght) / 2, Top: 24}
 	y := d.Top + 8
 	for i, s := range l.steps() {
 		out := drawn{

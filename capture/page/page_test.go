@@ -116,11 +116,13 @@ func small() *page.Page {
 func TestReadableWithoutScripts(t *testing.T) {
 	doc := document(t, written(t, small()))
 	for id, want := range map[string][]string{
-		"totals":      {"12 packets, 3456 octets; 3 TCP connections, 2 of them iWARP; 0 errors, 0 warnings, 0 notes"},
-		"connections": {"10.0.0.1:40000 → [2001:db8::2]:4791", "RFC 6581", "agreed, revisions 2 and 2", "CRC on, markers →", "good", "1 error"},
-		"c0":          {"TCP SYN,ACK", "start-req", "start-rep", "fpdu", "TCP FIN,ACK", "None.", "Summary", "revision 2 from the Initiator"},
-		"c5-f0":       {"error", "crc-wrong", "[F04]", "→ offset 20, packet", "the CRC is wrong", "look at the sender"},
-		"c5-f1":       {"note", "← offset 3,", "a reserved bit"},
+		"totals": {"12 packets, 3456 octets; 3 TCP connections, 2 of them iWARP; 0 errors, 0 warnings, 0 notes"},
+		"connections": {"10.0.0.1:40000 → [2001:db8::2]:4791", "RFC 6581", "agreed, revisions 2 and 2",
+			"CRC on, markers →", "good", "1 error"},
+		"c0": {"TCP SYN,ACK", "start-req", "start-rep", "fpdu", "TCP FIN,ACK", "None.", "Summary",
+			"revision 2 from the Initiator"},
+		"c5-f0": {"error", "crc-wrong", "[F04]", "→ offset 20, packet", "the CRC is wrong", "look at the sender"},
+		"c5-f1": {"note", "← offset 3,", "a reserved bit"},
 	} {
 		for _, w := range want {
 			if got := text(byID(t, doc, id)); !strings.Contains(got, w) {
@@ -155,7 +157,8 @@ func TestLinks(t *testing.T) {
 // TestNoNetwork looks for anything in the page that a browser might fetch.
 func TestNoNetwork(t *testing.T) {
 	b := written(t, small())
-	for _, part := range []string{"http:", "https:", "url(", "@import", "fetch(", "XMLHttpRequest", "WebSocket", "import("} {
+	for _, part := range []string{"http:", "https:", "url(", "@import", "fetch(", "XMLHttpRequest",
+		"WebSocket", "import("} {
 		if bytes.Contains(b, []byte(part)) {
 			t.Errorf("the page has %q in it", part)
 		}
@@ -208,7 +211,8 @@ func sum(n *html.Node) string {
 func TestHostileTexts(t *testing.T) {
 	plain := document(t, written(t, hostile("harmless", nil)))
 	for _, bad := range []string{
-		"</script><script>alert(1)</script>", "<!--<script>", "]]>", "\"'`><img src=x onerror=alert(1)>", "&lt;/script&gt;",
+		"</script><script>alert(1)</script>", "<!--<script>", "]]>",
+		"\"'`><img src=x onerror=alert(1)>", "&lt;/script&gt;",
 		"</title></style><base href=x>", "\x00\xff\xfe\u2028\u2029", "{{.Name}}", "</svg></article>",
 	} {
 		t.Run(fmt.Sprintf("%q", bad), func(t *testing.T) {
@@ -260,7 +264,8 @@ func TestBounds(t *testing.T) {
 	doc := document(t, b)
 	got := text(doc)
 	for _, want := range []string{
-		"Showing the first 100 of 1000 FPDUs.", "Showing the first 50 of 1003 TCP segments.", "Showing the first 20 of ",
+		"Showing the first 100 of 1000 FPDUs.", "Showing the first 50 of 1003 TCP segments.",
+		"Showing the first 20 of ",
 		"1 more connections are not shown",
 	} {
 		if !strings.Contains(got, want) {
@@ -314,5 +319,16 @@ func BenchmarkPage(b *testing.B) {
 		p := page.New(page.Config{Name: "x"})
 		newScript(p, 0).long(100_000)
 		b.SetBytes(int64(len(written(b, p))))
+	}
+}
+
+// TestNoteIsSaid: a connection with a note is not called good.
+func TestNoteIsSaid(t *testing.T) {
+	p := page.New(page.Config{Name: "noted"})
+	newScript(p, 0).finding(decode.Note, forth, 3, "a reserved bit")
+	for _, badge := range elements(byID(t, document(t, written(t, p)), "connections"), "span") {
+		if class, _ := attribute(badge, "class"); text(badge) != "1 note" || class != "badge note" {
+			t.Errorf("%q in %q", text(badge), class)
+		}
 	}
 }

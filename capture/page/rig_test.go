@@ -11,9 +11,9 @@ import (
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -41,7 +41,8 @@ func newScript(p *page.Page, number int) *script {
 	tcp.Halves[back].Addr = netip.MustParseAddrPort("[2001:db8::2]:4791")
 	tcp.First.Time = epoch
 	s := &script{page: p, tell: p, conn: &decode.Connection{
-		TCP: tcp, Dialect: mpa.DialectRFC6581, Revisions: [2]int{2, 2}, Agreed: true, CRC: true, Markers: [2]bool{true, false}, Version: 1,
+		TCP: tcp, Dialect: mpa.DialectRFC6581, Revisions: [2]int{2, 2}, Agreed: true, CRC: true,
+		Markers: [2]bool{true, false}, Version: 1,
 	}}
 	s.tell.Found(s.conn)
 	s.segment(forth, capture.SYN, 0)
@@ -62,7 +63,8 @@ func (s *script) segment(d capture.Dir, flags capture.Flags, length int) capture
 		order = capture.OrderEmpty
 	}
 	at := s.stamp()
-	s.tell.Segment(s.conn, &decode.Segment{Packet: at, Dir: d, Flags: flags, Offset: s.ends[d], Length: length, Captured: length, Order: order})
+	s.tell.Segment(s.conn, &decode.Segment{Packet: at, Dir: d, Flags: flags, Offset: s.ends[d], Length: length,
+		Captured: length, Order: order})
 	return at
 }
 
@@ -77,7 +79,8 @@ func (s *script) startup(private []byte) {
 			frame = decode.FrameReply
 		}
 		s.tell.Startup(s.conn, &decode.Startup{
-			Frame: frame, Dir: d, Offset: s.ends[d], Size: len(b), First: at, Last: at, Octets: b, Fields: mpa.StartupFrame(b), PrivateData: private,
+			Frame: frame, Dir: d, Offset: s.ends[d], Size: len(b), First: at, Last: at, Octets: b,
+			Fields: mpa.StartupFrame(b), PrivateData: private,
 		})
 		s.ends[d] += uint64(len(b))
 	}
@@ -157,7 +160,8 @@ func (s *script) long(n int) (rows []int) {
 		}
 		if i%1000 == 500 {
 			s.tell.Segment(s.conn, &decode.Segment{
-				Packet: s.stamp(), Dir: d, Offset: f.Offset, Length: f.Size(), Order: capture.OrderRepeat, Repeated: f.Size(),
+				Packet: s.stamp(), Dir: d, Offset: f.Offset, Length: f.Size(),
+				Order: capture.OrderRepeat, Repeated: f.Size(),
 			})
 		}
 		s.tell.FPDU(s.conn, f)

@@ -136,7 +136,8 @@ func (l *fpdus) text(text string) {
 func flagsOf(f *decode.FPDU) uint64 {
 	v := uint64(f.Dir) | uint64(f.Op&0xf)<<1 | uint64(f.CRC&3)<<5
 	for i, set := range [...]bool{
-		f.HasSegment, f.Segment.Tagged, f.Segment.Last, f.Begins, f.Ends, f.Err != nil, f.RTR != 0, f.ReadRequest != nil,
+		f.HasSegment, f.Segment.Tagged, f.Segment.Last, f.Begins, f.Ends, f.Err != nil,
+		f.RTR != 0, f.ReadRequest != nil,
 	} {
 		if set {
 			v |= 1 << (7 + i)

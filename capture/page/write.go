@@ -53,7 +53,8 @@ type row struct {
 }
 
 func (p *Page) header() header {
-	h := header{Name: p.cfg.Name, Policy: shared().policy, Style: shared().style, Totals: p.totals.String(), Unshown: p.unshown}
+	h := header{Name: p.cfg.Name, Policy: shared().policy, Style: shared().style,
+		Totals: p.totals.String(), Unshown: p.unshown}
 	for _, c := range p.connections {
 		h.Rows = append(h.Rows, rowOf(c.of))
 	}
@@ -83,6 +84,8 @@ func (r row) Verdict() string {
 		return r.Failed
 	case r.Warnings > 0:
 		return wording.Count(r.Warnings, "warning")
+	case r.Notes > 0:
+		return wording.Count(r.Notes, "note")
 	}
 	return "good"
 }
@@ -94,6 +97,8 @@ func (r row) Worst() string {
 		return "error"
 	case r.Failed != "", r.Warnings > 0:
 		return "warning"
+	case r.Notes > 0:
+		return "note"
 	}
 	return "good"
 }

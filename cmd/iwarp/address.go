@@ -2,16 +2,21 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/goiwarp/iwarp/internal/rping"
 )
 
-// An address on the command line is checked before anything is done with it, by the rules here for all commands: what cannot
-// be one is wrong usage, whereas a host that is not known, or cannot be reached, is no mistake of the command line's.
+// An address on the command line is checked before anything is done with it, by the rules here for all commands: what
+// cannot be one is wrong usage, whereas a host that is not known, or cannot be reached, is no mistake of the command
+// line's.
 
-// wantPeer refuses the address of a peer, host:port, that cannot be one. option is where it stands, such as "perf: --connect".
+// wantPeer refuses the address of a peer, host:port, that cannot be one. option is where it stands, such as "perf:
+// --connect".
 func wantPeer(option, addr string) error { return wantAddr(option, addr, 1) }
 
 // wantListen is wantPeer for an address to listen on, whose port may be 0.
@@ -20,7 +25,11 @@ func wantListen(option, addr string) error { return wantAddr(option, addr, 0) }
 func wantAddr(option, addr string, least int) error {
 	host, port, err := net.SplitHostPort(addr)
 	if alone := cmp.Or(host, addr); least == 0 && isPort(alone) {
-		return usage("%s: %q is no host: want HOST:PORT, or \":%s\" for that port of all addresses", option, alone, alone)
+		return usage("%s: %q is no host: want HOST:PORT (\":%s\" is that port of all addresses)", option, alone, alone)
+	}
+	if missing := new(net.AddrError); least > 0 && errors.As(err, &missing) && isHost(addr) {
+		return usage("%s: %q has no port: want HOST:PORT, such as %s",
+			option, addr, net.JoinHostPort(addr, strconv.Itoa(rping.DefaultPort)))
 	}
 	if err != nil {
 		return usage("%s: %w: want HOST:PORT", option, err)
@@ -29,6 +38,25 @@ func wantAddr(option, addr string, least int) error {
 		return err
 	}
 	return wantHost(option, host)
+}
+
+// isHost reports whether something is a host alone, without a port.
+func isHost(addr string) bool { return addr != "" && !strings.ContainsAny(addr, ":[]") }
+
+// A peerWords is where a peer is: HOST:PORT, or HOST PORT as netcat has it.
+type peerWords []string
+
+// addr returns the address; it is empty if there is none.
+func (w peerWords) addr(command string) (string, error) {
+	switch len(w) {
+	case 0:
+		return "", nil
+	case 1:
+		return w[0], nil
+	case 2:
+		return net.JoinHostPort(w[0], w[1]), nil
+	}
+	return "", usage("%s: %.60q: want HOST:PORT, and nothing more", command, w[2])
 }
 
 // isPort reports whether the name of a host is the number of a port.
@@ -46,8 +74,8 @@ func wantPort(option, port string, least int) error {
 	return nil
 }
 
-// wantHost refuses a host of digits, dots and colons that is no IP address, and one with an empty label: no name has a last
-// label of digits alone, and some resolvers take such a one for an address that nobody meant.
+// wantHost refuses a host of digits, dots and colons that is no IP address, and one with an empty label: no name has a
+// last label of digits alone, and some resolvers take such a one for an address that nobody meant.
 func wantHost(option, host string) error {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, number := strconv.ParseUint(last, 10, 64)

@@ -7,8 +7,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// gathered moves the arguments of a command that takes any number of them behind its options, as in cp FILE -f HOST: by getopt: kong takes those that stand
-// together, and wonders at the next. Where it has something else to say it gets them as they are.
+// gathered moves the arguments of a command that takes any number of them behind its options, as in cp FILE -f HOST: by
+// getopt: kong takes those that stand together, and wonders at the next. Where it has something else to say it gets
+// them as they are.
 func gathered(parser *kong.Kong, args []string) []string {
 	of := takesMany(parser, args)
 	if of == nil {
@@ -40,14 +41,16 @@ func gathered(parser *kong.Kong, args []string) []string {
 // takesMany returns the command, if it takes any number of arguments and none of them ends its options.
 func takesMany(parser *kong.Kong, args []string) *kong.Node {
 	for _, node := range parser.Model.Children {
-		if n := len(node.Positional); len(args) > 0 && node.Name == args[0] && n > 0 && node.Positional[n-1].IsSlice() && !node.Positional[n-1].Passthrough {
+		if n := len(node.Positional); len(args) > 0 && node.Name == args[0] && n > 0 &&
+			node.Positional[n-1].IsSlice() && !node.Positional[n-1].Passthrough {
 			return node
 		}
 	}
 	return nil
 }
 
-// takesNext reports whether the value of an option is the argument after it. Of short ones in one argument only the last may have one there.
+// takesNext reports whether the value of an option is the argument after it. Of short ones in one argument only the
+// last may have one there.
 func takesNext(node *kong.Node, arg string) bool {
 	if name, long := strings.CutPrefix(arg, "--"); long {
 		flag := flagOf(node, func(f *kong.Flag) bool { return f.Name == name || slices.Contains(f.Aliases, name) })

@@ -76,7 +76,8 @@ type shown struct{ io.WriteCloser }
 
 func (s shown) end(error) error { return s.Close() }
 
-// attend has a connection used, and ends it: when the context ends, as cut says, by which the peer has to see that the stream has not come to its end.
+// attend has a connection used, and ends it: when the context ends, as cut says, by which the peer has to see that the
+// stream has not come to its end.
 func attend(ctx context.Context, conn *stream.Conn, cut func(*iwarp.QP) error, use func() error) error {
 	stop := context.AfterFunc(ctx, func() { _ = cut(conn.QP()) })
 	err := use()
@@ -87,7 +88,8 @@ func attend(ctx context.Context, conn *stream.Conn, cut func(*iwarp.QP) error, u
 	return join(err, leave(conn, err))
 }
 
-// leave closes the connection: in order only if everything went well, as the peer would take what it has for everything.
+// leave closes the connection: in order only if everything went well, as the peer would take what it has for
+// everything.
 func leave(conn *stream.Conn, err error) error {
 	if err == nil {
 		return conn.Close()
@@ -137,7 +139,8 @@ func (c *catCmd) takePeer() error {
 	return nil
 }
 
-// open returns what to send, and where to write what comes. A terminal gets it escaped, as a peer could make it do things.
+// open returns what to send, and where to write what comes. A terminal gets it escaped, as a peer could make it do
+// things.
 func (c *catCmd) open(std streams) (in io.ReadCloser, out sink, err error) {
 	in, out = os.Stdin, shown{os.Stdout}
 	if term.IsTerminal(int(os.Stdout.Fd())) {
@@ -151,7 +154,7 @@ func (c *catCmd) open(std streams) (in io.ReadCloser, out sink, err error) {
 	if c.Out == "" {
 		return in, out, nil
 	}
-	file, err := openOutput("cat", "out", c.Out)
+	file, err := openOutput("cat", "out", c.Out, c.In)
 	if err != nil {
 		return nil, nil, join(err, in.Close())
 	}
@@ -211,8 +214,8 @@ func acceptOne(ctx context.Context, ln net.Listener) (*stream.Conn, error) {
 	return conn.(*stream.Conn), nil
 }
 
-// exchange copies both ways, until both directions have ended or the peer has closed the connection. Without an error the peer has
-// been given all that was read.
+// exchange copies both ways, until both directions have ended or the peer has closed the connection. Without an error
+// the peer has been given all that was read.
 func exchange(conn *stream.Conn, in io.Reader, out io.Writer) error {
 	err := bothWays(conn, in, out)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -245,7 +248,8 @@ func bothWays(conn *stream.Conn, in io.Reader, out io.Writer) error {
 	}
 }
 
-// finite reports whether reading goes on to an end by itself: a file's does, and a terminal or a pipe may say nothing for ever.
+// finite reports whether reading goes on to an end by itself: a file's does, and a terminal or a pipe may say nothing
+// for ever.
 func finite(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {

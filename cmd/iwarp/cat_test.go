@@ -96,8 +96,8 @@ func TestCatNotTaken(t *testing.T) {
 	}
 }
 
-// TestCatIdle tells a peer that has closed the connection from one that was killed, after it had ended its own direction. The input
-// says nothing.
+// TestCatIdle tells a peer that has closed the connection from one that was killed, after it had ended its own
+// direction. The input says nothing.
 func TestCatIdle(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(peer *stream.Conn) error
@@ -105,7 +105,8 @@ func TestCatIdle(t *testing.T) {
 	}{
 		"closed":           {(*stream.Conn).Close, nil},
 		"ended and closed": {func(p *stream.Conn) error { return errors.Join(p.CloseWrite(), p.Close()) }, nil},
-		"ended and killed": {func(p *stream.Conn) error { return errors.Join(p.CloseWrite(), p.QP().Close()) }, io.ErrUnexpectedEOF},
+		"ended and killed": {func(p *stream.Conn) error { return errors.Join(p.CloseWrite(), p.QP().Close()) },
+			io.ErrUnexpectedEOF},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +124,8 @@ func TestCatIdle(t *testing.T) {
 			if err := c.end(peer); err != nil {
 				t.Error(err)
 			}
-			if err := <-ended; !errors.Is(err, c.want) || c.want != nil && !strings.HasPrefix(err.Error(), "cat: the other end has left before all was there, as a server does that is shut down, or after its --idle") {
+			if err := <-ended; !errors.Is(err, c.want) || c.want != nil &&
+				!strings.HasPrefix(err.Error(), "cat: the other end has left before all was there, as a server does that is shut down, or after its --idle") {
 				t.Errorf("%v, wanted %v", err, c.want)
 			}
 		})
@@ -162,7 +164,8 @@ func TestCatErrors(t *testing.T) {
 	var errs bytes.Buffer
 	// The standard output would be closed, and what other tests say be lost.
 	out := filepath.Join(t.TempDir(), "out")
-	if status := run([]string{"cat", "--connect", addr, "--in", os.DevNull, "--out", out}, streams{io.Discard, &errs}); status != statusFailed {
+	if status := run([]string{"cat", "--connect", addr, "--in", os.DevNull, "--out", out},
+		streams{io.Discard, &errs}); status != statusFailed {
 		t.Errorf("status %d", status)
 	}
 	for _, word := range []string{"iwarp: cat: ", "dial tcp", addr} {

@@ -18,9 +18,10 @@ import (
 
 // conformCmd runs the conformance suite.
 type conformCmd struct {
-	Peer   string `arg:"" optional:"" placeholder:"HOST:PORT" help:"Test the Responder at this address, such as rdma-core's rping -s -P."`
-	Listen string `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
-	Exec   string `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
+	At     peerWords `arg:"" optional:"" name:"host:port" help:"Test the Responder at this address, such as rdma-core's rping -s -P."`
+	Peer   string    `kong:"-"`
+	Listen string    `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
+	Exec   string    `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
 
 	Network *networkName `enum:"tcp,sctp,usertcp" placeholder:"NAME" help:"What the peer is tested over, tcp (default), sctp or usertcp: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space, or with --tun the peer that HOST:PORT or --listen name."`
 	TUN     string       `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux that connects it, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
@@ -46,12 +47,15 @@ type conformCmd struct {
 
 // Help describes the JSON objects.
 func (conformCmd) Help() string {
-	return "JSON: one object on a line for each case, as soon as it has run, and one for all of them at the end: docs/conform-json.md.\n\nThe exit status is 3, too, if no case applies to the peer: nothing was tested then. " +
+	return "JSON: one object on a line for each case, as soon as it has run, and one for all of them at the end: docs/conform-json.md.\n\nThe exit status is 3, too, if no case applies to the peer: nothing was tested then. It is 4 if the peer stopped answering: after a case that fails without a word of the peer's, an ordinary startup decides that. " +
 		"After an interrupt it is 1 if a case has failed by then, and JUnit and JSON say that the run was interrupted."
 }
 
 // Run tests one peer in one role.
 func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
+	if c.Peer, err = c.At.addr("conform"); err != nil {
+		return err
+	}
 	opts, err := c.options()
 	if err != nil {
 		return err
@@ -119,7 +123,7 @@ func (c *conformCmd) options() (conform.Options, error) {
 		return o, err
 	}
 	if o.Filter, err = regexp.Compile(c.Cases); err != nil {
-		return o, usage("conform: --run: %w", err)
+		return o, usage("conform: --run: %w: want a regular expression, such as ^startup/; --list shows all IDs", err)
 	}
 	return o, nil
 }
@@ -128,6 +132,10 @@ func (c *conformCmd) options() (conform.Options, error) {
 func (c *conformCmd) role(o *conform.Options) error {
 	overSCTP := c.network() == network.SCTP
 	switch inside := c.network() == network.UserTCP && c.TUN == ""; {
+	case c.Exec != "" && c.Listen == "" && c.Peer != "":
+		return usage("conform: --exec: it runs a client, and %s is a server: give --listen ADDR in place of it", c.Peer)
+	case c.Exec != "" && c.Listen == "" && !c.List:
+		return usage("conform: --exec: the address is missing that its client connects to: add --listen ADDR, such as --listen 127.0.0.1:0")
 	case c.TUN != "" && c.network() != network.UserTCP:
 		return usage("conform: --tun: it is for --network %s", network.UserTCP)
 	case inside && (c.Peer != "" || c.Listen != ""):
@@ -135,11 +143,9 @@ func (c *conformCmd) role(o *conform.Options) error {
 	case inside:
 		o.Role = mpa.RoleResponder
 	case c.Peer != "" && c.Listen != "":
-		return usage("conform: either the address of a Responder, or --listen for an Initiator")
+		return usage("conform: %s is a server to test, and --listen is for a client: give one of them", c.Peer)
 	case c.Peer == "" && c.Listen == "" && !c.List:
-		return usage("conform: the address of a Responder is missing, or --listen for an Initiator")
-	case c.Exec != "" && c.Listen == "":
-		return usage("conform: --exec: only Initiators are run, with --listen")
+		return usage("conform: give HOST:PORT to test a server, or --listen ADDR to test a client")
 	case overSCTP && c.Dialect != nil:
 		return usage("conform: --dialect: it is of MPA, which SCTP does not have")
 	case c.Listen != "":
@@ -179,14 +185,16 @@ func (c *conformCmd) streaming() (*conform.Streaming, error) {
 	for i, text := range []string{c.Say, c.Answer} {
 		var err error
 		if texts[i], err = strconv.Unquote(`"` + text + `"`); err != nil {
-			return nil, usage("conform: %s: %q is not what stands between the quotes of a Go string: %w", [...]string{"--say", "--answer"}[i], text, err)
+			return nil, usage("conform: %s: %q is not what stands between the quotes of a Go string: %w",
+				[...]string{"--say", "--answer"}[i], text, err)
 		}
 	}
 	return &conform.Streaming{Initiator: texts[0], Responder: texts[1]}, nil
 }
 
 // peer sets the options' peer, with what records it, and returns what ends it.
-func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Options, r *recording) (stop func(), err error) {
+func (c *conformCmd) peer(ctx context.Context, std streams, opts *conform.Options,
+	r *recording) (stop func(), err error) {
 	if c.network() == network.UserTCP {
 		return c.userTCP(ctx, std, opts, r)
 	}

@@ -41,8 +41,10 @@ func (c *conformCmd) userTCP(ctx context.Context, std streams, opts *conform.Opt
 	}, nil
 }
 
-// inside has our own endpoint be the peer, with rping for its application, over a network that does not leave the process.
-func (c *conformCmd) inside(ctx context.Context, opts *conform.Options, over *network.Network) (stop func(), err error) {
+// inside has our own endpoint be the peer, with rping for its application, over a network that does not leave the
+// process.
+func (c *conformCmd) inside(ctx context.Context, opts *conform.Options,
+	over *network.Network) (stop func(), err error) {
 	ln, err := over.Listen(ctx, over.Here, &iwarp.ListenConfig{})
 	if err != nil {
 		return nil, err
@@ -53,7 +55,8 @@ func (c *conformCmd) inside(ctx context.Context, opts *conform.Options, over *ne
 }
 
 // listenAtTUN has an Initiator come to a TCP in user space at a TUN device.
-func (c *conformCmd) listenAtTUN(ctx context.Context, std streams, opts *conform.Options, over *network.Network) (stop func(), err error) {
+func (c *conformCmd) listenAtTUN(ctx context.Context, std streams, opts *conform.Options,
+	over *network.Network) (stop func(), err error) {
 	ln, err := over.ListenStream(ctx, c.Listen)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options
 		return err
 	}
 	report.Stopped, report.Interrupted, report.RoundTrip = sum.Stopped, sum.Interrupted, sum.RoundTrip
+	report.PeerStopped, report.Away = sum.PeerStopped, sum.Away
 	return join(printer.Summary(&sum), files.write(&report), c.verdict(&sum))
 }
 
@@ -35,6 +36,13 @@ func (c *conformCmd) verdict(sum *conform.Summary) error {
 		return findings("conform: %s", sum.Stopped)
 	case sum.Interrupted && sum.Failed > 0:
 		return findings("conform: interrupted: %v", sum)
+	case sum.PeerStopped && sum.Err != nil:
+		return stopped("conform: %s: %v: %s", sum.Stopped, sum, c.again())
+	case sum.PeerStopped:
+		return stopped("conform: %s: %v: see its log, start it again, and run the cases from there on",
+			sum.Stopped, sum)
+	case sum.Err != nil:
+		return fmt.Errorf("conform: %s%s", sum.Stopped, c.remedy(sum.Err))
 	case sum.Stopped != "":
 		return fmt.Errorf("conform: %s: %v", sum.Stopped, sum)
 	case sum.Failed > 0 && c.Peer != "" && c.Say != "" && c.Answer == "":
@@ -43,6 +51,25 @@ func (c *conformCmd) verdict(sum *conform.Summary) error {
 		return findings("conform: %d failed", sum.Failed)
 	}
 	return nil
+}
+
+// again says what to do about a peer that cannot be connected any more.
+func (c *conformCmd) again() string {
+	if c.Listen != "" {
+		return "have the client connect again and again, or name its command by --exec"
+	}
+	return "see its log, and start it again; a server that takes a single connection ends like this: have it take more (rping -s -P)"
+}
+
+// remedy says what to do about a peer that was never there.
+func (c *conformCmd) remedy(err error) string {
+	switch {
+	case c.Exec != "":
+		return "; see that the command of --exec connects to {host} and {port}"
+	case c.Listen != "":
+		return "; start the client, or name its command by --exec, and see --wait"
+	}
+	return remedy("conform", err)
 }
 
 // title is the one that is asked for, or says what is tested.

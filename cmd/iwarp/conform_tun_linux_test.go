@@ -15,8 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestConformListensAtTUN has an Initiator over the host's TCP come to the suite at a TUN device. The device is in a network namespace
-// of its own. Its packets are recorded.
+// TestConformListensAtTUN has an Initiator over the host's TCP come to the suite at a TUN device. The device is in a
+// network namespace of its own. Its packets are recorded.
 func TestConformListensAtTUN(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("a network namespace with a TUN device takes root")
@@ -37,12 +37,15 @@ func TestConformListensAtTUN(t *testing.T) {
 	switch err := errors.Join(<-ended, out.err); {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV):
 		t.Skipf("no network namespace with a TUN device: %v", err)
-	case err != nil || !strings.Contains(out.String(), "listening on 198.51.100.2:7174\n") || !strings.Contains(out.String(), "1 passed, 0 failed"):
+	case err != nil || !strings.Contains(out.String(), "listening on 198.51.100.2:7174\n") ||
+		!strings.Contains(out.String(), "1 passed, 0 failed"):
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	var text bytes.Buffer
-	err := execute(t.Context(), []string{"decode", pcap}, streams{&text, io.Discard}) // the client is killed in the end: the connection may have failed
-	if statusOf(t.Context(), err) > statusFindings || !strings.Contains(text.String(), "ird") || !strings.Contains(text.String(), " 0 errors, ") {
+	// the client is killed in the end: the connection may have failed
+	err := execute(t.Context(), []string{"decode", pcap}, streams{&text, io.Discard})
+	if statusOf(t.Context(), err) > statusFindings || !strings.Contains(text.String(), "ird") ||
+		!strings.Contains(text.String(), " 0 errors, ") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 }

@@ -90,12 +90,13 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 		err = errInterrupted
 	}
 	if err != nil {
-		return &ending{&namedError{"cp", err}, cpStatus(err)}
+		return &ending{&failure{"cp", &namedError{"cp", err}}, cpStatus(err)}
 	}
 	return nil
 }
 
-// errInterrupted ends a copy that has not come to its end, which is a failure for those who go on to remove what was copied.
+// errInterrupted ends a copy that has not come to its end, which is a failure for those who go on to remove what was
+// copied.
 var errInterrupted = errors.New("interrupted: --resume goes on")
 
 // cpStatus is statusFailed, except for what must be a mistake of the command line's.
@@ -107,7 +108,8 @@ func cpStatus(err error) int {
 }
 
 // dial returns what connects to the server.
-func (c *cpCmd) dial(over *network.Network, host string, wrap func(net.Conn) (net.Conn, error)) func(context.Context, *iwarp.Dialer) (*iwarp.QP, error) {
+func (c *cpCmd) dial(over *network.Network, host string, wrap func(net.Conn) (net.Conn, error)) func(context.Context,
+	*iwarp.Dialer) (*iwarp.QP, error) {
 	return func(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
 		d.Timeout, d.Wrap = c.Timeout, wrap
 		return over.Dial(ctx, d, c.hostPort(host))
@@ -162,7 +164,8 @@ func jobOf(from []string, to string) (job cpJob, err error) {
 		switch {
 		case err != nil:
 		case remote == there:
-			err = usage("cp: PATH: %q and %q: one of them is to be HOST:PATH, and the other a file of this host", name, to)
+			err = usage("cp: PATH: %q and %q: one of them is to be HOST:PATH, and the other a file of this host",
+				name, to)
 		case remote && i > 0 && host != job.host:
 			err = usage("cp: PATH: %q: all have to be from one host", name)
 		case remote:
@@ -216,6 +219,7 @@ func (p *cpPrinter) summary(sum transfer.Summary, took time.Duration) {
 		if sum.There > 0 {
 			files += fmt.Sprintf(", %d of which there already", sum.There)
 		}
-		fmt.Fprintf(p.std.out, "%s, %.1f MiB in %.2f s: %s\n", files, mib(sum.Octets), took.Seconds(), rateText(sum.Octets, took))
+		fmt.Fprintf(p.std.out, "%s, %.1f MiB in %.2f s: %s\n",
+			files, mib(sum.Octets), took.Seconds(), rateText(sum.Octets, took))
 	}
 }

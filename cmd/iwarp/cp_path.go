@@ -11,8 +11,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// remotePath takes HOST:PATH apart, if an argument is that: there is a colon, and no separator in front of it. The path is relative to the server's
-// directory, also where it begins with a slash.
+// remotePath takes HOST:PATH apart, if an argument is that: there is a colon, and no separator in front of it. The path
+// is relative to the server's directory, also where it begins with a slash.
 func remotePath(arg string) (host, at string, remote bool) {
 	host, at, remote = splitRemote(arg)
 	return host, cleanPath(at), remote
@@ -51,7 +51,8 @@ func slash(arg, at string) string {
 	return at
 }
 
-// wantHostPath refuses what has the form of HOST:PATH, and is to be something else: an address of IPv6 without brackets, or HOST:PORT:PATH.
+// wantHostPath refuses what has the form of HOST:PATH, and is to be something else: an address of IPv6 without
+// brackets, or HOST:PORT:PATH.
 func wantHostPath(arg string) error {
 	if colon := strings.LastIndex(arg, ":"); colon > 0 {
 		if at, err := netip.ParseAddr(arg[:colon]); err == nil && at.Is6() {
@@ -64,7 +65,8 @@ func wantHostPath(arg string) error {
 	}
 	port, rest, more := strings.Cut(at, ":")
 	if _, err := strconv.ParseUint(port, 10, 16); remote && more && err == nil {
-		return usage("cp: PATH: %q: a port is an option: -P %s %s:%s; a file of that name is %s:./%s", arg, port, host, rest, host, at)
+		return usage("cp: PATH: %q: a port is an option: -P %s %s:%s; a file of that name is %s:./%s",
+			arg, port, host, rest, host, at)
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestCpOverTUN has files go to a server over TCP in user space at a TUN device, and back, from a client over the host's TCP. The device is in a network
-// namespace of its own.
+// TestCpOverTUN has files go to a server over TCP in user space at a TUN device, and back, from a client over the
+// host's TCP. The device is in a network namespace of its own.
 func TestCpOverTUN(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("a network namespace with a TUN device takes root")
@@ -30,7 +30,8 @@ func TestCpOverTUN(t *testing.T) {
 	client.Dir = dir
 	said := &clientAtFirst{cmd: client, over: cancel}
 	client.Stderr = &said.stderr
-	args := []string{"serve", "--network", "usertcp", "--tun", "iwarp0=198.51.100.2", "--dir", there, "--writable", "198.51.100.2:7174"}
+	args := []string{"serve", "--network", "usertcp", "--tun", "iwarp0=198.51.100.2", "--dir", there,
+		"--writable", "198.51.100.2:7174"}
 	ended := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
@@ -58,7 +59,8 @@ func TestCpOverTUN(t *testing.T) {
 	}
 }
 
-// clientAtFirst is the output of a server: with its first line there is a TUN device, which is set up, and a client is begun in the same namespace.
+// clientAtFirst is the output of a server: with its first line there is a TUN device, which is set up, and a client is
+// begun in the same namespace.
 type clientAtFirst struct {
 	upAtFirst
 	cmd    *exec.Cmd

@@ -43,7 +43,8 @@ func (d *heldDisk) serve(t *testing.T) string {
 	t.Helper()
 	under, err := net.Listen("tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
-	served, err := target.New(target.Config{NQN: "nqn.2026-11.org.example:held", Namespaces: []target.Namespace{{Backend: d, Name: "held"}}})
+	served, err := target.New(target.Config{NQN: "nqn.2026-11.org.example:held",
+		Namespaces: []target.Namespace{{Backend: d, Name: "held"}}})
 	testrig.Must(t, err)
 	ln := iwarp.NewListener(under, iwarp.ListenConfig{})
 	go served.Serve(context.Background(), ln)
@@ -67,7 +68,8 @@ func TestDiskInterrupted(t *testing.T) {
 			var out, errs bytes.Buffer
 			args := append([]string{"disk", option, "nvme://" + at + "/nqn.2026-11.org.example:held"}, rest...)
 			err = execute(ctx, args, streams{&out, &errs})
-			if want := "iwarp: disk: " + option + ": interrupted: the copy is incomplete"; statusOf(ctx, err) != statusFailed || printed(err) != want {
+			if want := "iwarp: disk: " + option + ": interrupted: the copy is incomplete"; statusOf(ctx,
+				err) != statusFailed || printed(err) != want {
 				t.Errorf("status %d: %s, want %s", statusOf(ctx, err), printed(err), want)
 			}
 			if out.Len() > 0 {
@@ -77,7 +79,8 @@ func TestDiskInterrupted(t *testing.T) {
 	}
 }
 
-// TestCatInterruptedEarly is a failure of who has something to send to a host, and has not: that must not be taken for sent. Who waits for somebody may end.
+// TestCatInterruptedEarly is a failure of who has something to send to a host, and has not: that must not be taken for
+// sent. Who waits for somebody may end.
 func TestCatInterruptedEarly(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // who accepts nobody
 	testrig.Must(t, err)
@@ -90,7 +93,8 @@ func TestCatInterruptedEarly(t *testing.T) {
 			at = "127.0.0.1:0"
 		}
 		var out, errs bytes.Buffer
-		err := execute(ctx, []string{"cat", option, at, "--in", os.DevNull, "--out", filepath.Join(t.TempDir(), "out")}, streams{&out, &errs})
+		err := execute(ctx, []string{"cat", option, at, "--in", os.DevNull, "--out",
+			filepath.Join(t.TempDir(), "out")}, streams{&out, &errs})
 		if err == nil || statusOf(ctx, err) != want {
 			t.Errorf("%s: status %d: %v", option, statusOf(ctx, err), err)
 		}

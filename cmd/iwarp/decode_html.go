@@ -18,7 +18,7 @@ func (c *decodeCmd) openHTML() (*htmlFile, error) {
 	if c.HTML == "" {
 		return nil, nil
 	}
-	f, err := openOutput("decode", "html", c.HTML)
+	f, err := openOutput("decode", "html", c.HTML, c.File)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,8 @@ func greedy(t *testing.T) []byte {
 	testrig.Must(t, err)
 	for d, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
 		e := mpa.Enhanced{IRD: 4, ORD: 4 + mpa.Depth(d)}
-		b := mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, C: true, S: true, Rev: 2, PrivateData: mpa.AppendEnhanced(nil, &e)})
+		b := mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, C: true, S: true, Rev: 2,
+			PrivateData: mpa.AppendEnhanced(nil, &e)})
 		testrig.Must(t, f.Send(capture.Dir(d), time.Unix(0, 0), b))
 	}
 	testrig.Must(t, w.Flush())
@@ -42,7 +43,8 @@ func TestDecodeStatus(t *testing.T) {
 		if status := run([]string{"decode", flag, name}, streams{&out, &errs}); status != 1 {
 			t.Errorf("%s: status %d", flag, status)
 		}
-		if !strings.Contains(out.String(), "reply-ord-above-ird") || errs.String() != "iwarp: decode: findings of severity error: 1\n" {
+		if !strings.Contains(out.String(), "reply-ord-above-ird") ||
+			errs.String() != "iwarp: decode: findings of severity error: 1\n" {
 			t.Errorf("%s: %s%s", flag, &out, &errs)
 		}
 	}
@@ -73,11 +75,13 @@ func TestDecodePort(t *testing.T) {
 	}{
 		{nil, statusFine, "0 of them iWARP"},
 		{[]string{"--port", "4792"}, statusFine, "0 of them iWARP"},
-		{[]string{"--port", "7,4791"}, statusFindings, "ERROR wrong-key [Q02] at 0: no startup frame, in 18 octets: got an HTTP request"},
+		{[]string{"--port", "7,4791"}, statusFindings,
+			"ERROR wrong-key [Q02] at 0: no startup frame, in 18 octets: got an HTTP request"},
 		{[]string{"--port", "4791"}, statusFindings, "<- NOTE not-decoded at 0: 19 octets are not decoded"},
 	} {
 		var out, errs bytes.Buffer
-		if status := run(append([]string{"decode", name}, c.args...), streams{&out, &errs}); status != c.status || !strings.Contains(out.String(), c.want) {
+		if status := run(append([]string{"decode", name}, c.args...), streams{&out, &errs}); status != c.status ||
+			!strings.Contains(out.String(), c.want) {
 			t.Errorf("%q: status %d, %s%s", c.args, status, &out, &errs)
 		}
 	}
@@ -92,7 +96,7 @@ func TestDecodeSCTP(t *testing.T) {
 		status int
 		want   string
 	}{
-		{nil, statusFine, "session          enhanced, accepted; active end 127.0.0.1:53652; terminated by both ends"},
+		{nil, statusFine, "session          enhanced, accepted; active end 127.0.0.1:51876; terminated by both ends"},
 		{[]string{"--filter", "s0"}, statusFine, told},
 		{[]string{"--filter", "127.0.0.1:7175"}, statusFine, told},
 		{[]string{"--filter", "s1"}, statusUsage, "no session over SCTP"},
@@ -100,7 +104,8 @@ func TestDecodeSCTP(t *testing.T) {
 		{[]string{"--port", "7175", "--json"}, statusFine, `"network":"sctp","connection":0`},
 	} {
 		var out, errs bytes.Buffer
-		if status := run(append([]string{"decode", name}, c.args...), streams{&out, &errs}); status != c.status || !strings.Contains(out.String()+errs.String(), c.want) {
+		if status := run(append([]string{"decode", name}, c.args...), streams{&out, &errs}); status != c.status ||
+			!strings.Contains(out.String()+errs.String(), c.want) {
 			t.Errorf("%q: status %d, %s%s", c.args, status, &out, &errs)
 		}
 	}

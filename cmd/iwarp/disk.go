@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ type diskCmd struct {
 	Host      []string      `placeholder:"NQN" help:"Let only hosts of this name connect. A host can say any name, so that this keeps nobody out who knows one."`
 	BlockSize int           `enum:"512,4096" default:"512" help:"Octets of a block (${enum})."`
 	ReadOnly  bool          `help:"Refuse what writes."`
-	Create    octets        `placeholder:"SIZE" help:"Make files that are not there, of this length."`
+	Create    *octets       `placeholder:"SIZE" help:"Create missing files with this size."`
 	UUID      []string      `name:"uuid" placeholder:"UUID" help:"UUIDs of the disks, in their order (default: made from NQN and path, so that they stay the same, and random for a disk in memory)."`
 	Address   []string      `placeholder:"HOST:PORT" help:"Address that discovery tells of (default: the one at which the host has asked)."`
 	Queues    int           `placeholder:"N" default:"${disk_queues}" help:"I/O queues that a host may have (default: ${default})."`
@@ -128,13 +129,20 @@ func (c *diskCmd) checkOptions() error {
 	}
 	switch {
 	case len(c.Disk) == 0 && !c.asHost():
-		return usage("disk: name a file, a block device or a size")
+		if c.Create != nil {
+			return usage("disk: --create: name the file to make, such as: iwarp disk --create 1G disk.img")
+		}
+		return usage("disk: name a file, a block device or a size, such as 64M for a disk in memory; --list, --read and --write use disks of others")
+	case c.Create != nil && (*c.Create <= 0 || int64(*c.Create)%int64(c.BlockSize) != 0):
+		return usage("disk: --create: %d bytes is no size of a disk: use a multiple of %d, such as 1G",
+			int64(*c.Create), c.BlockSize)
 	case len(c.UUID) > len(c.Disk):
 		return usage("disk: --uuid: %d for %d disks", len(c.UUID), len(c.Disk))
 	case c.Drain <= 0:
 		return usage("disk: --drain: %v is no time", c.Drain)
 	}
-	return cmp.Or(c.checkTLS("disk", !c.asHost(), c.over()), c.apart("disk", "there is no other one"), wantListen("disk: --listen", c.Listen))
+	return cmp.Or(c.checkTLS("disk", !c.asHost(), c.over()), c.apart("disk", "there is no other one"),
+		wantListen("disk: --listen", c.Listen))
 }
 
 // config is what the options say, except for the disks.
@@ -199,12 +207,14 @@ func twice(files []diskFile, name string) error {
 	return nil
 }
 
-// defaultNQN is made from the name of this host, and the last name and a digest of the path of a disk. To a host, disks of one NQN are ways to the same
-// data: so files of one name in two directories have two, and a disk in memory has another each time.
+// defaultNQN is made from the name of this host, and the last name and a digest of the path of a disk. To a host, disks
+// of one NQN are ways to the same data: so files of one name in two directories have two, and a disk in memory has
+// another each time.
 func defaultNQN(disk target.Namespace, path string) string {
 	here, _ := os.Hostname() // else it has no name
 	digest := sha256.Sum256([]byte(disk.Name))
-	return "nqn.2026-11.io.github.goiwarp:" + plain(here) + ":" + plain(filepath.Base(path)) + "-" + hex.EncodeToString(digest[:6])
+	return "nqn.2026-11.io.github.goiwarp:" + plain(here) + ":" + plain(filepath.Base(path)) + "-" +
+		hex.EncodeToString(digest[:6])
 }
 
 // plain is a part of a name without what would have to be quoted.
@@ -218,8 +228,8 @@ func plain(name string) string {
 	return letters[:min(len(letters), 64)]
 }
 
-// namespace opens a disk. A file has its path for a name, so that it stays the same; one in memory, which will not have the same data again,
-// has another name each time.
+// namespace opens a disk. A file has its path for a name, so that it stays the same; one in memory, which will not have
+// the same data again, has another name each time.
 func (c *diskCmd) namespace(name string) (n target.Namespace, err error) {
 	n.ReadOnly = c.ReadOnly
 	if n.Backend, err = c.memory(name); n.Backend != nil || err != nil {
@@ -229,20 +239,34 @@ func (c *diskCmd) namespace(name string) (n target.Namespace, err error) {
 	if n.Name, err = filepath.Abs(name); err != nil {
 		return n, err
 	}
-	if c.Create != 0 {
-		if err := target.Create(name, int64(c.Create), c.BlockSize); err != nil && !errors.Is(err, os.ErrExist) {
+	if c.Create != nil {
+		if err := target.Create(name, int64(*c.Create), c.BlockSize); err != nil && !errors.Is(err, os.ErrExist) {
 			return n, err
 		}
 	}
 	f, err := target.OpenFile(name, c.BlockSize, c.ReadOnly)
-	if errors.Is(err, fs.ErrNotExist) {
-		return n, fmt.Errorf("%w (--create makes one; a size for a disk in memory is a number with or without K, M or G)", err)
-	}
 	if err != nil {
-		return n, err
+		return n, withRemedy(name, err)
 	}
 	n.Backend = f
 	return n, nil
+}
+
+// withRemedy adds to the error of a file what to do.
+func withRemedy(name string, err error) error {
+	info, _ := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && name[0] >= '0' && name[0] <= '9':
+		return fmt.Errorf("%w: for a disk in memory, write its size in bytes, or with K, M or G, such as 1G", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: --create SIZE makes the file", err)
+	case info != nil && info.IsDir():
+		return usage("%s is a directory: name a file in it, a block device or a size", name)
+	case info != nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeDevice == 0, info != nil &&
+		info.Mode()&fs.ModeCharDevice != 0:
+		return usage("%s is neither a file nor a block device: name one, or a size", name)
+	}
+	return err
 }
 
 // memory returns a disk in memory, if the name is a size, and no file.
@@ -282,7 +306,8 @@ func closeDisks(all []target.Namespace) (err error) {
 // announce says what there is, and what to type on a host.
 func (c *diskCmd) announce(std streams, ln *iwarp.Listener, cfg target.Config) {
 	for i, n := range cfg.Namespaces {
-		fmt.Fprintf(std.out, "disk %d: %s, %d octets in blocks of %d\n", i+1, c.Disk[i], n.Backend.Size(), n.Backend.BlockSize())
+		fmt.Fprintf(std.out, "disk %d: %s, %d octets in blocks of %d\n",
+			i+1, c.Disk[i], n.Backend.Size(), n.Backend.BlockSize())
 	}
 	fmt.Fprintf(std.out, "listening on %v\n", ln.Addr())
 	for _, at := range c.reachable(ln, cfg) {
@@ -294,7 +319,8 @@ func (c *diskCmd) announce(std streams, ln *iwarp.Listener, cfg target.Config) {
 	}
 }
 
-// reachable are the addresses by which hosts come: those that were named, or the one that is listened on, or of the host's if that is any.
+// reachable are the addresses by which hosts come: those that were named, or the one that is listened on, or of the
+// host's if that is any.
 func (c *diskCmd) reachable(ln *iwarp.Listener, cfg target.Config) []netip.AddrPort {
 	at, err := netip.ParseAddrPort(ln.Addr().String())
 	switch {
@@ -303,17 +329,45 @@ func (c *diskCmd) reachable(ln *iwarp.Listener, cfg target.Config) []netip.AddrP
 	case !at.Addr().IsUnspecified():
 		return []netip.AddrPort{netip.AddrPortFrom(at.Addr().Unmap(), at.Port())}
 	}
-	ports, _ := ln.RNIC().QueryPorts() // else it is this host, at least
+	ports, _ := hostPorts() // else it is this host, at least
 	return []netip.AddrPort{netip.AddrPortFrom(ownAddress(ports), at.Port())}
 }
 
+// A hostPort is a network interface of the host, with its IP addresses.
+type hostPort struct {
+	net.Flags
+	addrs []netip.Addr
+}
+
+// hostPorts returns the interfaces of the host. The error is the system's.
+func hostPorts() (ports []hostPort, err error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		p := hostPort{Flags: all[i].Flags}
+		addrs, err := all[i].Addrs()
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range addrs {
+			if prefix, err := netip.ParsePrefix(a.String()); err == nil { // others are no IP addresses
+				p.addrs = append(p.addrs, prefix.Addr())
+			}
+		}
+		ports = append(ports, p)
+	}
+	return ports, nil
+}
+
 // ownAddress is one at which other hosts reach this one, of IPv4 if it has any, or else that of loopback.
-func ownAddress(ports []iwarp.PortAttr) netip.Addr {
+func ownAddress(ports []hostPort) netip.Addr {
 	own := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	for _, p := range ports {
-		for _, a := range p.Addrs {
-			switch at := a.Addr(); {
-			case !p.Up || p.Loopback:
+		for _, at := range p.addrs {
+			switch {
+			case p.Flags&net.FlagUp == 0 || p.Flags&net.FlagLoopback != 0:
 			case at.Is4():
 				return at
 			case own.IsLoopback() && !at.IsLinkLocalUnicast():

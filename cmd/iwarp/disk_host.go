@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -15,9 +16,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
@@ -26,7 +27,8 @@ type diskHostFlags struct {
 	Read  string `xor:"as-host" placeholder:"URL" help:"Copy a disk of another target's to --out or standard output: nvme://HOST[:PORT]/NQN[?ns=N], where N is the number of the namespace (default: 1)."`
 	Write string `xor:"as-host" placeholder:"URL" help:"Copy FILE to the beginning of such a disk, and make it durable there."`
 	List  string `xor:"as-host" placeholder:"URL" help:"List what a target has: nvme://HOST[:PORT] its subsystems, nvme://HOST[:PORT]/NQN the disks of one."`
-	Out   string `short:"o" placeholder:"FILE" help:"With --read: the file to write. What it had is lost as soon as the disk is there."`
+	Out   string `short:"o" placeholder:"FILE" help:"With --read: the file to write, which must not be there, unless with --force."`
+	Force bool   `short:"f" help:"With --read: replace the file of --out."`
 	JSON  bool   `name:"json" help:"With --list: print JSON."`
 
 	Peer     *string       `name:"peer" enum:"${presets}" placeholder:"NAME" help:"With --read, --write and --list: offer what this peer needs (${enum}): siw for Linux's target over siw."`
@@ -48,10 +50,10 @@ type diskURL struct {
 func parseDiskURL(option, text string) (d diskURL, err error) {
 	u, err := url.Parse(text)
 	if err != nil { // what a parser says of HOST:PORT helps nobody
-		return d, usage("%s: %.80q: want nvme://HOST[:PORT]/NQN[?ns=N]", option, text)
+		return d, noDiskURL(option, text)
 	}
 	if u.Scheme != "nvme" || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return d, usage("%s: %.80q: want nvme://HOST[:PORT]/NQN[?ns=N]", option, text)
+		return d, noDiskURL(option, text)
 	}
 	port := u.Port()
 	if port == "" {
@@ -68,11 +70,22 @@ func parseDiskURL(option, text string) (d diskURL, err error) {
 	return d, wantPeer(option, d.at)
 }
 
+// noDiskURL is the error of what does not name a disk.
+func noDiskURL(option, text string) error {
+	if option == "disk: --list" {
+		return usage("%s: %.80q: want nvme://HOST[:PORT], or with /NQN for the disks of one subsystem", option, text)
+	}
+	return usage("%s: %.80q: want nvme://HOST[:PORT]/NQN[?ns=N]; iwarp disk --list nvme://HOST prints the names (NQN)",
+		option, text)
+}
+
 // checkHost refuses what makes no sense.
 func (c *diskCmd) checkHost() error {
 	switch {
 	case c.Out != "" && c.Read == "":
 		return usage("disk: --out: it is for --read")
+	case c.Force && c.Out == "":
+		return usage("disk: --force: it is for --read with --out")
 	case c.JSON && c.List == "":
 		return usage("disk: --json: it is for --list")
 	case c.Peer != nil && !c.asHost():
@@ -85,8 +98,37 @@ func (c *diskCmd) checkHost() error {
 		return usage("disk: %s: with --read and --list no disk is offered", c.Disk[0])
 	case c.Read != "" && c.Out == "" && term.IsTerminal(int(os.Stdout.Fd())):
 		return usage("disk: --read: name a file with --out: a disk is nothing for a terminal")
+	case c.Out != "":
+		return c.mayReplace()
 	}
 	return nil
+}
+
+// mayReplace refuses what --read would replace without --force. In a pipe or a terminal nothing is lost.
+func (c *diskCmd) mayReplace() error {
+	info, err := os.Lstat(c.Out)
+	if err != nil || c.Force {
+		return nil // what is wrong shows when it is opened
+	}
+	if through, err := os.Stat(c.Out); err == nil {
+		info = through
+	}
+	if info.Mode()&(fs.ModeCharDevice|fs.ModeNamedPipe) != 0 {
+		return nil
+	}
+	return &ending{fmt.Errorf("disk: --out: %s is there already: --force replaces it", c.Out), statusFailed}
+}
+
+// create opens the file of --out. A new one is its owner's alone, as with --create.
+func (c *diskCmd) create() (*os.File, error) {
+	f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := c.mayReplace(); err != nil { // it may have come meanwhile
+		return nil, err
+	}
+	return os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
 // runHost does what a host is to do.
@@ -97,9 +139,11 @@ func (c *diskCmd) runHost(ctx context.Context, std streams) error {
 	case c.List != "":
 		return c.list(ctx, std, over)
 	case c.Read != "":
-		return c.useDisk(ctx, std, over, "disk: --read", c.Read, func(n *host.Namespace) error { return c.readDisk(ctx, std, n) })
+		return c.useDisk(ctx, std, over, "disk: --read", c.Read,
+			func(n *host.Namespace) error { return c.readDisk(ctx, std, n) })
 	}
-	return c.useDisk(ctx, std, over, "disk: --write", c.Write, func(n *host.Namespace) error { return c.writeDisk(ctx, std, n) })
+	return c.useDisk(ctx, std, over, "disk: --write", c.Write,
+		func(n *host.Namespace) error { return c.writeDisk(ctx, std, n) })
 }
 
 // hostDialer returns the dialer for a network, and how iwarp calls that.
@@ -121,7 +165,8 @@ func (c *diskCmd) hostDialer(over *network.Network, at string) (d host.Dialer, n
 }
 
 // controller connects to one, and has it told when the connection is lost and made again.
-func (c *diskCmd) controller(ctx context.Context, std streams, over *network.Network, option string, at diskURL) (*host.Controller, error) {
+func (c *diskCmd) controller(ctx context.Context, std streams, over *network.Network, option string,
+	at diskURL) (*host.Controller, error) {
 	d, name, err := c.hostDialer(over, at.at)
 	if err != nil {
 		return nil, err
@@ -146,13 +191,14 @@ func (c *diskCmd) tellLost(std streams, option string, cause error) {
 }
 
 // useDisk connects to a namespace.
-func (c *diskCmd) useDisk(ctx context.Context, std streams, over *network.Network, option, text string, use func(*host.Namespace) error) (err error) {
+func (c *diskCmd) useDisk(ctx context.Context, std streams, over *network.Network, option, text string,
+	use func(*host.Namespace) error) (err error) {
 	at, err := parseDiskURL(option, text)
 	if err != nil {
 		return err
 	}
 	if at.nqn == "" {
-		return usage("%s: want the name of the subsystem: nvme://%s/NQN", option, at.at)
+		return usage("%s: the name of the subsystem is missing: nvme://%[2]s/NQN; iwarp disk --list nvme://%[2]s prints the names", option, at.at)
 	}
 	defer func() { err = cutCopy(ctx, option, err) }()
 	controller, err := c.controller(ctx, std, over, option, at)
@@ -179,7 +225,7 @@ func (c *diskCmd) readDisk(ctx context.Context, std streams, n *host.Namespace) 
 	out, said := os.Stdout, std.err
 	if c.Out != "" {
 		said = std.out
-		if out, err = os.Create(c.Out); err != nil {
+		if out, err = c.create(); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, out.Close()) }()

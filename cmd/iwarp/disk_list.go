@@ -6,10 +6,10 @@ import (
 	"io"
 	"net"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/terminal"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
@@ -84,7 +84,8 @@ type subsystemJSON struct {
 func entriesOf(entries []capsule.DiscoveryEntry) *subsystemsJSON {
 	l := &subsystemsJSON{Subsystems: []subsystemJSON{}}
 	for _, e := range entries {
-		one := subsystemJSON{fmt.Sprint(e.Transport), net.JoinHostPort(e.Address, e.Service), fmt.Sprint(e.Type), e.SubsystemNQN}
+		one := subsystemJSON{fmt.Sprint(e.Transport), net.JoinHostPort(e.Address, e.Service),
+			fmt.Sprint(e.Type), e.SubsystemNQN}
 		l.Subsystems = append(l.Subsystems, one)
 	}
 	return l

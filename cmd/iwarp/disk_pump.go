@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// pumpPiece is how much is read at a time, in octets, and pumpAhead how many pieces are read before the first of them is written.
+	// pumpPiece is how much is read at a time, in octets, and pumpAhead how many pieces are read before the first of
+	// them is written.
 	pumpPiece = 4 << 20
 	pumpAhead = 2
 )
@@ -55,7 +56,8 @@ func (p pump) run(ctx context.Context, std streams, said io.Writer) error {
 	}
 	line.clear()
 	took := time.Since(start)
-	fmt.Fprintf(said, "%s %s in %.2f s: %s\nSHA-256 %x\n", p.what, wording.Octets(off), took.Seconds(), rateText(off, took), digest.Sum(nil))
+	fmt.Fprintf(said, "%s %s in %.2f s: %s\nSHA-256 %x\n",
+		p.what, wording.Octets(off), took.Seconds(), rateText(off, took), digest.Sum(nil))
 	return nil
 }
 

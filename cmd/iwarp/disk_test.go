@@ -33,7 +33,8 @@ func nqnOf(t *testing.T, disk string) string {
 	return defaultNQN(all[0], disk)
 }
 
-// TestDiskNames has disks of one name in two directories be two, and the same after a restart, however the path is written. One in memory is never the same.
+// TestDiskNames has disks of one name in two directories be two, and the same after a restart, however the path is
+// written. One in memory is never the same.
 func TestDiskNames(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"a", "b"} {
@@ -48,7 +49,8 @@ func TestDiskNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, again, b := nqnOf(t, filepath.Join("a", "disk")), nqnOf(t, filepath.Join(here, "a", "disk")), nqnOf(t, filepath.Join("b", "disk"))
+	a, again, b := nqnOf(t, filepath.Join("a", "disk")), nqnOf(t, filepath.Join(here, "a", "disk")),
+		nqnOf(t, filepath.Join("b", "disk"))
 	if a != again || a == b {
 		t.Errorf("%s, %s, %s", a, again, b)
 	}
@@ -57,23 +59,46 @@ func TestDiskNames(t *testing.T) {
 	}
 }
 
-// TestOwnAddress takes an address of IPv4 before one of IPv6, and neither that of a port that is down nor, of IPv6, one of the link.
+// TestOwnAddress takes an address of IPv4 before one of IPv6, and neither that of a port that is down nor, of IPv6, one
+// of the link.
 func TestOwnAddress(t *testing.T) {
-	port := func(up, loopback bool, addrs ...string) iwarp.PortAttr {
-		p := iwarp.PortAttr{Up: up, Loopback: loopback}
+	port := func(flags net.Flags, addrs ...string) hostPort {
+		p := hostPort{Flags: flags}
 		for _, a := range addrs {
-			p.Addrs = append(p.Addrs, netip.MustParsePrefix(a))
+			p.addrs = append(p.addrs, netip.MustParseAddr(a))
 		}
 		return p
 	}
-	local := port(true, true, "127.0.0.1/8", "::1/128")
-	for want, ports := range map[string][]iwarp.PortAttr{
-		"127.0.0.1":   {local, port(false, false, "192.0.2.1/24"), port(true, false, "fe80::1/64")},
-		"192.0.2.1":   {local, port(true, false, "2001:db8::1/64", "192.0.2.1/24")},
-		"2001:db8::1": {local, port(true, false, "fe80::1/64", "2001:db8::1/64", "2001:db8::2/64")},
+	local := port(net.FlagUp|net.FlagLoopback, "127.0.0.1", "::1")
+	for want, ports := range map[string][]hostPort{
+		"127.0.0.1":   {local, port(0, "192.0.2.1"), port(net.FlagUp, "fe80::1")},
+		"192.0.2.1":   {local, port(net.FlagUp, "2001:db8::1", "192.0.2.1")},
+		"2001:db8::1": {local, port(net.FlagUp, "fe80::1", "2001:db8::1", "2001:db8::2")},
 	} {
 		if got := ownAddress(ports); got.String() != want {
 			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
+
+// TestHostPorts finds the interfaces of this machine, with the addresses of the loopback interface.
+func TestHostPorts(t *testing.T) {
+	ports, err := hostPorts()
+	testrig.Must(t, err)
+	all, err := net.Interfaces()
+	testrig.Must(t, err)
+	if len(ports) != len(all) {
+		t.Fatalf("%d ports of %d interfaces", len(ports), len(all))
+	}
+	for i, p := range ports {
+		loopback := p.Flags&net.FlagLoopback != 0
+		if p.Flags != all[i].Flags || loopback && p.Flags&net.FlagUp != 0 && len(p.addrs) == 0 {
+			t.Errorf("%+v, of %+v", p, all[i])
+		}
+		for _, a := range p.addrs {
+			if loopback != a.IsLoopback() {
+				t.Errorf("%s has %v", all[i].Name, a)
+			}
 		}
 	}
 }
@@ -113,7 +138,8 @@ func (d *cutDisk) ReadAt(p []byte, off int64) (int, error) {
 	return d.Memory.ReadAt(p, off)
 }
 
-// TestDiskLost has the connections of a --read reset amid a command: that is told at once, and that they were made again, and the copy is whole.
+// TestDiskLost has the connections of a --read reset amid a command: that is told at once, and that they were made
+// again, and the copy is whole.
 func TestDiskLost(t *testing.T) {
 	m, err := target.NewMemory(1<<20, 512)
 	testrig.Must(t, err)
@@ -123,7 +149,8 @@ func TestDiskLost(t *testing.T) {
 	under, err := net.Listen("tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	disk := &cutDisk{Memory: m, Listener: under}
-	served, err := target.New(target.Config{NQN: "nqn.2026-11.org.example:cut", Namespaces: []target.Namespace{{Backend: disk, Name: "cut"}}})
+	served, err := target.New(target.Config{NQN: "nqn.2026-11.org.example:cut",
+		Namespaces: []target.Namespace{{Backend: disk, Name: "cut"}}})
 	testrig.Must(t, err)
 	ln := iwarp.NewListener(disk, iwarp.ListenConfig{})
 	go served.Serve(context.Background(), ln)
@@ -135,7 +162,8 @@ func TestDiskLost(t *testing.T) {
 		t.Fatalf("status %d: %s", status, errs.Bytes())
 	}
 	lost, back, _ := strings.Cut(errs.String(), "\n")
-	if !strings.HasPrefix(lost, "iwarp: disk: --read: the target is lost, and is tried for 1m0s: ") || !strings.HasSuffix(back, "iwarp: disk: --read: connected again\n") {
+	if !strings.HasPrefix(lost, "iwarp: disk: --read: the target is lost, and is tried for 1m0s: ") ||
+		!strings.HasSuffix(back, "iwarp: disk: --read: connected again\n") {
 		t.Errorf("it says %q", errs.String())
 	}
 	if want := fmt.Sprintf("SHA-256 %x", sha256.Sum256(data)); !strings.Contains(out.String(), want) {
@@ -155,7 +183,8 @@ func TestToldInLines(t *testing.T) {
 	p.event(&transfer.Outcome{Path: "a", Code: message.Failed, Text: "no\niwarp: all is well"})
 	p.event(&transfer.Outcome{Path: "b", Text: "yes\nno"}) // a copy, which lacks something
 	p.event(&transfer.Outcome{Path: "c\nd"})
-	if n := strings.Count(errs.String(), "\n"); n != 2 || !strings.Contains(errs.String(), "no; iwarp") || !strings.Contains(errs.String(), "yes; no") {
+	if n := strings.Count(errs.String(), "\n"); n != 2 || !strings.Contains(errs.String(), "no; iwarp") ||
+		!strings.Contains(errs.String(), "yes; no") {
 		t.Errorf("%q", errs.String())
 	}
 	if n := strings.Count(out.String(), "\n"); n != 1 {

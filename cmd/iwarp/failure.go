@@ -9,11 +9,11 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/network"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 )
 
-// A failure is what a command has failed with. Its text begins with the command's name, which the errors of the command's own
-// packages have in front already.
+// A failure is what a command has failed with. Its text begins with the command's name, which the errors of the
+// command's own packages have in front already.
 type failure struct {
 	command string
 	error
@@ -28,9 +28,9 @@ func (f *failure) Error() string {
 		return f.command + ": " + text
 	}
 	if text, ok := nameless(f.error); ok {
-		return f.command + ": " + text
+		return f.command + ": " + text + remedy(f.command, f.error)
 	}
-	return f.error.Error()
+	return f.error.Error() + remedy(f.command, f.error)
 }
 
 // byTarget is the text of a rejection that has the form of an NVMe target's: its octets mean nothing to people.
@@ -43,7 +43,8 @@ func byTarget(err error) (string, bool) {
 	return fmt.Sprintf("an NVMe target rejects the connection, for which there is iwarp disk (%v)", reject), ok
 }
 
-// A namedError is an error under the name of what has failed, such as an option, where package iwarp's own is not said once more.
+// A namedError is an error under the name of what has failed, such as an option, where package iwarp's own is not said
+// once more.
 type namedError struct {
 	name string
 	error

@@ -13,8 +13,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/network"
 )
 
-// inOneWay is how errors of the command line name what is wrong: the command, then, if it is about some of its flags, these, and
-// a colon after each.
+// inOneWay is how errors of the command line name what is wrong: the command, then, if it is about some of its flags,
+// these, and a colon after each.
 var inOneWay = regexp.MustCompile(`^(%s|[a-z]+): (-{1,2}(%s|[A-Za-z][a-z-]*)(, -{1,2}[a-z-]+)*( and -{1,2}[a-z-]+)?: |[^-])`)
 
 // TestErrorsNameFlagsInOneWay reads the sources: no error names a flag in a way of its own.
@@ -35,7 +35,8 @@ func TestErrorsNameFlagsInOneWay(t *testing.T) {
 			return true
 		}
 		seen++
-		if format, _ := strconv.Unquote(text.Value); !inOneWay.MatchString(format) && strings.Trim(format, "%w") == format {
+		if format, _ := strconv.Unquote(text.Value); !inOneWay.MatchString(format) &&
+			strings.Trim(format, "%w") == format {
 			t.Errorf("%s(%q)", name.Name, format)
 		}
 		return true
@@ -47,10 +48,13 @@ func TestErrorsNameFlagsInOneWay(t *testing.T) {
 
 // TestWarn: who listens at a TUN device that is not up, or that is still to be made, is told.
 func TestWarn(t *testing.T) {
-	for name, want := range map[string]string{network.OnTUN("iwarp77=198.51.100.2"): "iwarp: rping: --tun: there is no TUN device iwarp77: ", network.UserTCP: "", network.TCP: ""} {
+	for name, want := range map[string]string{network.OnTUN(
+		"iwarp77=198.51.100.2"): "iwarp: rping: --tun: there is no TUN device iwarp77: ",
+		network.UserTCP: "", network.TCP: ""} {
 		over, err := network.Open(name)
 		var told strings.Builder
-		if warn(streams{err: &told}, "rping", over); err != nil || !strings.HasPrefix(told.String(), want) || want == "" && told.String() != "" {
+		if warn(streams{err: &told}, "rping", over); err != nil || !strings.HasPrefix(told.String(), want) ||
+			want == "" && told.String() != "" {
 			t.Errorf("%s: %v: %q", name, err, &told)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -37,8 +38,11 @@ func (c helpCmd) Run(parser *kong.Kong) error {
 	if len(c.Command) > 1 {
 		return usage("help: one command at a time: iwarp help %s", c.Command[0])
 	}
+	if len(c.Command) == 1 && !slices.Contains(commands(parser), c.Command[0]) {
+		return noCommand(parser, c.Command[0])
+	}
 	_, err := parser.Parse(append(c.Command, "--help"))
-	return unparsed(parser, err)
+	return unparsed(err)
 }
 
 // versionFlag is the command version for those who look for a flag of that name.

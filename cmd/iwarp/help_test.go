@@ -26,13 +26,15 @@ func TestHelpTellsStatuses(t *testing.T) {
 	for _, args := range helps {
 		var out, errs bytes.Buffer
 		status := run(args, streams{&out, &errs})
-		if text := strings.Join(strings.Fields(out.String()), " "); status != statusFine || !strings.Contains(text, exitStatuses) {
+		if text := strings.Join(strings.Fields(out.String()), " "); status != statusFine ||
+			!strings.Contains(text, exitStatuses) {
 			t.Errorf("iwarp %v: status %d: %s%s", args, status, out.Bytes(), errs.Bytes())
 		}
 	}
 }
 
-// TestAlone: a command in a parser of its own says of itself what it says among all, and those that tell of others have them.
+// TestAlone: a command in a parser of its own says of itself what it says among all, and those that tell of others have
+// them.
 func TestAlone(t *testing.T) {
 	help := func(name string, also ...kong.Option) (text string, beside int) {
 		var out bytes.Buffer

@@ -18,6 +18,7 @@ import (
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -39,18 +40,20 @@ var conversations = map[string]conversation{
 	"rfc6581-rejected":      {dial: iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte("may I?")}}, reject: "not today"},
 	"rfc6581-fallback":      {listen: iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}}},
 	"rfc5044":               {dial: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRFC5044}}},
-	"rtr2007":               {dial: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRtr}}, listen: iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRtr, mpa.DialectRFC5044}}},
-	"revision0":             {dial: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRevision0}}},
-	"startkey":              {dial: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey}}},
+	"rtr2007": {dial: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRtr}},
+		listen: iwarp.ListenConfig{Dialects: []mpa.Dialect{mpa.DialectRtr, mpa.DialectRFC5044}}},
+	"revision0": {dial: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRevision0}}},
+	"startkey":  {dial: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey}}},
 	"startkey-messages": {
-		dial:   iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hello")}},
+		dial: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true,
+			PrivateData: []byte("hello")}},
 		listen: iwarp.ListenConfig{Messages: true, Dialects: []mpa.Dialect{mpa.DialectStartKey}},
 	},
-	"sctp": {network: "sctp"},
+	"sctp": {network: "sctp", dial: iwarp.Dialer{Network: new(iwarpsctp.Network)}},
 }
 
-// TestLadders draws the ladders of docs/dialects anew: each is a connection of two ends of ours, as iwarp decode --html draws it from
-// its capture. -update writes them.
+// TestLadders draws the ladders of docs/dialects anew: each is a connection of two ends of ours, as iwarp decode --html
+// draws it from its capture. -update writes them.
 func TestLadders(t *testing.T) {
 	for name, c := range conversations {
 		t.Run(name, func(t *testing.T) {
@@ -86,13 +89,17 @@ func (c conversation) capture(t *testing.T) string {
 	if c.network != "" {
 		network = c.network
 	}
-	testrig.Must(t, errors.Join(c.talk(ctx, network, ln.Addr().String()), <-served, ln.Close(), w.Flush(), file.Close()))
+	testrig.Must(t, errors.Join(c.talk(ctx, network, ln.Addr().String()), <-served, ln.Close(),
+		w.Flush(), file.Close()))
 	return path
 }
 
 func (c conversation) listener(ctx context.Context, t *testing.T, w *capture.Writer) *iwarp.Listener {
 	if c.network == "sctp" {
-		c.listen.WrapUDP = func(s iwarp.UDPSocket) (iwarp.UDPSocket, error) { return capture.TapUDP(s, w), nil }
+		c.listen.Network = &iwarpsctp.Network{WrapUDP: func(s iwarpsctp.UDPSocket) (iwarpsctp.UDPSocket,
+			error) {
+			return capture.TapUDP(s, w), nil
+		}}
 		ln, err := iwarp.Listen(ctx, "sctp", "127.0.0.1:0", c.listen)
 		testrig.Must(t, err)
 		return ln
@@ -132,10 +139,10 @@ func (c conversation) serve(ctx context.Context, ln *iwarp.Listener) error {
 
 // talk says hello, hears the answer, and closes.
 func (c conversation) talk(ctx context.Context, network, addr string) error {
-	c.dial.Prepare, c.dial.QP.Nudge = oneReceive, -1
+	c.dial.Prepare = oneReceive
 	qp, err := c.dial.Dial(ctx, network, addr)
 	if no := (*iwarp.RejectError)(nil); errors.As(err, &no) && c.reject != "" {
-		return no.Conn.Close()
+		return nil
 	}
 	if err != nil {
 		return err
@@ -161,7 +168,8 @@ func oneReceive(qp *iwarp.QP) error {
 const ladderStyle = `<style>text{font:11.5px ui-monospace,monospace;fill:#1b1f24}.what{text-anchor:middle;white-space:pre}.end{font-weight:600}.right{text-anchor:end}` +
 	`.life{stroke:#c4cad1;stroke-width:2}.arrow{stroke:#1b1f24}.tcp .arrow{stroke:#8b949e;stroke-dasharray:4 3}.fpdu .arrow{stroke:#0969da;stroke-width:2}.ground{fill:none}</style>`
 
-// draw has the command draw a capture, and makes a picture of the page's ladders: without the times, and with names for the ends.
+// draw has the command draw a capture, and makes a picture of the page's ladders: without the times, and with names for
+// the ends.
 func draw(t *testing.T, file string) []byte {
 	html := filepath.Join(t.TempDir(), "ladder.html")
 	var out bytes.Buffer
@@ -170,7 +178,8 @@ func draw(t *testing.T, file string) []byte {
 	testrig.Must(t, err)
 	var b strings.Builder
 	height := 0
-	for _, part := range regexp.MustCompile(`(?s)<svg viewBox="0 0 1000 (\d+)".*?>\n(.*?)</svg>`).FindAllSubmatch(page, -1) {
+	for _, part := range regexp.MustCompile(`(?s)<svg viewBox="0 0 1000 (\d+)".*?>\n(.*?)</svg>`).FindAllSubmatch(page,
+		-1) {
 		text := string(part[2])
 		for _, same := range [][2]string{
 			{`<text class="when".*?</text>\n?`, ""},
@@ -186,6 +195,7 @@ func draw(t *testing.T, file string) []byte {
 		testrig.Must(t, err)
 		height += n + 20
 	}
-	return []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 840 ` + strconv.Itoa(height) + `" width="840" height="` + strconv.Itoa(height) + `">` + "\n" +
+	return []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 840 ` + strconv.Itoa(height) +
+		`" width="840" height="` + strconv.Itoa(height) + `">` + "\n" +
 		ladderStyle + "\n" + `<rect width="100%" height="100%" fill="#fff"/>` + "\n" + b.String() + "</svg>\n")
 }

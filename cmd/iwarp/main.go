@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -38,7 +39,7 @@ type cli struct {
 	Rping      rpingCmd      `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
 	Run        runCmd        `cmd:"" help:"Run a program of libibverbs and librdmacm, unmodified."`
 	Serve      serveCmd      `cmd:"" help:"Serve rping, perf, cat and files on one port."`
-	Study      studyCmd      `cmd:"" help:"Show what placement ahead of order is worth, on a path that loses and reorders packets."`
+	Study      studyCmd      `cmd:"" help:"Show what placement ahead of order is worth on a lossy path."`
 	Completion completionCmd `cmd:"" help:"Print what bash, zsh or fish complete command lines by."`
 	Man        manCmd        `cmd:"" help:"Print a man page, or write all of them."`
 	Help       helpCmd       `cmd:"" help:"Print help, of all commands or of one."`
@@ -73,7 +74,7 @@ func runGuarded(args []string, std streams) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt is not waited for
+	heedAgain(ctx, stop)
 	err := execute(ctx, args, std)
 	status := statusOf(ctx, err)
 	switch {
@@ -83,6 +84,18 @@ func runGuarded(args []string, std streams) int {
 		fmt.Fprintln(std.err, "interrupted")
 	}
 	return status
+}
+
+// sameInterrupt is how long after an interrupt another one is the same. timeout(1) sends its signal to the process and
+// to its process group, so that it comes twice.
+const sameInterrupt = 200 * time.Millisecond
+
+// heedAgain has a second interrupt end the process at once: stop gives it back what the system does.
+func heedAgain(ctx context.Context, stop func()) {
+	context.AfterFunc(ctx, func() {
+		time.Sleep(sameInterrupt)
+		stop()
+	})
 }
 
 // helped is the panic that ends a run which was asked for help only.
@@ -113,8 +126,8 @@ func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kon
 	}, also...)...)
 }
 
-// alone leaves the other commands out of the parser if args begin with one that has nothing to say about others: a short
-// run would take most of its time to build them.
+// alone leaves the other commands out of the parser if args begin with one that has nothing to say about others: a
+// short run would take most of its time to build them.
 func alone(args []string) []kong.Option {
 	if len(args) == 0 || slices.Contains([]string{"completion", "help", "man"}, args[0]) {
 		return nil
@@ -202,9 +215,12 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 			panic(p)
 		}
 	}()
+	if err := mistaken(parser, args); err != nil {
+		return err
+	}
 	command, err := parser.Parse(gathered(parser, args))
 	if err != nil {
-		return unparsed(parser, err)
+		return unparsed(err)
 	}
 	if err := command.Run(parser); err != nil {
 		return &failure{command.Selected().Name, err}
@@ -213,7 +229,7 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 }
 
 // unparsed has a parser's error name the command that it is about, as the commands' own errors do.
-func unparsed(parser *kong.Kong, err error) error {
+func unparsed(err error) error {
 	of := new(kong.ParseError)
 	if !errors.As(err, &of) {
 		return err
@@ -221,13 +237,15 @@ func unparsed(parser *kong.Kong, err error) error {
 	if selected := of.Context.Selected(); selected != nil {
 		return usage("%s: %w", selected.Name, err)
 	}
-	return usage("%w; the commands are %s: see iwarp --help", err, strings.Join(commands(parser), ", "))
+	return usage("%w; iwarp --help lists all commands", err)
 }
 
 // printed is an error as it is printed: after the name of the program.
 func printed(err error) string { return "iwarp: " + oneLine(err) }
 
 // oneLine is an error's text in one line, with what a peer has said in it escaped.
+//
+//housecheck:texts It prints: line ends become semicolons.
 func oneLine(err error) string {
 	return terminal.Escape(strings.ReplaceAll(err.Error(), "\n", "; "))
 }

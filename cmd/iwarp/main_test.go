@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,53 +90,13 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestPerfInterrupted has JSON all the same, with what was measured before.
-func TestPerfInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var out bytes.Buffer
-	if err := execute(ctx, []string{"perf", "--json", "--processes", "1"}, streams{&out, io.Discard}); statusOf(ctx, err) != statusFine {
-		t.Error(err)
-	}
-	var got struct {
-		Interrupted bool
-		Options     perf.Options
-		Results     []perf.Result
-	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !got.Interrupted || got.Results == nil || len(got.Options.Ops) != 3 || len(got.Options.Sizes) != 4 || got.Options.Duration != perf.DefaultDuration {
-		t.Errorf("%v: %s", err, out.Bytes())
-	}
-	if bytes.Contains(out.Bytes(), []byte(`"negotiated"`)) {
-		t.Errorf("nothing was negotiated: %s", out.Bytes())
-	}
-	out.Reset()
-	p := (&perfCmd{JSON: true}).printer(streams{&out, io.Discard})
-	p.observer().Result(perf.Result{Op: perf.Send, Size: 64})
-	if err := errors.Join(p.interrupted(perf.Options{}), json.Unmarshal(out.Bytes(), &got)); err != nil || len(got.Results) != 1 || got.Results[0].Size != 64 {
-		t.Errorf("%v: %s", err, out.Bytes())
-	}
-}
-
-// TestInterruptedAtOnce has JSON of each command whose run was over before it began, in which nothing is wrong.
-func TestInterruptedAtOnce(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, args := range []string{"matrix --json", "study --json", "probe --json 127.0.0.1:1", "probe --json --network sctp 127.0.0.1:1"} {
-		var out bytes.Buffer
-		err := execute(ctx, strings.Fields(args), streams{&out, io.Discard})
-		var got struct{ Interrupted bool }
-		if bad := json.Unmarshal(out.Bytes(), &got); err == nil || statusOf(ctx, err) != statusFine || bad != nil || !got.Interrupted {
-			t.Errorf("%s: %v, %v: %s", args, err, bad, out.Bytes())
-		}
-	}
-}
-
 // TestSayAlone names the option that may be why a Responder fails.
 func TestSayAlone(t *testing.T) {
 	for _, c := range []struct {
 		cmd  conformCmd
 		said bool
-	}{{conformCmd{Peer: "h:1", Say: "hi"}, true}, {conformCmd{Peer: "h:1", Say: "hi", Answer: "ho"}, false}, {conformCmd{Peer: "h:1"}, false}} {
+	}{{conformCmd{Peer: "h:1", Say: "hi"}, true}, {conformCmd{Peer: "h:1", Say: "hi", Answer: "ho"}, false},
+		{conformCmd{Peer: "h:1"}, false}} {
 		err := c.cmd.verdict(&conform.Summary{Failed: 64})
 		if statusOf(t.Context(), err) != statusFindings || strings.Contains(err.Error(), "--say") != c.said {
 			t.Errorf("%+v: %v", c.cmd, err)
@@ -153,7 +111,8 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 // TestNoSpace prints to what is full: the run has failed, and says why.
 func TestNoSpace(t *testing.T) {
-	for _, args := range []string{"version", "--help", "--version", "matrix --help", "conform --list", "matrix --timeout 1ns --figure 2"} {
+	for _, args := range []string{"version", "--help", "--version", "matrix --help", "conform --list",
+		"matrix --timeout 1ns --figure 2"} {
 		var errs bytes.Buffer
 		if got := run(strings.Fields(args), streams{full{}, &errs}); got != statusFailed {
 			t.Errorf("%s: status %d", args, got)

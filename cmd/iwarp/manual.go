@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -62,7 +63,10 @@ func writePages(tool *manual.Tool, dir string) error {
 		if name != "" {
 			file += "-" + name
 		}
-		if err := makePage(tool, name, func(b []byte) (int, error) { return len(b), os.WriteFile(file+".1", b, 0o644) }); err != nil {
+		if err := makePage(tool, name, func(b []byte) (int, error) {
+			return len(b),
+				os.WriteFile(file+".1", b, 0o644)
+		}); err != nil {
 			return err
 		}
 	}
@@ -72,17 +76,35 @@ func writePages(tool *manual.Tool, dir string) error {
 // makePage makes a page, and hands it over as a whole.
 func makePage(tool *manual.Tool, name string, write func([]byte) (int, error)) error {
 	var b bytes.Buffer
-	if err := tool.Page(&b, name, editionOf(built())); err != nil {
+	e := editionOf(built())
+	if e.Date == "" {
+		e.Date = compiled()
+	}
+	if err := tool.Page(&b, name, e); err != nil {
 		return err
 	}
 	_, err := write(b.Bytes())
 	return err
 }
 
+// compiled is the date of the program's file: a page has a date, also where the build does not know its commit.
+func compiled() string {
+	file, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return ""
+	}
+	return info.ModTime().UTC().Format(time.DateOnly)
+}
+
 // pseudoVersion is one that was made from a commit, with its date in it, as go install makes it.
 var pseudoVersion = regexp.MustCompile(`[-.]([0-9]{4})([0-9]{2})([0-9]{2})[0-9]{6}-[0-9a-f]{12}(\+|$)`)
 
-// editionOf is that of a build, as far as that knows. The date is the commit's, so that the same commit gives the same pages.
+// editionOf is that of a build, as far as that knows. The date is the commit's, so that the same commit gives the same
+// pages.
 func editionOf(info *debug.BuildInfo) manual.Edition {
 	e := manual.Edition{Heading: "exit status", After: exitStatuses, Version: info.Main.Version}
 	if v := pseudoVersion.FindStringSubmatch(e.Version); v != nil {

@@ -78,7 +78,8 @@ func TestManualPages(t *testing.T) {
 	if err != nil {
 		lacksTool(t, "mandoc")
 	}
-	if out, err := exec.CommandContext(t.Context(), lint, append([]string{"-Tlint", "-W", "error"}, pages...)...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), lint,
+		append([]string{"-Tlint", "-W", "all"}, pages...)...).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -87,7 +88,8 @@ func TestManualPages(t *testing.T) {
 func TestManualDate(t *testing.T) {
 	stamped := debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.time", Value: "2026-02-03T04:05:06Z"}}}
 	stamped.Main.Version = "v0.0.0-20260101000000-0123456789ab+dirty"
-	for version, want := range map[string]string{"v0.0.0-20261127230545-0123456789ab": "2026-11-27", "v1.2.4-0.20261127230545-0123456789ab": "2026-11-27", "v1.2.3": "", "(devel)": ""} {
+	for version, want := range map[string]string{"v0.0.0-20261127230545-0123456789ab": "2026-11-27",
+		"v1.2.4-0.20261127230545-0123456789ab": "2026-11-27", "v1.2.3": "", "(devel)": ""} {
 		info := new(debug.BuildInfo)
 		info.Main.Version = version
 		if got := editionOf(info).Date; got != want {
@@ -116,7 +118,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletedOps has the operations that shells complete be those that there are, one after the other in a list, for zsh too.
+// TestCompletedOps has the operations that shells complete be those that there are, one after the other in a list, for
+// zsh too.
 func TestCompletedOps(t *testing.T) {
 	var want []string
 	for op := perf.Send; ; op++ {
@@ -125,12 +128,14 @@ func TestCompletedOps(t *testing.T) {
 		}
 		want = append(want, op.String())
 	}
-	if list := "_sequence compadd - " + strings.Join(want, " ") + "'"; len(want) == 0 || !strings.Contains(manualOf(t, "completion", "zsh"), list) {
+	if list := "_sequence compadd - " + strings.Join(want, " ") + "'"; len(want) == 0 ||
+		!strings.Contains(manualOf(t, "completion", "zsh"), list) {
 		t.Errorf("zsh has no %q", list)
 	}
 }
 
-// completed are command lines, and what the shells make of the last words: commands, options, the values of an option, and of those what begins with what is there.
+// completed are command lines, and what the shells make of the last words: commands, options, the values of an option,
+// and of those what begins with what is there.
 var completed = []struct{ line, want string }{
 	{"iwarp dec", "decode"},
 	{"iwarp perf --post", "--post-list"},
@@ -157,7 +162,8 @@ func shellOf(t *testing.T, name string) string {
 func TestFishCompletes(t *testing.T) {
 	program, script := shellOf(t, "fish"), manualOf(t, "completion", "fish")
 	for _, c := range completed {
-		out, err := exec.CommandContext(t.Context(), program, "--no-config", "-c", script+"\ncomplete -C '"+c.line+"'").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), program, "--no-config", "-c",
+			script+"\ncomplete -C '"+c.line+"'").CombinedOutput()
 		var all []string
 		for line := range strings.Lines(strings.TrimSpace(string(out))) {
 			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t") // a description follows
@@ -169,7 +175,8 @@ func TestFishCompletes(t *testing.T) {
 	}
 }
 
-// TestZshCompletesAtOnce has zsh find the script in its fpath, where its first call is to complete, and not only to define the function.
+// TestZshCompletesAtOnce has zsh find the script in its fpath, where its first call is to complete, and not only to
+// define the function.
 func TestZshCompletesAtOnce(t *testing.T) {
 	program, dir := shellOf(t, "zsh"), t.TempDir()
 	testrig.Must(t, os.WriteFile(filepath.Join(dir, "_iwarp"), []byte(manualOf(t, "completion", "zsh")), 0o600))

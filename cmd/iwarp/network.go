@@ -54,10 +54,12 @@ func warn(std streams, command string, over *network.Network) {
 	}
 }
 
-// apart refuses a network whose both ends are in one process, to a command that has one of them; so says what there is not.
+// apart refuses a network whose both ends are in one process, to a command that has one of them; so says what there is
+// not.
 func (f *networkFlag) apart(command, so string) error {
 	if f.over().Inside {
-		return usage("%s: --network: with %s both ends are in one process, so that %s without --tun", command, f.Network, so)
+		return usage("%s: --network: with %s both ends are in one process, so that %s without --tun",
+			command, f.Network, so)
 	}
 	return nil
 }
@@ -71,7 +73,8 @@ func (f *networkFlag) check(command, pcap string) error {
 		return usage("%s: --tun: %w", command, err)
 	}
 	if over := f.over(); pcap != "" && !over.Sockets && !over.Taps {
-		return usage("%s: --pcap: the kernel's packets do not pass through this process: tcpdump(8) records them", command)
+		return usage("%s: --pcap: the kernel's packets do not pass through this process: tcpdump(8) records them",
+			command)
 	}
 	return nil
 }

@@ -65,7 +65,8 @@ func TestDistributed(t *testing.T) {
 		t.Errorf("%s", started)
 	}
 	for _, args := range [][]string{inContainer, append([]string{"serve"}, byDefault...)} {
-		parser, err := newParser(t.Context(), streams{io.Discard, io.Discard}, kong.Exit(func(int) { t.Errorf("%q ends at once", args) }))
+		parser, err := newParser(t.Context(), streams{io.Discard, io.Discard},
+			kong.Exit(func(int) { t.Errorf("%q ends at once", args) }))
 		testrig.Must(t, err)
 		if _, err := parser.Parse(args); err != nil {
 			t.Errorf("%q: %v", args, err)

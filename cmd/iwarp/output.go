@@ -17,9 +17,15 @@ type output struct {
 }
 
 // openOutput opens the file that a flag asks for. It returns nil if the path is empty.
-func openOutput(command, flag, path string) (*output, error) {
+// A file that the run reads is refused.
+func openOutput(command, flag, path string, inputs ...string) (*output, error) {
 	if path == "" {
 		return nil, nil
+	}
+	for _, in := range inputs {
+		if sameFile(in, path) {
+			return nil, usage("%s: --%s: %s is the file that is read: name another", command, flag, path)
+		}
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	made := err == nil
@@ -30,6 +36,13 @@ func openOutput(command, flag, path string) (*output, error) {
 		return nil, fmt.Errorf("%s: --%s: %w", command, flag, err)
 	}
 	return &output{File: f, made: made}, nil
+}
+
+// sameFile reports whether two paths are those of one file that has something to lose.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, failed := os.Stat(b)
+	return err == nil && failed == nil && one.Mode().IsRegular() && os.SameFile(one, other)
 }
 
 // Write replaces what the file has with what is written first.
@@ -52,7 +65,8 @@ func (o *output) replace() error {
 	return o.Truncate(0)
 }
 
-// end closes the file after a run that has ended with err. If nothing was written then, it is as it was before, unless that is all there was.
+// end closes the file after a run that has ended with err. If nothing was written then, it is as it was before, unless
+// that is all there was.
 func (o *output) end(err error) error {
 	if err != nil && !o.replaced {
 		o.leave()

@@ -6,20 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
-	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/pcapfile"
 	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
 // pcapFlags have an endpoint write down what it sends and receives.
 type pcapFlags struct {
-	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng): over the system's TCP of made-up segments, over SCTP in UDP of its packets with made-up headers in front, over a TCP in user space of its packets as they are."`
+	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng): over the system's TCP of made-up segments, over SCTP in UDP of its packets with made-up headers in front, over a TCP in user space of its packets as they are. A new file is its owner's alone; one that is there must be empty or a capture, and no link."`
 	PcapLimit octets `name:"pcap-limit" default:"256M" placeholder:"N" help:"End the capture, not the run, before FILE gets longer than this: octets, or K, M, G as 2^10, 2^20, 2^30; 0 is no limit (default: ${default})."`
 }
 
@@ -28,7 +27,8 @@ const defaultPcapLimit octets = pcapfile.DefaultLimit
 
 // record runs an endpoint with the recording that the flags ask for, or nil, and
 // finishes the file however the run ends. A file that cannot be written ends it.
-func (f *pcapFlags) record(ctx context.Context, command string, std streams, run func(context.Context, *recording) error) error {
+func (f *pcapFlags) record(ctx context.Context, command string, std streams,
+	run func(context.Context, *recording) error) error {
 	if f.Pcap == "" && f.PcapLimit != defaultPcapLimit {
 		return usage("%s: --pcap-limit: there is no --pcap", command)
 	}
@@ -63,7 +63,7 @@ type recording struct {
 var errRecording = errors.New("the capture cannot be written")
 
 func newRecording(path string, limit octets, end context.CancelCauseFunc) (*recording, error) {
-	file, err := os.Create(path)
+	file, err := pcapfile.Create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (r *recording) writer() *capture.Writer {
 // tap is what records the packets of other networks.
 func (r *recording) tap() (t network.Tap) {
 	if r != nil {
-		t.UDP = func(s iwarp.UDPSocket) (iwarp.UDPSocket, error) { return capture.TapUDP(s, r.w), nil }
+		t.UDP = func(s iwarpsctp.UDPSocket) (iwarpsctp.UDPSocket, error) { return capture.TapUDP(s, r.w), nil }
 		t.Link = func(l usertcp.Link) usertcp.Link { return tapLink{l, r.w} }
 	}
 	return t
@@ -139,7 +139,8 @@ func (r *recording) finish(std streams) error {
 		return fmt.Errorf("%w: %w", errRecording, err)
 	}
 	if size, left := r.file.Octets(); left > 0 {
-		fmt.Fprintf(std.err, "%s ends at %s, and %d more were left out: see --pcap-limit\n", r.path, wording.Octets(octets(size)), left)
+		fmt.Fprintf(std.err, "%s ends at %s, and %d more were left out: see --pcap-limit\n",
+			r.path, wording.Octets(octets(size)), left)
 	}
 	return nil
 }

@@ -110,7 +110,8 @@ func capturedCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%d connections, and %d at the other end", len(a.conns), len(b.conns))
 	}
 	for i, c := range a.conns {
-		if d := b.conns[i]; c.TCP.String() != d.TCP.String() || !bytes.Equal(a.octets[c][0], b.octets[d][0]) || !bytes.Equal(a.octets[c][1], b.octets[d][1]) {
+		if d := b.conns[i]; c.TCP.String() != d.TCP.String() || !bytes.Equal(a.octets[c][0], b.octets[d][0]) ||
+			!bytes.Equal(a.octets[c][1], b.octets[d][1]) {
 			ts.Fatalf("%v differs from %v of the other end", c.TCP, d.TCP)
 		}
 	}
@@ -119,28 +120,30 @@ func capturedCmd(ts *testscript.TestScript, neg bool, args []string) {
 // TestRecordingFails ends a run whose file cannot be written, and says why.
 func TestRecordingFails(t *testing.T) {
 	f := pcapFlags{Pcap: filepath.Join(t.TempDir(), "x.pcapng")}
-	err := f.record(t.Context(), "perf", streams{io.Discard, io.Discard}, func(ctx context.Context, r *recording) error {
-		_ = r.file.Close()
-		end := netip.MustParseAddrPort("127.0.0.1:1")
-		if _, err := r.w.Open(end, end, time.Unix(0, 0)); err != nil {
-			t.Error(err)
-		}
-		_ = r.w.Flush()
-		<-ctx.Done()
-		return errors.New("interrupted")
-	})
+	err := f.record(t.Context(), "perf", streams{io.Discard, io.Discard},
+		func(ctx context.Context, r *recording) error {
+			_ = r.file.Close()
+			end := netip.MustParseAddrPort("127.0.0.1:1")
+			if _, err := r.w.Open(end, end, time.Unix(0, 0)); err != nil {
+				t.Error(err)
+			}
+			_ = r.w.Flush()
+			<-ctx.Done()
+			return errors.New("interrupted")
+		})
 	if !errors.Is(err, errRecording) || !errors.Is(err, os.ErrClosed) || strings.Contains(err.Error(), "interrupted") {
 		t.Error(err)
 	}
 	f.Pcap = filepath.Join(t.TempDir(), "y.pcapng")
 	failed := errors.New("failed")
-	if err := f.record(t.Context(), "perf", streams{}, func(context.Context, *recording) error { return failed }); !errors.Is(err, failed) {
+	if err := f.record(t.Context(), "perf", streams{},
+		func(context.Context, *recording) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("got %v, want the run's own error", err)
 	}
 }
 
-// TestRecordingLimit has a limit that a buffer of the Writer's exceeds: the capture has every packet that fits, and nothing
-// after the first that does not, whether there would be room for it or not: it has no holes.
+// TestRecordingLimit has a limit that a buffer of the Writer's exceeds: the capture has every packet that fits, and
+// nothing after the first that does not, whether there would be room for it or not: it has no holes.
 func TestRecordingLimit(t *testing.T) {
 	var said bytes.Buffer
 	const limit = 4000
@@ -157,7 +160,8 @@ func TestRecordingLimit(t *testing.T) {
 	if err != nil || statErr != nil {
 		t.Fatal(err, statErr)
 	}
-	if info.Size() < 3000 || info.Size() > limit || !strings.Contains(said.String(), fmt.Sprintf("ends at %d octets, and ", info.Size())) {
+	if info.Size() < 3000 || info.Size() > limit ||
+		!strings.Contains(said.String(), fmt.Sprintf("ends at %d octets, and ", info.Size())) {
 		t.Errorf("%d octets; said %q", info.Size(), said.String())
 	}
 	if n := packetsIn(t, f.Pcap); n != 3+3 { // the handshake, and the octets that fit

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/child"
+	"github.com/goiwarp/iwarp/internal/subprocess"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -114,7 +114,8 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	return p.ended(ctx, opts, report, err)
 }
 
-func (c *perfCmd) measure(ctx context.Context, std streams, opts perf.Options, watch perf.Observer) (*perf.Report, error) {
+func (c *perfCmd) measure(ctx context.Context, std streams, opts perf.Options,
+	watch perf.Observer) (*perf.Report, error) {
 	if c.Connect == "" {
 		return c.measureHere(ctx, std, opts, watch)
 	}
@@ -128,9 +129,9 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 	}
 	defer ln.Close()
 	warn(std, "perf", c.over())
-	child.Announce(std.out, ln.Addr())
+	subprocess.Announce(std.out, ln.Addr())
 	if c.UntilEOF {
-		ctx, cancel := child.UntilEOF(ctx)
+		ctx, cancel := subprocess.UntilEOF(ctx)
 		defer cancel()
 		return perf.ServeOwner(ctx, ln)
 	}
@@ -160,7 +161,8 @@ func (t *perfTally) ended(v perf.Visit) {
 		fmt.Fprintf(t.std.out, "%v: measured\n", v.Remote)
 	case errors.As(v.Err, &at):
 		t.interrupted++
-		fmt.Fprintf(t.std.err, "%v: interrupted%s\n", v.Remote, wording.If(at.Side == "initiator", " by the initiator", ""))
+		fmt.Fprintf(t.std.err, "%v: interrupted%s\n",
+			v.Remote, wording.If(at.Side == "initiator", " by the initiator", ""))
 	default:
 		t.failed++
 		fmt.Fprintf(t.std.err, "%v: %s\n", v.Remote, oneLine(v.Err))
@@ -181,8 +183,12 @@ func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, err
 
 func (c *perfCmd) options() (perf.Options, error) {
 	o := perf.Options{
-		Network: c.name(), Reorder: c.Reorder, Depth: int(c.Depth), RXDepth: int(c.RXDepth), QPs: int(c.QPs), Markers: c.Markers, NoCRC: c.CRC == "off",
-		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: string(c.Congestion), Bidirectional: c.Bidirectional, Inline: int(min(int64(c.Inline), math.MaxInt)), PostList: int(c.PostList), CQMod: int(c.CQMod), Iters: int(c.Iters), Duration: time.Duration(c.Duration), KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
+		Network: c.name(), Reorder: c.Reorder, Depth: int(c.Depth), RXDepth: int(c.RXDepth), QPs: int(c.QPs),
+		Markers: c.Markers, NoCRC: c.CRC == "off",
+		Kind: c.kind(), NoBaseline: c.TCP == "off", Poll: c.Poll, CC: string(c.Congestion),
+		Bidirectional: c.Bidirectional, Inline: int(min(int64(c.Inline), math.MaxInt)), PostList: int(c.PostList),
+		CQMod: int(c.CQMod), Iters: int(c.Iters), Duration: time.Duration(c.Duration),
+		KeepDisturbed: c.KeepDisturbed, Corrupt: c.Corrupt,
 	}
 	if c.Peer != nil {
 		o.Peer = *c.Peer

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/goiwarp/iwarp/internal/child"
+	"github.com/goiwarp/iwarp/internal/subprocess"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -26,11 +26,13 @@ func (c *perfCmd) processesText() string {
 }
 
 // measureHere measures with both ends on this host.
-func (c *perfCmd) measureHere(ctx context.Context, std streams, opts perf.Options, watch perf.Observer) (*perf.Report, error) {
+func (c *perfCmd) measureHere(ctx context.Context, std streams, opts perf.Options,
+	watch perf.Observer) (*perf.Report, error) {
 	if c.together() {
 		return perf.Run(ctx, opts, watch)
 	}
-	responder, err := child.Start(ctx, std.err, "perf", "--listen", "127.0.0.1:0", "--until-eof", "--network", c.name())
+	responder, err := subprocess.Start(ctx, std.err, "perf", "--listen", "127.0.0.1:0",
+		"--until-eof", "--network", c.name())
 	if err != nil {
 		return nil, fmt.Errorf("perf: cannot start the second process (--processes 1 needs none): %w", err)
 	}

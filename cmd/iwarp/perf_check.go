@@ -11,7 +11,8 @@ import (
 func (c *perfCmd) checkUnused() error {
 	switch {
 	case c.Listen != "" && len(c.ofInitiator()) > 0:
-		return usage("perf: --listen: the initiator (--connect) says what is measured, and how: it takes %s", strings.Join(c.ofInitiator(), ", "))
+		return usage("perf: --listen: the initiator (--connect) says what is measured, and how: it takes %s",
+			strings.Join(c.ofInitiator(), ", "))
 	case c.Processes != 0 && (c.Listen != "" || c.Connect != ""):
 		return usage("perf: --processes: with --listen and --connect each end has a process of its own")
 	case c.Iters > 0 && c.Duration > 0:
@@ -35,17 +36,22 @@ func (c *perfCmd) checkAddresses() error {
 	return nil
 }
 
-// ofInitiator are the flags that were given and do nothing at the end that listens, which serves whatever an initiator asks for.
+// ofInitiator are the flags that were given and do nothing at the end that listens, which serves whatever an initiator
+// asks for.
 func (c *perfCmd) ofInitiator() (flags []string) {
 	for _, f := range []struct {
 		name  string
 		given bool
 	}{
-		{"--op", len(c.Op) > 0}, {"--size", len(c.Size) > 0}, {"--all", c.All}, {"--depth", c.Depth > 0}, {"--rx-depth", c.RXDepth > 0},
-		{"--iters", c.Iters > 0}, {"--duration", c.Duration > 0}, {"--qps", c.QPs > 1}, {"--bidirectional", c.Bidirectional},
+		{"--op", len(c.Op) > 0}, {"--size", len(c.Size) > 0}, {"--all", c.All}, {"--depth", c.Depth > 0},
+		{"--rx-depth", c.RXDepth > 0},
+		{"--iters", c.Iters > 0}, {"--duration", c.Duration > 0}, {"--qps", c.QPs > 1},
+		{"--bidirectional", c.Bidirectional},
 		{"--inline", c.Inline != 0}, {"--post-list", c.PostList > 0}, {"--cq-mod", c.CQMod > 0}, {"--poll", c.Poll},
-		{"--cc", c.Congestion != ""}, {"--markers", c.Markers}, {"--crc", c.CRC == "off"}, {"--dialect", c.Dialect != nil},
-		{"--mpa-rev", c.MPARev != nil}, {"--kind", c.Kind != nil}, {"--peer", c.Peer != nil}, {"--reorder", c.Reorder != 0},
+		{"--cc", c.Congestion != ""}, {"--markers", c.Markers}, {"--crc", c.CRC == "off"},
+		{"--dialect", c.Dialect != nil},
+		{"--mpa-rev", c.MPARev != nil}, {"--kind", c.Kind != nil}, {"--peer", c.Peer != nil},
+		{"--reorder", c.Reorder != 0},
 		{"--corrupt", c.Corrupt}, {"--keep-disturbed", c.KeepDisturbed}, {"--tcp", c.TCP == "off"}, {"--json", c.JSON},
 		{"--all-columns", c.AllColumns}, {"--report-gbits", c.ReportGbits},
 	} {
@@ -75,7 +81,7 @@ func (c *perfCmd) checkLoad(o perf.Options) error {
 
 // inlines reports whether any message is copied with its work request.
 func inlines(o perf.Options) bool {
-	sends := func(op perf.Op) bool { return op != perf.Read && op != perf.Atomic }
+	sends := func(op perf.Op) bool { return !op.Fetches() }
 	sizes := o.Sizes
 	if len(sizes) == 0 {
 		sizes = perf.DefaultSizes()

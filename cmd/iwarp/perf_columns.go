@@ -30,7 +30,8 @@ func perfGrid(columns []perfColumn) (g report.Grid) {
 // perfColumns returns the table's columns.
 func perfColumns(ops []string, tcp, all, gbits, ahead bool) []perfColumn {
 	columns := slices.Concat(
-		opColumn(ops), bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits), ratioColumns(all), pairColumns(),
+		opColumn(ops), bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits),
+		ratioColumns(all), pairColumns(),
 	)
 	return slices.DeleteFunc(columns, func(c perfColumn) bool { return c.tcp && !tcp || c.more && !all })
 }
@@ -57,7 +58,8 @@ func marks(r perf.Result, q perf.Quantity) string {
 	return wording.If(r.Scarce(q), scarceMark, "") + wording.If(q == perf.Bandwidth && r.ShortSlices, shortMark, "")
 }
 
-// marked is number for a figure of that quantity, with its marks. They take the place of decimals where the column has no other for them.
+// marked is number for a figure of that quantity, with its marks. They take the place of decimals where the column has
+// no other for them.
 func marked(q perf.Quantity, width, decimals int, of func(perf.Result) float64) func(perf.Result) string {
 	return func(r perf.Result) string {
 		mark := marks(r, q)
@@ -106,10 +108,14 @@ func bandwidthColumns(gbits bool) []perfColumn {
 		{"", "rx", 6, number(0, func(r perf.Result) float64 { return float64(r.RXDepth) }), false, true},
 		{"", "EMSS", 6, number(0, func(r perf.Result) float64 { return float64(r.EMSS) }), false, true},
 		{"", "MULPDU", 6, number(0, func(r perf.Result) float64 { return float64(r.MULPDU) }), false, true},
-		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.Iterations) }), false, true},
-		{group, "peak" + unit, 14, marked(perf.Bandwidth, 14, 2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWPeak) }), false, true},
-		{group, "avg" + unit, 13, marked(perf.Bandwidth, 13, 2, func(r perf.Result) float64 { return bandwidth(gbits, r.BWAverage) }), false, false},
-		{group, "[Mpps]", 9, marked(perf.Bandwidth, 9, 5, func(r perf.Result) float64 { return r.MsgRate }), false, false},
+		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.Iterations) }), false,
+			true},
+		{group, "peak" + unit, 14, marked(perf.Bandwidth, 14, 2,
+			func(r perf.Result) float64 { return bandwidth(gbits, r.BWPeak) }), false, true},
+		{group, "avg" + unit, 13, marked(perf.Bandwidth, 13, 2,
+			func(r perf.Result) float64 { return bandwidth(gbits, r.BWAverage) }), false, false},
+		{group, "[Mpps]", 9, marked(perf.Bandwidth, 9, 5,
+			func(r perf.Result) float64 { return r.MsgRate }), false, false},
 	}
 }
 
@@ -125,13 +131,16 @@ func aheadColumns(unordered bool) []perfColumn {
 func latencyColumns() []perfColumn {
 	const group = "latency [usec]"
 	return []perfColumn{
-		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.LatencyIterations) }), false, true},
+		{group, "#iterations", 12, number(0, func(r perf.Result) float64 { return float64(r.LatencyIterations) }),
+			false, true},
 		{group, "t_min", 9, marked(perf.Latency, 9, 2, func(r perf.Result) float64 { return r.Min }), false, true},
 		{group, "t_max", 10, marked(perf.Latency, 10, 2, func(r perf.Result) float64 { return r.Max }), false, true},
-		{group, "t_typical", 10, marked(perf.Latency, 10, 2, func(r perf.Result) float64 { return r.Typical }), false, false},
+		{group, "t_typical", 10, marked(perf.Latency, 10, 2,
+			func(r perf.Result) float64 { return r.Typical }), false, false},
 		{group, "t_avg", 9, marked(perf.Latency, 9, 2, func(r perf.Result) float64 { return r.Average }), false, true},
 		{group, "t_stdev", 9, marked(perf.Latency, 9, 2, func(r perf.Result) float64 { return r.Stdev }), false, true},
-		{group, "99%", 9, marked(perf.Latency, 9, 2, func(r perf.Result) float64 { return r.Latencies.P99 }), false, false},
+		{group, "99%", 9, marked(perf.Latency, 9, 2,
+			func(r perf.Result) float64 { return r.Latencies.P99 }), false, false},
 		{group, "99.9%", 10, marked(perf.Latency, 10, 2, func(r perf.Result) float64 { return r.P999 }), false, true},
 		{group, "CPU[us]", 9, number(2, func(r perf.Result) float64 { return r.CPULat }), false, true},
 		{group, "switches", 9, number(2, func(r perf.Result) float64 { return r.SwitchesLat }), false, false},
@@ -156,18 +165,28 @@ func tcpColumns(gbits bool) []perfColumn {
 	}
 	unit := strings.Trim(bandwidthUnit(gbits), "[]")
 	return []perfColumn{
-		{group, "#iterations", 12, number(0, of(func(f *perf.Figures) float64 { return float64(f.Iterations) })), true, true},
-		{group, unit, 9, marked(perf.Bandwidth, 9, 2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWAverage) })), true, false},
-		{group, "peak", 9, marked(perf.Bandwidth, 9, 2, of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWPeak) })), true, true},
-		{group, "[Mpps]", 9, marked(perf.Bandwidth, 9, 5, of(func(f *perf.Figures) float64 { return f.MsgRate })), true, true},
-		{group, "#latencies", 11, number(0, of(func(f *perf.Figures) float64 { return float64(f.LatencyIterations) })), true, true},
+		{group, "#iterations", 12, number(0, of(func(f *perf.Figures) float64 { return float64(f.Iterations) })), true,
+			true},
+		{group, unit, 9, marked(perf.Bandwidth, 9, 2,
+			of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWAverage) })), true, false},
+		{group, "peak", 9, marked(perf.Bandwidth, 9, 2,
+			of(func(f *perf.Figures) float64 { return bandwidth(gbits, f.BWPeak) })), true, true},
+		{group, "[Mpps]", 9, marked(perf.Bandwidth, 9, 5,
+			of(func(f *perf.Figures) float64 { return f.MsgRate })), true, true},
+		{group, "#latencies", 11, number(0, of(func(f *perf.Figures) float64 { return float64(f.LatencyIterations) })),
+			true, true},
 		{group, "min", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Min })), true, true},
 		{group, "max", 10, marked(perf.Latency, 10, 2, of(func(f *perf.Figures) float64 { return f.Max })), true, true},
-		{group, "typ", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Typical })), true, false},
-		{group, "avg", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Average })), true, true},
-		{group, "stdev", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Stdev })), true, true},
-		{group, "99%", 8, marked(perf.Latency, 8, 2, of(func(f *perf.Figures) float64 { return f.Latencies.P99 })), true, false},
-		{group, "99.9%", 10, marked(perf.Latency, 10, 2, of(func(f *perf.Figures) float64 { return f.P999 })), true, true},
+		{group, "typ", 8, marked(perf.Latency, 8, 2,
+			of(func(f *perf.Figures) float64 { return f.Typical })), true, false},
+		{group, "avg", 8, marked(perf.Latency, 8, 2,
+			of(func(f *perf.Figures) float64 { return f.Average })), true, true},
+		{group, "stdev", 8, marked(perf.Latency, 8, 2,
+			of(func(f *perf.Figures) float64 { return f.Stdev })), true, true},
+		{group, "99%", 8, marked(perf.Latency, 8, 2,
+			of(func(f *perf.Figures) float64 { return f.Latencies.P99 })), true, false},
+		{group, "99.9%", 10, marked(perf.Latency, 10, 2,
+			of(func(f *perf.Figures) float64 { return f.P999 })), true, true},
 		{group, "CPU[us]", 9, number(2, of(func(f *perf.Figures) float64 { return f.CPU })), true, false},
 		{group, "[ns/octet]", 11, number(3, of(func(f *perf.Figures) float64 { return f.CPUOctet })), true, true},
 		{group, "switches", 9, number(2, of(func(f *perf.Figures) float64 { return f.Switches })), true, true},
@@ -204,7 +223,10 @@ func ratioText(r perf.Result, key string, all bool) string {
 func pairColumns() []perfColumn {
 	const group = "slices, dropped"
 	column := func(head string, all, dropped func(perf.Result) int) perfColumn {
-		return perfColumn{group, head, 9, func(r perf.Result) string { return fmt.Sprintf("%d, %d", all(r), dropped(r)) }, false, true}
+		return perfColumn{group, head, 9, func(r perf.Result) string {
+			return fmt.Sprintf("%d, %d",
+				all(r), dropped(r))
+		}, false, true}
 	}
 	return []perfColumn{
 		column("bw", func(r perf.Result) int { return r.BWPairs }, func(r perf.Result) int { return r.BWDropped }),

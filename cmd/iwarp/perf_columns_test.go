@@ -57,14 +57,16 @@ func TestAllColumns(t *testing.T) {
 	}
 	r.Inconclusive = []string{"ratio_cpu"}
 	r.Quartiles["ratio_cpu"] = [2]float64{0.29, 0.49}
-	if all, usual := ratioText(r, "ratio_cpu", true), ratioText(r, "ratio_cpu", false); all != "busy 0.29-0.49" || usual != "busy" {
+	if all, usual := ratioText(r, "ratio_cpu", true),
+		ratioText(r, "ratio_cpu", false); all != "busy 0.29-0.49" || usual != "busy" {
 		t.Errorf("of an inconclusive ratio: %q, and usually %q", all, usual)
 	}
 }
 
 // TestPerfFooting: what the startup came to and what was measured with are told apart, if they differ.
 func TestPerfFooting(t *testing.T) {
-	report := &perf.Report{Negotiated: perf.Negotiated{EMSS: 32768, MULPDU: 32762}, Results: []perf.Result{{EMSS: 65483, MULPDU: 64766}}}
+	report := &perf.Report{Negotiated: perf.Negotiated{EMSS: 32768, MULPDU: 32762},
+		Results: []perf.Result{{EMSS: 65483, MULPDU: 64766}}}
 	if got := footing(report); !strings.Contains(got, "have become 65483 and 64766 octets") {
 		t.Errorf("of an EMSS that has grown: %s", got)
 	}
@@ -99,7 +101,8 @@ func TestPerfCalls(t *testing.T) {
 	}
 }
 
-// TestPerfLate: where a 99th percentile was made of too few round trips to be one, the row has a dash, and it is said why.
+// TestPerfLate: where a 99th percentile was made of too few round trips to be one, the row has a dash, and it is said
+// why.
 func TestPerfLate(t *testing.T) {
 	with := perf.Figures{Latencies: perf.Latencies{LatencyIterations: 300, P99: 1234}}
 	without := perf.Figures{Latencies: perf.Latencies{LatencyIterations: 299}}
@@ -115,18 +118,21 @@ func TestPerfLate(t *testing.T) {
 				late = append(late, c.text(r))
 			}
 		}
-		told := strings.Contains(footing(&perf.Report{Results: []perf.Result{r}}), " 99%: of fewer than 300 round trips there is none")
+		told := strings.Contains(footing(&perf.Report{Results: []perf.Result{r}}),
+			" 99%: of fewer than 300 round trips there is none")
 		if got := strings.Join(late, " "); got != test.late || told != test.told {
 			t.Errorf("99 %%: %q, want %q; explained: %v", got, test.late, told)
 		}
 	}
 }
 
-// TestPerfPairs: pairs are counted for each quantity, as the limit for a verdict is; and without plain TCP there is no word of ratios.
+// TestPerfPairs: pairs are counted for each quantity, as the limit for a verdict is; and without plain TCP there is no
+// word of ratios.
 func TestPerfPairs(t *testing.T) {
 	row := perf.Result{Pairs: perf.Pairs{BWPairs: 50, LatPairs: 40, BWDropped: 48}}
 	report := &perf.Report{Options: perf.Options{Duration: perf.DefaultDuration}, Results: []perf.Result{row, row}}
-	if got := footing(report); !strings.Contains(got, "(40 or more for each quantity, 180 in all, of which 96 were disturbed and dropped)") {
+	if got := footing(report); !strings.Contains(got,
+		"(40 or more for each quantity, 180 in all, of which 96 were disturbed and dropped)") {
 		t.Error(got)
 	}
 	report.Options.KeepDisturbed = true
@@ -136,7 +142,8 @@ func TestPerfPairs(t *testing.T) {
 	report.Options.NoBaseline = true
 	var out strings.Builder
 	p := perfPrinter{out: &out, over: new(perfCmd).over()}
-	if p.explain(report); strings.Contains(out.String(), "ratio") || !strings.Contains(out.String(), "waited least for a CPU.\n") {
+	if p.explain(report); strings.Contains(out.String(), "ratio") ||
+		!strings.Contains(out.String(), "waited least for a CPU.\n") {
 		t.Error(out.String())
 	}
 }

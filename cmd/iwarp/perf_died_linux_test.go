@@ -14,7 +14,8 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// A killer sends a signal to the responder's process when the table begins: everything is connected then, and is measured next.
+// A killer sends a signal to the responder's process when the table begins: everything is connected then, and is
+// measured next.
 type killer struct {
 	t    *testing.T
 	with syscall.Signal
@@ -36,7 +37,8 @@ func (k *killer) measure(duration string) error {
 	args := os.Args
 	os.Args = []string{"iwarp"} // by which the other process is the command
 	defer func() { os.Args = args }()
-	return execute(k.t.Context(), strings.Fields("perf --op send --size 64 --tcp off --duration "+duration), streams{k, io.Discard})
+	return execute(k.t.Context(), strings.Fields("perf --op send --size 64 --tcp off --duration "+
+		duration), streams{k, io.Discard})
 }
 
 // signalResponder sends a signal to a process of ours that was started to respond.
@@ -45,7 +47,8 @@ func signalResponder(t *testing.T, with syscall.Signal) {
 	for _, dir := range all {
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		status, _ := os.ReadFile(filepath.Join(dir, "status"))
-		if !bytes.Contains(line, []byte("--until-eof")) || !bytes.Contains(status, []byte("\nPPid:\t"+strconv.Itoa(os.Getpid())+"\n")) {
+		if !bytes.Contains(line, []byte("--until-eof")) ||
+			!bytes.Contains(status, []byte("\nPPid:\t"+strconv.Itoa(os.Getpid())+"\n")) {
 			continue
 		}
 		pid, _ := strconv.Atoi(filepath.Base(dir))
@@ -57,16 +60,19 @@ func signalResponder(t *testing.T, with syscall.Signal) {
 	t.Error("there is no responder's process")
 }
 
-// TestPerfResponderDies has the process that responds for latency be killed in the middle of a run, which the error says.
+// TestPerfResponderDies has the process that responds for latency be killed in the middle of a run, which the error
+// says.
 func TestPerfResponderDies(t *testing.T) {
 	k := &killer{t: t, with: syscall.SIGKILL}
 	err := k.measure("10ms")
-	if err == nil || !strings.HasPrefix(err.Error(), "perf: the responder's process ended: signal: killed: ") || statusOf(t.Context(), err) != statusFailed {
+	if err == nil || !strings.HasPrefix(err.Error(), "perf: the responder's process ended: signal: killed: ") ||
+		statusOf(t.Context(), err) != statusFailed {
 		t.Errorf("%v\n%s", err, k.out.String())
 	}
 }
 
-// TestPerfResponderHearsFirst: of a ^C, which goes to both processes, the one that responds may hear first. That is an interrupt of the command all the same.
+// TestPerfResponderHearsFirst: of a ^C, which goes to both processes, the one that responds may hear first. That is an
+// interrupt of the command all the same.
 func TestPerfResponderHearsFirst(t *testing.T) {
 	k := &killer{t: t, with: syscall.SIGINT}
 	err := k.measure("1h") // the interrupt ends it

@@ -14,7 +14,8 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// TestPerfInterruptedTable: the rows that a table had when an interrupt came are explained, as those of a whole one are. Where there are none, nothing is.
+// TestPerfInterruptedTable: the rows that a table had when an interrupt came are explained, as those of a whole one
+// are. Where there are none, nothing is.
 func TestPerfInterruptedTable(t *testing.T) {
 	var out strings.Builder
 	p := (&perfCmd{TCP: "on"}).printer(streams{&out, io.Discard})
@@ -23,10 +24,13 @@ func TestPerfInterruptedTable(t *testing.T) {
 		t.Errorf("of no rows: %s", out.String())
 	}
 	busy := perf.Ratios{Inconclusive: []string{"ratio_bw"}}
-	p.observer().Result(perf.Result{Op: perf.Send, Size: 64, TCP: new(perf.Figures), Ratios: busy, Pairs: perf.Pairs{BWPairs: 40, LatPairs: 44, BWDropped: 3}})
+	p.observer().Result(perf.Result{Op: perf.Send, Size: 64, TCP: new(perf.Figures), Ratios: busy,
+		Pairs: perf.Pairs{BWPairs: 40, LatPairs: 44, BWDropped: 3}})
 	testrig.Must(t, p.interrupted(perf.Options{}))
 	for _, note := range []string{
-		" busy: inconclusive, ", " 99%: of fewer than 300 ", " calls: not counted, as that takes Linux", "40 or more for each quantity, 84 in all, of which 3 were disturbed",
+		" busy: inconclusive, ", " 99%: of fewer than 300 ",
+		" calls: not counted, as that takes Linux",
+		"40 or more for each quantity, 84 in all, of which 3 were disturbed",
 	} {
 		if !strings.Contains(out.String(), note) {
 			t.Errorf("no note %q: %s", note, out.String())
@@ -34,8 +38,8 @@ func TestPerfInterruptedTable(t *testing.T) {
 	}
 }
 
-// TestPerfResponderEnds: what was measured until the responder was interrupted, or had gone, is printed as after an interrupt of the initiator, and the
-// run has failed all the same. What fails otherwise has no results.
+// TestPerfResponderEnds: what was measured until the responder was interrupted, or had gone, is printed as after an
+// interrupt of the initiator, and the run has failed all the same. What fails otherwise has no results.
 func TestPerfResponderEnds(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -43,7 +47,8 @@ func TestPerfResponderEnds(t *testing.T) {
 	}{
 		{&perf.InterruptedError{Side: "responder"}, true},
 		{&perf.GoneError{Side: "responder", Cause: io.EOF}, true},
-		{fmt.Errorf("perf: the responder's process ended: %w", &perf.GoneError{Side: "responder", Cause: io.EOF}), true},
+		{fmt.Errorf("perf: the responder's process ended: %w",
+			&perf.GoneError{Side: "responder", Cause: io.EOF}), true},
 		{errors.New("perf: no way"), false},
 	} {
 		table, err := endedBy(t, &perfCmd{TCP: "on"}, test.err)
@@ -55,7 +60,8 @@ func TestPerfResponderEnds(t *testing.T) {
 		}
 		text, _ := endedBy(t, &perfCmd{TCP: "on", JSON: true}, test.err)
 		var got perf.Report
-		if bad := json.Unmarshal([]byte(text), &got); (bad == nil && got.Interrupted && len(got.Results) == 1) != test.kept || !test.kept && text != "" {
+		if bad := json.Unmarshal([]byte(text), &got); (bad == nil && got.Interrupted &&
+			len(got.Results) == 1) != test.kept || !test.kept && text != "" {
 			t.Errorf("after %v: %v: %s", test.err, bad, text)
 		}
 	}
@@ -75,7 +81,8 @@ func TestPerfTally(t *testing.T) {
 	var out, errs bytes.Buffer
 	tally := perfTally{std: streams{&out, &errs}}
 	at := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7}
-	for _, err := range []error{nil, &perf.InterruptedError{Side: "initiator"}, &perf.InterruptedError{Side: "responder"}, errors.New("perf: no way")} {
+	for _, err := range []error{nil, &perf.InterruptedError{Side: "initiator"},
+		&perf.InterruptedError{Side: "responder"}, errors.New("perf: no way")} {
 		tally.ended(perf.Visit{Remote: at, Err: err})
 	}
 	if want := "192.0.2.1:7: measured\n"; out.String() != want {

@@ -21,7 +21,8 @@ func TestPerfLetters(t *testing.T) {
 	if o := got.Options; o.Duration != 2*time.Millisecond || o.Inline != 4096 || o.Depth != 1 {
 		t.Errorf("%+v", o)
 	}
-	for text, want := range map[string]time.Duration{"2": 2 * time.Second, "0.5": time.Second / 2, "400ms": 400 * time.Millisecond, "1m": time.Minute} {
+	for text, want := range map[string]time.Duration{"2": 2 * time.Second, "0.5": time.Second / 2,
+		"400ms": 400 * time.Millisecond, "1m": time.Minute} {
 		if got, err := parseSpan(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
@@ -35,8 +36,10 @@ func TestPerfLetters(t *testing.T) {
 
 // TestPerfLettersRefused: what is no such number is said to be none.
 func TestPerfLettersRefused(t *testing.T) {
-	for _, args := range []string{"-D nothing", "-D -1", "-D 0", "-I 1Q", "-I -1", "-I 9999999999G", "-I 99999999G -s 64", "-t 0", "-t -1", "-r 1"} {
-		err := execute(t.Context(), append([]string{"perf", "--processes", "1"}, strings.Fields(args)...), streams{io.Discard, io.Discard})
+	for _, args := range []string{"-D nothing", "-D -1", "-D 0", "-I 1Q", "-I -1", "-I 9999999999G",
+		"-I 99999999G -s 64", "-t 0", "-t -1", "-r 1"} {
+		err := execute(t.Context(), append([]string{"perf", "--processes", "1"}, strings.Fields(args)...),
+			streams{io.Discard, io.Discard})
 		if statusOf(t.Context(), err) != statusUsage {
 			t.Errorf("%s: %v", args, err)
 		}

@@ -8,10 +8,11 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// TestPerfMarks: figures that are of few slices, or of ones that were short beside the round trip, are marked, those of plain TCP too, and the
-// others are not. What the marks mean is said.
+// TestPerfMarks: figures that are of few slices, or of ones that were short beside the round trip, are marked, those of
+// plain TCP too, and the others are not. What the marks mean is said.
 func TestPerfMarks(t *testing.T) {
-	figures := perf.Figures{BWAverage: 123456.78, MsgRate: 1.25, Latencies: perf.Latencies{Typical: 10350.59, P99: 22000.25}, Costs: perf.Costs{CPU: 3}}
+	figures := perf.Figures{BWAverage: 123456.78, MsgRate: 1.25,
+		Latencies: perf.Latencies{Typical: 10350.59, P99: 22000.25}, Costs: perf.Costs{CPU: 3}}
 	scarce := func(bw, lat int) perf.Pairs {
 		return perf.Pairs{BWPairs: 40, BWDropped: bw, LatPairs: 40, LatDropped: lat}
 	}
@@ -23,10 +24,14 @@ func TestPerfMarks(t *testing.T) {
 		says  []string
 	}{
 		{scarce(0, 35), perf.Trips{}, "123456.78 1.25000 10350.59 22000.25 3.00 123456.78 10350.59 22000.25 3.00", nil},
-		{scarce(36, 0), perf.Trips{}, "123456.78* 1.25000* 10350.59 22000.25 3.00 123456.8* 10350.59 22000.25 3.00", []string{" *: fewer than 5 slices"}},
-		{scarce(0, 38), perf.Trips{}, "123456.78 1.25000 10350.59* 22000.25* 3.00 123456.78 10350.6* 22000.2* 3.00", []string{" *: fewer than 5 slices"}},
-		{scarce(0, 0), short, "123456.78+ 1.25000+ 10350.59 22000.25 3.00 123456.8+ 10350.59 22000.25 3.00", []string{" +: slices of 3.8 round trips of 20ms", "--duration of 800ms"}},
-		{scarce(40, 0), short, "123456.78*+ 1.25000*+ 10350.59 22000.25 3.00 123457*+ 10350.59 22000.25 3.00", []string{" *: ", " +: "}},
+		{scarce(36, 0), perf.Trips{}, "123456.78* 1.25000* 10350.59 22000.25 3.00 123456.8* 10350.59 22000.25 3.00",
+			[]string{" *: fewer than 5 slices"}},
+		{scarce(0, 38), perf.Trips{}, "123456.78 1.25000 10350.59* 22000.25* 3.00 123456.78 10350.6* 22000.2* 3.00",
+			[]string{" *: fewer than 5 slices"}},
+		{scarce(0, 0), short, "123456.78+ 1.25000+ 10350.59 22000.25 3.00 123456.8+ 10350.59 22000.25 3.00",
+			[]string{" +: slices of 3.8 round trips of 20ms", "--duration of 800ms"}},
+		{scarce(40, 0), short, "123456.78*+ 1.25000*+ 10350.59 22000.25 3.00 123457*+ 10350.59 22000.25 3.00",
+			[]string{" *: ", " +: "}},
 	} {
 		r := perf.Result{Figures: figures, TCP: &figures, Pairs: test.pairs, Trips: test.trips}
 		var row []string
@@ -52,13 +57,17 @@ func TestPerfMarks(t *testing.T) {
 
 // TestPerfFewPairs: where slices were long and few, as over a path with a long round trip, that is said.
 func TestPerfFewPairs(t *testing.T) {
-	report := &perf.Report{Options: perf.Options{Duration: perf.DefaultDuration}, Results: []perf.Result{{Pairs: perf.Pairs{BWPairs: 3, LatPairs: 5}}}}
-	if got := footing(report); !strings.Contains(got, "(3 or more for each quantity, as slices are long: 8 in all, of which 0 were disturbed") || !strings.Contains(got, "not counted where there are fewer than 20 pairs") {
+	report := &perf.Report{Options: perf.Options{Duration: perf.DefaultDuration},
+		Results: []perf.Result{{Pairs: perf.Pairs{BWPairs: 3, LatPairs: 5}}}}
+	if got := footing(report); !strings.Contains(got,
+		"(3 or more for each quantity, as slices are long: 8 in all, of which 0 were disturbed") ||
+		!strings.Contains(got, "not counted where there are fewer than 20 pairs") {
 		t.Error(got)
 	}
 	report.Options.Duration = 100 * time.Millisecond
 	report.Results[0].BWPairs, report.Results[0].LatPairs = 3, 3
-	if got := footing(report); !strings.Contains(got, "(3 or more for each quantity, as slices are long, too few to judge") {
+	if got := footing(report); !strings.Contains(got,
+		"(3 or more for each quantity, as slices are long, too few to judge") {
 		t.Error(got)
 	}
 }

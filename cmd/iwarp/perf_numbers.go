@@ -38,7 +38,8 @@ func (r *receives) Decode(ctx *kong.DecodeContext) error {
 		return err
 	}
 	if n < perf.MinReceives {
-		return fmt.Errorf("%q is not a number from %d: an answer may come before a second receive is posted", text, perf.MinReceives)
+		return fmt.Errorf("%q is not a number from %d: an answer may come before a second receive is posted",
+			text, perf.MinReceives)
 	}
 	*r = receives(n)
 	return nil
@@ -76,8 +77,8 @@ func parseSpan(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// A stated text is that of a flag whose empty text, as of a variable of the shell that is not set, would be taken for a flag
-// that is not given.
+// A stated text is that of a flag whose empty text, as of a variable of the shell that is not set, would be taken for a
+// flag that is not given.
 type stated string
 
 // Decode takes the text.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/network"
@@ -14,8 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// A perfPrinter prints a measurement while it goes on, or as JSON when it is over. It is no report.Report: nothing is judged,
-// and the text is that of perftest's programs, row by row.
+// A perfPrinter prints a measurement while it goes on, or as JSON when it is over. It is no report.Report: nothing is
+// judged, and the text is that of perftest's programs, row by row.
 type perfPrinter struct {
 	out       io.Writer
 	json      bool
@@ -32,7 +33,8 @@ type perfPrinter struct {
 func (c *perfCmd) printer(std streams) *perfPrinter {
 	return &perfPrinter{
 		out: std.out, over: c.over(), json: c.JSON, progress: newProgressLine(std.err),
-		columns: perfColumns(c.Op, c.TCP == "on", c.AllColumns, c.ReportGbits, c.over().Unordered), processes: c.processesText(), secure: c.given() != "",
+		columns:   perfColumns(c.Op, c.TCP == "on", c.AllColumns, c.ReportGbits, c.over().Unordered),
+		processes: c.processesText(), secure: c.given() != "",
 	}
 }
 
@@ -79,7 +81,8 @@ func (p *perfPrinter) connected(n perf.Negotiated) {
 func streamLines(n perf.Negotiated) [][2]string {
 	return [][2]string{
 		{"Dialect", fmt.Sprintf("%v, MPA revision %d", n.Dialect, n.Revision)},
-		{"Markers", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
+		{"Markers", fmt.Sprintf("received %s, sent %s",
+			wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
 		{"CRC", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.CRC), wording.OnOff(n.CRC))},
 		depthLine(n), rtrLine(n),
 		{"EMSS, MULPDU", fmt.Sprintf("%d, %d octets at startup", n.EMSS, n.MULPDU)},
@@ -164,9 +167,6 @@ const perfPathFooting = ` EMSS and MULPDU of the connections have become %d and 
 const perfMessagePathFooting = ` The MULPDU of the connections has become %d octets.
 `
 
-const perfExtensionFooting = ` A Write-Imm is a Write with Immediate, half a round trip each; an Atomic is a FetchAdd of 0, a whole one.
-`
-
 // explain prints what the figures are.
 func (p *perfPrinter) explain(report *perf.Report) {
 	waiting := "sleep until something has come"
@@ -174,8 +174,8 @@ func (p *perfPrinter) explain(report *perf.Report) {
 		waiting = "poll for a while before they sleep"
 	}
 	fmt.Fprintf(p.out, perfFooting, waiting, wording.If(report.Options.NoBaseline, "", ", plain TCP too"))
-	if ops := report.Options.Ops; slices.Contains(ops, perf.WriteImm) || slices.Contains(ops, perf.Atomic) {
-		fmt.Fprint(p.out, perfExtensionFooting)
+	if s := strings.Join(perf.Meanings(report.Options.Ops), "; "); s != "" {
+		fmt.Fprintf(p.out, " %s%s.\n", strings.ToUpper(s[:1]), s[1:])
 	}
 	p.explainPath(report)
 	if p.over.Unordered {
@@ -196,13 +196,17 @@ func (p *perfPrinter) explain(report *perf.Report) {
 	}
 	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Calls == 0 }) {
 		few := slices.ContainsFunc(report.Results, func(r perf.Result) bool { return !r.Judged() })
-		fmt.Fprint(p.out, wording.If(report.Options.Judged(), wording.If(few, perfFewFooting, perfCallsFooting), perfShortFooting))
+		fmt.Fprint(p.out, wording.If(report.Options.Judged(),
+			wording.If(few, perfFewFooting, perfCallsFooting), perfShortFooting))
 	}
 }
 
 // explainMarks says what the marks mean that figures have.
 func (p *perfPrinter) explainMarks(report *perf.Report) {
-	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Scarce(perf.Bandwidth) || r.Scarce(perf.Latency) }) {
+	if slices.ContainsFunc(report.Results, func(r perf.Result) bool {
+		return r.Scarce(perf.Bandwidth) ||
+			r.Scarce(perf.Latency)
+	}) {
 		fmt.Fprintf(p.out, perfScarceFooting, wording.If(report.Options.NoBaseline, "", ", and has no ratio"))
 	}
 	var worst perf.Result
@@ -213,7 +217,8 @@ func (p *perfPrinter) explainMarks(report *perf.Report) {
 	}
 	if worst.ShortSlices {
 		beside := wording.If(report.Options.NoBaseline, "", ", and leaves the ratio with little meaning")
-		fmt.Fprintf(p.out, perfTripsFooting, worst.SliceTrips, tripTime(worst), beside, tripsAdvice(report.Options, tripTime(worst)))
+		fmt.Fprintf(p.out, perfTripsFooting, worst.SliceTrips, tripTime(worst), beside,
+			tripsAdvice(report.Options, tripTime(worst)))
 	}
 }
 
@@ -258,7 +263,8 @@ func pairsText(report *perf.Report) string {
 		least = min(least, r.BWPairs, r.LatPairs)
 	}
 	fewer := least < report.Options.Pairs()
-	count := fmt.Sprintf("%d%s for each quantity%s", least, wording.If(fewer, " or more", ""), wording.If(fewer, ", as slices are long", ""))
+	count := fmt.Sprintf("%d%s for each quantity%s",
+		least, wording.If(fewer, " or more", ""), wording.If(fewer, ", as slices are long", ""))
 	switch o := report.Options; {
 	case !o.Judged():
 		return count + ", too few to judge: none was dropped as disturbed, and no ratio called busy"
@@ -267,11 +273,13 @@ func pairsText(report *perf.Report) string {
 	case fewer:
 		return fmt.Sprintf("%s: %d in all, of which %d were disturbed and dropped; where there are fewer than 20 none is, and no ratio called busy", count, all, dropped)
 	default:
-		return fmt.Sprintf("%d or more for each quantity, %d in all, of which %d were disturbed and dropped", least, all, dropped)
+		return fmt.Sprintf("%d or more for each quantity, %d in all, of which %d were disturbed and dropped",
+			least, all, dropped)
 	}
 }
 
-// ended prints what has come of a measurement. What there is when either end goes is printed whichever that was: hours may have gone into it.
+// ended prints what has come of a measurement. What there is when either end goes is printed whichever that was: hours
+// may have gone into it.
 func (p *perfPrinter) ended(ctx context.Context, opts perf.Options, r *perf.Report, err error) error {
 	switch {
 	case err == nil:
@@ -290,7 +298,8 @@ func (p *perfPrinter) finish(r *perf.Report) error {
 	return nil
 }
 
-// interrupted prints what there was when an end was interrupted, or the responder had gone. Of the table the rows are there, and lack what explains them.
+// interrupted prints what there was when an end was interrupted, or the responder had gone. Of the table the rows are
+// there, and lack what explains them.
 func (p *perfPrinter) interrupted(opts perf.Options) error {
 	p.soFar.Options, p.soFar.Interrupted = opts, true
 	if all, err := opts.Resolved(); err == nil { // as a whole run has them

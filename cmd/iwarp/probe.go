@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -12,11 +14,12 @@ import (
 
 // probeCmd asks a responder what it speaks.
 type probeCmd struct {
-	Addr        string        `arg:"" name:"host:port" help:"The responder."`
+	Peer        peerWords     `arg:"" optional:"" name:"host:port" help:"The responder."`
+	Addr        string        `kong:"-"`
 	Slow        bool          `help:"Also find out how long it waits for a Request: up to 90 s."`
 	Extensions  bool          `help:"Also find out whether it knows Atomic Operations and Immediate Data (RFC 7306), by messages that end three connections in error. Linux's siw before 2026 may crash over such. Over TCP only."`
 	Timeout     time.Duration `default:"${probe_timeout}" help:"How long to wait for each answer."`
-	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to ask a responder that answers nothing. Over TCP only."`
+	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to ask a responder that answers nothing (over TCP only), and to wait for one that has stopped answering."`
 	Limit       time.Duration `default:"${probe_limit}" help:"How long to ask in all, however slowly the responder answers; what was learned by then is printed. What --slow takes comes on top."`
 	Network     networkName   `enum:"tcp,sctp,usertcp" default:"tcp" help:"What to ask over: TCP with MPA, SCTP in UDP (RFC 5043), or with --tun a TCP in user space."`
 	TUN         string        `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux that connects it, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
@@ -28,7 +31,7 @@ type probeCmd struct {
 
 // Help says what the exit status is about.
 func (probeCmd) Help() string {
-	return "The exit status is 1 if the responder speaks neither MPA nor DDP over SCTP, and 3 if it is gone before the last question, or the time of --limit is over. docs/probe-json.md describes the JSON."
+	return "The exit status is 1 if the responder speaks neither MPA nor DDP over SCTP, 3 if it cannot be reached, or the time of --limit is over, and 4 if it has answered and then stopped answering: what it answered first is asked again after each question without an answer. docs/probe-json.md describes the JSON."
 }
 
 // Run asks, and prints the report.
@@ -52,7 +55,8 @@ func (c *probeCmd) Run(ctx context.Context, std streams) (err error) {
 }
 
 // ask asks over MPA.
-func (c *probeCmd) ask(ctx context.Context, std streams, files *reportFiles, progress *progressLine, record *recording) error {
+func (c *probeCmd) ask(ctx context.Context, std streams, files *reportFiles, progress *progressLine,
+	record *recording) error {
 	over, err := network.Open(c.name())
 	if err != nil {
 		return usage("probe: --tun: %w", err)
@@ -60,7 +64,9 @@ func (c *probeCmd) ask(ctx context.Context, std streams, files *reportFiles, pro
 	defer over.Close()
 	over.Tap(record.tap())
 	cfg := probe.Config{
-		Dial: c.dial(over), Network: string(c.Network), Addr: c.Addr, Slow: c.Slow, Extensions: c.Extensions, Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit, PrivateData: []byte(c.PrivateData), Progress: progress.text,
+		Dial: c.dial(over), Network: string(c.Network), Addr: c.Addr, Slow: c.Slow, Extensions: c.Extensions,
+		Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit,
+		PrivateData: []byte(c.PrivateData), Progress: progress.text,
 	}
 	if over.Sockets {
 		cfg.Record = record.writer()
@@ -68,21 +74,43 @@ func (c *probeCmd) ask(ctx context.Context, std streams, files *reportFiles, pro
 	r, err := probe.Run(ctx, cfg)
 	progress.clear()
 	if r == nil {
-		return err
+		return c.unreached(err)
 	}
-	return join(c.write(std, files, r.Report()), err, c.verdict(r, err))
+	return join(c.write(std, files, r.Report()), c.stopped(r.Stopped, err), c.verdict(r, err))
+}
+
+// unreached is the error of a run that has found nobody, with what to do about that.
+func (c *probeCmd) unreached(err error) error {
+	if errors.Is(err, probe.ErrNoAssociation) {
+		return fmt.Errorf("%w: check that the server speaks SCTP in UDP (--network sctp), and that no firewall drops UDP to that port", err)
+	}
+	return err
+}
+
+// stopped is the error of a run that did not come to its end, with what to do about a peer that stopped answering.
+func (c *probeCmd) stopped(at *probe.Stop, err error) error {
+	switch {
+	case at == nil:
+		return err
+	case at.Number == 1 && errors.Is(err, probe.ErrUnreachable):
+		return stopped("%w: a server that takes a single connection ends like this: have it take more (rping -s -P)",
+			err)
+	}
+	return stopped("%w: see its log, start it again, and ask again", err)
 }
 
 // askSCTP asks over SCTP in UDP.
-func (c *probeCmd) askSCTP(ctx context.Context, std streams, files *reportFiles, progress *progressLine, record *recording) error {
+func (c *probeCmd) askSCTP(ctx context.Context, std streams, files *reportFiles, progress *progressLine,
+	record *recording) error {
 	r, err := probe.RunSCTP(ctx, probe.SCTPConfig{
-		Addr: c.Addr, Timeout: c.Timeout, Limit: c.Limit, Record: record.writer(), PrivateData: []byte(c.PrivateData), Progress: progress.text,
+		Addr: c.Addr, Timeout: c.Timeout, GiveUp: c.GiveUp, Limit: c.Limit, Record: record.writer(),
+		PrivateData: []byte(c.PrivateData), Progress: progress.text,
 	})
 	progress.clear()
 	if r == nil {
-		return err
+		return c.unreached(err)
 	}
-	return join(c.write(std, files, r.Report()), err, c.verdictSCTP(r, err))
+	return join(c.write(std, files, r.Report()), c.stopped(r.Stopped, err), c.verdictSCTP(r, err))
 }
 
 // name is that of the network, as package network has it.
@@ -107,6 +135,13 @@ func (c *probeCmd) dial(over *network.Network) func(context.Context) (net.Conn, 
 
 // check refuses options that nothing can be asked with.
 func (c *probeCmd) check() error {
+	addr, err := c.Peer.addr("probe")
+	if c.Addr = addr; err != nil {
+		return err
+	}
+	if c.Addr == "" {
+		return usage("probe: give the address of a server: iwarp probe HOST:PORT")
+	}
 	if (c.TUN != "") != (c.Network == network.UserTCP) {
 		return usage("probe: --network and --tun: %s and a TUN device go together", network.UserTCP)
 	}
@@ -146,7 +181,8 @@ func (c *probeCmd) verdict(r *probe.Report, err error) error {
 	case r.NotMPA:
 		return findings("probe: not MPA: %s answers in another protocol", c.Addr)
 	case len(r.NotAsked) > 0:
-		return findings("probe: %s answers nothing: %s not asked (--give-up %v)", c.Addr, wording.Count(len(r.NotAsked), "question"), c.GiveUp)
+		return findings("probe: %s answers nothing: %s not asked (--give-up %v)",
+			c.Addr, wording.Count(len(r.NotAsked), "question"), c.GiveUp)
 	case r.Part() != "":
 		return findings("probe: no answer of %s came whole: %s", c.Addr, r.Part())
 	}

@@ -37,7 +37,8 @@ func newProgressLine(w io.Writer) *progressLine {
 }
 
 func (p *progressLine) show(s perf.Progress) {
-	p.text(fmt.Sprintf("%3.0f%%%s  %v of %s: %s, %s", 100*s.Done, remaining(s), s.Op, wording.Octets(s.Size), s.Quantity, s.Transport))
+	p.text(fmt.Sprintf("%3.0f%%%s  %v of %s: %s, %s",
+		100*s.Done, remaining(s), s.Op, wording.Octets(s.Size), s.Quantity, s.Transport))
 }
 
 // text shows a line in place of the last one.
@@ -89,7 +90,8 @@ func (l *copyLine) moved(octets int64) {
 func howFar(done, size int64, took time.Duration) string {
 	rate := float64(done) / max(took.Seconds(), 1e-3)
 	left := time.Duration(float64(size-done) / max(rate, 1) * float64(time.Second))
-	return fmt.Sprintf("%3.0f%%  %.1f of %.1f MiB, %s, %v left", 100*float64(done)/float64(max(size, 1)), mib(done), mib(size), rateText(done, took), left.Round(time.Second))
+	return fmt.Sprintf("%3.0f%%  %.1f of %.1f MiB, %s, %v left",
+		100*float64(done)/float64(max(size, 1)), mib(done), mib(size), rateText(done, took), left.Round(time.Second))
 }
 
 func mib(octets int64) float64 { return float64(octets) / (1 << 20) }

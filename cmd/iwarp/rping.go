@@ -160,15 +160,16 @@ func (c *rpingCmd) checkOther() error {
 	case c.Client && c.Persistent:
 		return usage("rping: -P: only the server (-s) serves many")
 	case c.Reject != nil && len(*c.Reject) > mpa.MaxPrivateData:
-		return usage("rping: --reject: %d octets of private data: at most %d fit a frame", len(*c.Reject), mpa.MaxPrivateData)
+		return usage("rping: --reject: %d octets of private data: at most %d fit a frame",
+			len(*c.Reject), mpa.MaxPrivateData)
 	case c.Server && c.Timeout != 0:
 		return usage("rping: --timeout: only the client (-c) connects")
 	}
 	return nil
 }
 
-// checkNetwork refuses what the network does not have: as client in the dialect that is started in, as server in each that
-// is served.
+// checkNetwork refuses what the network does not have: as client in the dialect that is started in, as server in each
+// that is served.
 func (c *rpingCmd) checkNetwork() error {
 	offer := c.offer()
 	offer.Kind = c.kind()
@@ -223,7 +224,8 @@ func (c *rpingCmd) serve(ctx context.Context, std streams, cfg rping.Config, r *
 	return rping.Serve(ctx, ln, rping.ServerConfig{Config: cfg, Persistent: c.Persistent, Reject: c.Reject})
 }
 
-func (c *rpingCmd) listen(ctx context.Context, over *network.Network, cfg rping.Config, r *recording) (*iwarp.Listener, error) {
+func (c *rpingCmd) listen(ctx context.Context, over *network.Network, cfg rping.Config,
+	r *recording) (*iwarp.Listener, error) {
 	lc, err := c.listenConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -293,4 +295,29 @@ func (c *rpingCmd) offer() mpa.Offer {
 		o.RTR |= map[string]mpa.RTR{"write": mpa.RTRWrite, "read": mpa.RTRRead, "send": mpa.RTRSend}[kind]
 	}
 	return o
+}
+
+// both is the server and the client in one process, over a network that does not leave it. What is printed is the
+// client's.
+func (c *rpingCmd) both(ctx context.Context, over *network.Network, cfg rping.Config, client rping.ClientConfig) error {
+	lc, err := c.listenConfig(cfg)
+	if err != nil {
+		return err
+	}
+	ln, err := over.Listen(ctx, over.Here, &lc)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	// an interrupt is the client's: it closes in order
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := cfg
+	server.Watch = nil
+	served := make(chan error, 1)
+	go func() { served <- rping.Serve(serving, ln, rping.ServerConfig{Config: server, Reject: c.Reject}) }()
+	if err := rping.Client(ctx, ln.Addr().String(), client); err != nil {
+		return err
+	}
+	return <-served
 }

@@ -34,7 +34,8 @@ func (p rpingPrinter) event(e rping.Event) {
 		p.debugf("%v completion", iwarp.Op(e))
 	case rping.Pinged:
 		if p.verbose {
-			fmt.Fprintf(p.std.out, "%sping data: %s\n", wording.If(e.Server, "server ", ""), terminal.Escape(string(e.Text)))
+			fmt.Fprintf(p.std.out, "%sping data: %s\n",
+				wording.If(e.Server, "server ", ""), terminal.Escape(string(e.Text)))
 		}
 	case rping.Disconnected:
 		fmt.Fprintf(p.std.err, "%s DISCONNECT EVENT...\n", wording.If(e.Server, "server", "client"))
@@ -74,5 +75,6 @@ func (p rpingPrinter) connectedSCTP(e rping.Connected) {
 			e.Remote, oneLine(n.FallbackReason))
 	}
 	p.debugf("negotiated: initiate=%s ird=%v ord=%v rtr=%s private-data=%q",
-		wording.If(n.Dialect == mpa.DialectRFC6581, "enhanced", "unenhanced"), n.IRD, n.ORD, wording.If(n.RTR != 0, n.RTR.String(), "none"), n.PrivateData)
+		wording.If(n.Dialect == mpa.DialectRFC6581, "enhanced", "unenhanced"), n.IRD, n.ORD,
+		wording.If(n.RTR != 0, n.RTR.String(), "none"), n.PrivateData)
 }

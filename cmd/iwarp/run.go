@@ -6,17 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 
+	"github.com/goiwarp/iwarp/internal/programs/settings"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/programs"
-	"github.com/goiwarp/iwarp/programs/settings"
 )
 
 // runCmd runs a program of libibverbs and librdmacm.
 type runCmd struct {
 	Build   bool     `help:"Build the library anew, also if it is there. Without a program that is all."`
 	Status  bool     `help:"Print what is there, and what is missing."`
-	As      string   `help:"What the device passes for: iwarp, or roce for programs that connect Queue Pairs by themselves. By default what the program is known to need." enum:",iwarp,roce" default:""`
+	As      *string  `help:"What the device passes for: iwarp, or roce for programs that connect Queue Pairs by themselves. By default what the program is known to need." enum:"iwarp,roce"`
 	Program []string `arg:"" optional:"" passthrough:"partial" placeholder:"PROGRAM" help:"The program, and its arguments."`
 }
 
@@ -34,27 +35,58 @@ func (runCmd) Help() string {
 
 // Run does not return when the program begins.
 func (c *runCmd) Run(ctx context.Context, std streams) error {
+	if len(c.Program) > 0 && c.Program[0] == "--" {
+		c.Program = c.Program[1:]
+	}
+	if len(c.Program) == 0 && !c.Build && !c.Status {
+		return usage("run: name a program, or --build, or --status")
+	}
+	restore := programs.Narrow()
+	defer restore()
 	version := built().Main.Version
 	library, err := programs.LibraryOf(version)
 	if err != nil {
-		return err
+		return fmt.Errorf("run: %w", err)
 	}
 	if c.Status {
 		return c.status(ctx, std, library, version)
 	}
-	if len(c.Program) > 0 && c.Program[0] == "--" {
-		c.Program = c.Program[1:]
-	}
-	if len(c.Program) == 0 && !c.Build {
-		return usage("run: name a program, or --build, or --status")
-	}
 	if err := checkSettings(); err != nil && len(c.Program) > 0 {
 		return usage("run: %w", err)
+	}
+	if err := c.findProgram(); err != nil {
+		return err
+	}
+	if _, err := library.Trust(); err != nil { // and nothing is built there
+		return fmt.Errorf("run: %w", err)
 	}
 	if err := c.ready(ctx, std, library, version); err != nil || len(c.Program) == 0 {
 		return err
 	}
-	return library.Exec(c.Program, programs.Guise(c.As))
+	notice, err := library.Trust()
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	if notice != "" {
+		fmt.Fprintf(std.err, "iwarp: run: %s\n", notice)
+	}
+	guise := programs.Guise("")
+	if c.As != nil {
+		guise = programs.Guise(*c.As)
+	}
+	restore() // the program has its own
+	return library.Exec(c.Program, guise)
+}
+
+// findProgram refuses a program that is not there before a library is built for it.
+func (c *runCmd) findProgram() error {
+	if len(c.Program) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath(c.Program[0]); err != nil {
+		return fmt.Errorf("run: %w: give its path, or install the package that has it", err)
+	}
+	return nil
 }
 
 // checkSettings refuses what the program could not be told of, but by a line of the library among what it prints.
@@ -78,7 +110,8 @@ func (c *runCmd) ready(ctx context.Context, std streams, library programs.Librar
 	case state.Stale():
 		why = ", which is that of other sources, anew"
 	case state.Unknown():
-		fmt.Fprintf(std.err, "iwarp: run: the library in %s may be that of other sources: %s\n", library.Dir, unknown(state))
+		fmt.Fprintf(std.err, "iwarp: run: using the library in %s, which cannot be compared with this version: %s\n",
+			library.Dir, unknown(state))
 		return nil
 	default:
 		return nil
@@ -94,9 +127,9 @@ func (c *runCmd) ready(ctx context.Context, std streams, library programs.Librar
 // unknown says why a library cannot be compared with sources.
 func unknown(s programs.State) string {
 	if s.Failed != nil {
-		return "those here cannot be looked at: " + s.Failed.Error()
+		return "the sources here cannot be looked at: " + s.Failed.Error()
 	}
-	return "there are none here to compare it with, or no Go"
+	return "there are no sources here, or no Go"
 }
 
 // errNotReady is that of a status with something missing.
@@ -104,8 +137,10 @@ var errNotReady = errors.New("run: programs cannot be run: the library is not bu
 
 func (c *runCmd) status(ctx context.Context, std streams, library programs.Library, version string) error {
 	state := library.State(ctx, version)
-	place := library.Check()
-	rows := [][]string{{"library", wording.If(place != nil, "unusable", wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built")), library.Dir}}
+	_, distrust := library.Trust()
+	place := cmp.Or(library.Check(), distrust)
+	rows := [][]string{{"library", wording.If(place != nil, "unusable",
+		wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built")), library.Dir}}
 	if state.Built {
 		rows = append(rows, []string{"built from", cmp.Or(state.From, "unknown"), c.compared(state)})
 	}

@@ -5,13 +5,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
+	"os"
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/child"
 	"github.com/goiwarp/iwarp/internal/monitor"
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/serve"
+	"github.com/goiwarp/iwarp/internal/sparse"
+	"github.com/goiwarp/iwarp/internal/subprocess"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -28,8 +31,8 @@ type serveCmd struct {
 	Writable bool   `help:"Let clients of iwarp cp put files into --dir, too, and replace those that are there."`
 
 	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time (default: ${default}), three quarters of them from one address. One more takes the place of the one that has been silent longest, for a second at least, or is rejected."`
-	Memory         octets        `default:"1G" placeholder:"SIZE" help:"Bound of the memory that is registered for all connections together, in octets, or K, M or G of them (default: ${default}). perf has half of it."`
-	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of rping, cat or cp may stand still (default: ${default}); of cp no longer than a minute while it copies. perf has a bound of its own."`
+	Memory         octets        `default:"1G" placeholder:"SIZE" help:"Bound of the memory that is registered for all connections together, in octets, or K, M or G of them (default: ${default}). A connection that needs more than is left is refused. perf has half of it."`
+	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of rping, cat or cp may stand still (default: ${default}); of cp no longer than a minute. perf has a bound of its own."`
 	Grace          time.Duration `default:"${serve_grace}" placeholder:"TIME" help:"How long connections may go on after an interrupt or SIGTERM (default: ${default}). A second one ends at once."`
 	Metrics        string        `placeholder:"HOST:PORT" help:"Tell of itself there, over HTTP without TLS: /metrics for Prometheus, /healthz, and /readyz, which fails while it ends. With port 0 a free one is taken, and printed."`
 	Log            string        `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
@@ -66,25 +69,30 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	over := c.over()
 	defer over.Close()
 	log := c.logger(std)
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(warnings{log.Handler()}), Limits: iwarp.Limits{Octets: int64(c.Memory)}})
+	failed := sparse.New(warnings{log.Handler()}) // strangers can cause many
+	defer failed.Flush()
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(failed), Limits: iwarp.Limits{Octets: int64(c.Memory)}})
 	files, err := c.files(log)
 	if err != nil {
 		return err
 	}
 	defer files.close()
 	server := serve.New(serve.Config{
-		Services: append(c.services(rnic), files.services()...), MaxConnections: int(c.MaxConnections), Grace: c.Grace, Log: log, Watch: notify(log),
+		Services: append(c.services(rnic), files.services()...), MaxConnections: int(c.MaxConnections), Grace: c.Grace,
+		Log: log, Watch: notify(log),
 	})
 	c.staleTLS = func(err error) { log.Error("TLS: what the files had before is used on", "error", err.Error()) }
-	ln, err := c.listenOver(ctx, "serve", c.addr(), over, &iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
+	ln, err := c.listenOver(ctx, "serve", c.addr(), over,
+		&iwarp.ListenConfig{RNIC: rnic, Dialects: mpa.Dialects(), Messages: true})
 	if err != nil {
 		return err
 	}
 	defer rnic.Close() // if that is not done by then, and the Listener with it
 	warn(std, "serve", over)
-	child.Announce(std.out, ln.Addr())
+	subprocess.Announce(std.out, ln.Addr())
 	if c.Metrics != "" {
-		m, err := monitor.Listen(ctx, c.Metrics, server, rnic, "iwarp0", log)
+		m, err := monitor.Listen(ctx, c.Metrics, monitor.Sources{Server: server, RNIC: rnic,
+			SCTP: over, Device: "iwarp0"}, log)
 		if err != nil {
 			return fmt.Errorf("serve: --metrics: %w", err)
 		}
@@ -98,7 +106,8 @@ func (c *serveCmd) checkOptions() error {
 	if err := c.check("serve", ""); err != nil {
 		return err
 	}
-	if err := cmp.Or(c.checkTLS("serve", true, c.over()), c.apart("serve", "nobody can come"), notNegative("serve: --grace", c.Grace)); err != nil {
+	if err := cmp.Or(c.checkTLS("serve", true, c.over()), c.apart("serve", "nobody can come"),
+		notNegative("serve: --grace", c.Grace)); err != nil {
 		return err
 	}
 	switch {
@@ -107,7 +116,7 @@ func (c *serveCmd) checkOptions() error {
 	case c.Idle <= 0:
 		return usage("serve: --idle: must be more than 0, not %v", c.Idle)
 	case c.Writable && c.Dir == "":
-		return usage("serve: --writable: there is no --dir")
+		return usage("serve: --writable: it needs --dir DIR, the directory that clients may write to")
 	case !c.Rping && !c.Perf && !c.Cat && c.Dir == "":
 		return usage("serve: --no-rping, --no-perf and --no-cat: there is nothing left to serve")
 	}
@@ -134,7 +143,7 @@ type warnings struct{ slog.Handler }
 
 // Enabled leaves out the others.
 func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= iwarp.LevelStartup && w.Handler.Enabled(ctx, l)
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
 }
 
 // services are those that are not turned off.
@@ -152,4 +161,34 @@ func (c *serveCmd) services(rnic *iwarp.RNIC) (all []serve.Service) {
 		all = append(all, serve.Service{Name: "rping", Wants: "none", Knows: s.Knows, Serve: s.Serve})
 	}
 	return all
+}
+
+// notifySocket names the socket where systemd wants to be told how a service is: sd_notify(3).
+const notifySocket = "NOTIFY_SOCKET"
+
+// notify returns what tells systemd, if it has started this process and wants to know.
+func notify(log *slog.Logger) func(serve.State) {
+	path := os.Getenv(notifySocket)
+	if path == "" {
+		return nil
+	}
+	return func(state serve.State) {
+		if err := tellSystemd(path, state); err != nil {
+			log.Warn("systemd cannot be told", "state", state.String(), "error", err.Error())
+		}
+	}
+}
+
+func tellSystemd(path string, state serve.State) error {
+	message, ok := map[serve.State]string{serve.Serving: "READY=1", serve.Draining: "STOPPING=1"}[state]
+	if !ok {
+		return nil
+	}
+	conn, err := net.Dial("unixgram", path) //nolint:noctx // it takes no time
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Write([]byte(message + "\nSTATUS=" + state.String()))
+	return err
 }

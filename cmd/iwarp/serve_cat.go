@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/admission"
+	"github.com/goiwarp/iwarp/internal/rsockets"
 	"github.com/goiwarp/iwarp/stream"
-	"github.com/goiwarp/iwarp/stream/rsockets"
 )
 
 // An echo sends those who speak the protocol of rsockets back what they send.
@@ -30,7 +31,10 @@ func (e echo) serve(ctx context.Context, req *iwarp.Request) error {
 	}
 	defer pd.Close()
 	conn, err := (&stream.Acceptor{RDMA: iwarp.AcceptConfig{PD: pd}}).Accept(ctx, req)
-	if err != nil {
+	switch {
+	case errors.Is(err, iwarp.ErrLimit):
+		return &admission.RejectedError{Why: err}
+	case err != nil:
 		return err
 	}
 	return attend(ctx, conn, (*iwarp.QP).Close, func() error {

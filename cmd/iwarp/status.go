@@ -19,10 +19,11 @@ const (
 	statusFindings        // it has done what it should, and found something wrong
 	statusUsage           // it was called in a way that it does not know
 	statusFailed          // it could not do what it should
+	statusStopped         // it could not go on: the peer had stopped answering
 )
 
 // exitStatuses is the same for people.
-const exitStatuses = "Exit status: 0 if all is fine, 1 if something wrong was found, 2 if the options or arguments are wrong, 3 if it could not run. An interrupt (^C) is no error, unless it cuts a copy: of cat, cp, or disk --read or --write."
+const exitStatuses = "Exit status: 0 if all is fine, 1 if something wrong was found, 2 if the options or arguments are wrong, 3 if it could not run, 4 if the peer stopped answering midway (probe, conform). An interrupt (^C) is no error, unless it cuts a copy: of cat, cp, or disk --read or --write."
 
 // An ending is an error with the exit status that it leads to.
 type ending struct {
@@ -36,6 +37,11 @@ func (e *ending) Unwrap() error { return e.error }
 // findings is what to return where something wrong was found.
 func findings(format string, args ...any) error {
 	return &ending{fmt.Errorf(format, args...), statusFindings}
+}
+
+// stopped is what to return where the peer answered, and then answered no more.
+func stopped(format string, args ...any) error {
+	return &ending{fmt.Errorf(format, args...), statusStopped}
 }
 
 // usage is what to return where an option or argument is wrong.
@@ -60,7 +66,8 @@ func statusOf(ctx context.Context, err error) int {
 		return e.status
 	case errors.As(err, &told) && told.Option:
 		return statusUsage
-	case errors.As(err, new(*kong.ParseError)), errors.As(err, new(*perf.OptionError)), errors.Is(err, rping.ErrSize), errors.Is(err, iwarp.ErrInvalid):
+	case errors.As(err, new(*kong.ParseError)), errors.As(err, new(*perf.OptionError)), errors.Is(err, rping.ErrSize),
+		errors.Is(err, iwarp.ErrInvalid):
 		return statusUsage
 	case errors.As(err, new(*perf.CorruptionError)), errors.As(err, new(*rping.MismatchError)):
 		return statusFindings
@@ -75,7 +82,8 @@ func statusOf(ctx context.Context, err error) int {
 // errCut is a copy that an interrupt has ended before its end.
 var errCut = errors.New("interrupted: the copy is incomplete")
 
-// cutCopy is what a copy under a name has failed with: if that was an interrupt, a failure all the same, for those who go on to remove what was copied.
+// cutCopy is what a copy under a name has failed with: if that was an interrupt, a failure all the same, for those who
+// go on to remove what was copied.
 func cutCopy(ctx context.Context, name string, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/study"
+	"github.com/goiwarp/iwarp/internal/oooexperiment"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
@@ -49,19 +49,20 @@ func (c *studyCmd) octets() (int, error) {
 		return max(studyLeast, min(studyEach, studyAll/max(c.Connections, 1))), nil
 	}
 	n, err := wording.ParseOctets(c.Octets)
-	if err != nil || n < 1 || n > study.MaxOctets {
-		return 0, usage("study: --octets: %.40q is no number of octets from 1 to %dM", c.Octets, study.MaxOctets>>20)
+	if err != nil || n < 1 || n > oooexperiment.MaxOctets {
+		return 0, usage("study: --octets: %.40q is no number of octets from 1 to %dM",
+			c.Octets, oooexperiment.MaxOctets>>20)
 	}
 	return int(n), nil
 }
 
 // config returns what each way is run with.
-func (c *studyCmd) config() (cfg study.Config, err error) {
+func (c *studyCmd) config() (cfg oooexperiment.Config, err error) {
 	octets, err := c.octets()
 	if err != nil {
 		return cfg, err
 	}
-	cfg = study.Config{
+	cfg = oooexperiment.Config{
 		Connections: c.Connections, Octets: octets, Loss: c.Loss / 100, Reorder: c.Reorder / 100,
 		Delay: c.Delay, MTU: c.MTU, Seed: c.Seed,
 	}
@@ -72,15 +73,15 @@ func (c *studyCmd) config() (cfg study.Config, err error) {
 }
 
 // ways returns those that are picked.
-func (c *studyCmd) ways() (picked []study.Way, err error) {
+func (c *studyCmd) ways() (picked []oooexperiment.Way, err error) {
 	match, err := regexp.Compile(c.Pattern)
 	if err != nil {
 		return nil, usage("study: --run: %w", err)
 	}
 	var names []string
-	rows := study.Ways
+	rows := oooexperiment.Ways
 	if c.Growth {
-		rows = study.Growth
+		rows = oooexperiment.Growth
 	}
 	for _, w := range rows {
 		if names = append(names, strconv.Quote(w.Name)); match.MatchString(w.Name) {
@@ -88,7 +89,8 @@ func (c *studyCmd) ways() (picked []study.Way, err error) {
 		}
 	}
 	if len(picked) == 0 {
-		return nil, usage("study: --run: no name of a row matches %q; there are %s", c.Pattern, strings.Join(names, ", "))
+		return nil, usage("study: --run: no name of a row matches %q; there are %s",
+			c.Pattern, strings.Join(names, ", "))
 	}
 	return picked, nil
 }
@@ -104,7 +106,7 @@ func (c *studyCmd) Run(ctx context.Context, std streams) error {
 		return err
 	}
 	progress := newProgressLine(std.err)
-	r, err := study.RunAll(ctx, cfg, ways, progress.text)
+	r, err := oooexperiment.RunAll(ctx, cfg, ways, progress.text)
 	progress.clear()
 	if err != nil && !r.Interrupted {
 		return err

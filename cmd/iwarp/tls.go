@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -15,6 +17,7 @@ import (
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // tlsFlags have connections go through TLS.
@@ -65,7 +68,8 @@ func (f *tlsFlags) givenToConnect() string {
 	return ""
 }
 
-// hideToConnect leaves out of the help of serve, which only listens, what it refuses, with a reason that an unknown flag would not have.
+// hideToConnect leaves out of the help of serve, which only listens, what it refuses, with a reason that an unknown
+// flag would not have.
 func hideToConnect(k *kong.Kong) error {
 	for _, command := range k.Model.Children {
 		if command.Name != "serve" {
@@ -93,7 +97,8 @@ func (f *tlsFlags) checkTLS(command string, listens bool, over *network.Network)
 	case f.TLSKey != "" && f.TLSCert == "":
 		return usage("%s: --tls-key: there is no --tls-cert", command)
 	case f.TLSInsecure && (f.TLSCA != "" || f.TLSName != ""):
-		return usage("%s: --tls-insecure: it looks at no certificate, so that --tls-ca and --tls-name have no effect", command)
+		return usage("%s: --tls-insecure: it looks at no certificate, so that --tls-ca and --tls-name have no effect",
+			command)
 	}
 	return nil
 }
@@ -119,7 +124,8 @@ func (f *tlsFlags) config(command string) (*tls.Config, *x509.CertPool, error) {
 func (f *tlsFlags) pair() (pair tls.Certificate, err error) {
 	cert, err := os.ReadFile(f.TLSCert)
 	if err != nil {
-		return pair, fmt.Errorf("--tls-cert: %w", err)
+		return pair, fmt.Errorf("--tls-cert: %w%s",
+			err, wording.If(errors.Is(err, fs.ErrNotExist), ": name the PEM file of the certificate", ""))
 	}
 	key, option := cert, "--tls-cert"
 	if f.TLSKey != "" {
@@ -127,7 +133,8 @@ func (f *tlsFlags) pair() (pair tls.Certificate, err error) {
 		if key, err = os.ReadFile(f.TLSKey); err != nil {
 			return pair, fmt.Errorf("--tls-key: %w", err)
 		}
-	} else if bytes.Contains(cert, []byte("-----BEGIN CERTIFICATE-----")) && !bytes.Contains(cert, []byte("PRIVATE KEY-----")) {
+	} else if bytes.Contains(cert, []byte("-----BEGIN CERTIFICATE-----")) &&
+		!bytes.Contains(cert, []byte("PRIVATE KEY-----")) {
 		return pair, fmt.Errorf("--tls-cert: %s has a certificate without its key, which is in another file: name that by --tls-key", f.TLSCert)
 	}
 	if pair, err = tls.X509KeyPair(cert, key); err != nil {
@@ -177,7 +184,8 @@ func (f *tlsFlags) client(command, addr string) (*tls.Config, error) {
 	return cfg, err
 }
 
-// listenSockets listens on the system's TCP, through TLS if that is asked for, and taps what passes inside it if there is a recording.
+// listenSockets listens on the system's TCP, through TLS if that is asked for, and taps what passes inside it if there
+// is a recording.
 func (f *tlsFlags) listenSockets(ctx context.Context, command, addr string, r *recording) (net.Listener, error) {
 	cfg, err := f.fresh(command, f.stale)
 	if err != nil {
@@ -197,7 +205,8 @@ func (f *tlsFlags) listenSockets(ctx context.Context, command, addr string, r *r
 }
 
 // listenOver listens over any network, through TLS if that is asked for.
-func (f *tlsFlags) listenOver(ctx context.Context, command, addr string, over *network.Network, cfg *iwarp.ListenConfig) (*iwarp.Listener, error) {
+func (f *tlsFlags) listenOver(ctx context.Context, command, addr string, over *network.Network,
+	cfg *iwarp.ListenConfig) (*iwarp.Listener, error) {
 	if !over.Sockets {
 		return over.Listen(ctx, addr, cfg)
 	}
@@ -214,8 +223,10 @@ type secureListener struct {
 	syscall.Conn
 }
 
-// wrap returns what a connection of the system's TCP that this end has opened is replaced by, or nil: through TLS, and recorded inside it.
-func (f *tlsFlags) wrap(command, addr string, over *network.Network, r *recording) (func(net.Conn) (net.Conn, error), error) {
+// wrap returns what a connection of the system's TCP that this end has opened is replaced by, or nil: through TLS, and
+// recorded inside it.
+func (f *tlsFlags) wrap(command, addr string, over *network.Network,
+	r *recording) (func(net.Conn) (net.Conn, error), error) {
 	tap := r.wrap(over)
 	cfg, err := f.client(command, addr)
 	if cfg == nil || err != nil {

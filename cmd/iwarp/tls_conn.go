@@ -43,5 +43,6 @@ func (c secureConn) handshakes(err error) error {
 	return errHandshake
 }
 
-// errHandshake is the end of a connection amid the handshake. It is neither io.EOF nor a reset of the stream, of which there was none.
+// errHandshake is the end of a connection amid the handshake. It is neither io.EOF nor a reset of the stream, of which
+// there was none.
 var errHandshake = errors.New("the peer closed the connection in the TLS handshake: it may have no TLS, or no version 1.3 of it")

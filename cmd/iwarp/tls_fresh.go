@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// A freshTLS is the configuration of who listens, from files that may be replaced while it does: certificates are renewed, and who runs a server is not to
-// end its connections for that. The files are looked at, and not read, for each handshake; no signal is needed.
+// A freshTLS is the configuration of who listens, from files that may be replaced while it does: certificates are
+// renewed, and who runs a server is not to end its connections for that. The files are looked at, and not read, for
+// each handshake; no signal is needed.
 type freshTLS struct {
 	flags   *tlsFlags
 	command string

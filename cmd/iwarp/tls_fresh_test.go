@@ -49,7 +49,8 @@ func (r *freshRig) shown(dir string) (*x509.Certificate, error) {
 	r.t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client-cert.pem"), filepath.Join(dir, "client-key.pem"))
 	testrig.Must(r.t, err)
-	c, err := tls.Dial("tcp", r.ln.Addr().String(), &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true})
+	c, err := tls.Dial("tcp", r.ln.Addr().String(),
+		&tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true})
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +80,8 @@ func (r *freshRig) replace(from, name string) {
 	testrig.Must(r.t, errors.Join(os.WriteFile(made, text, 0o600), os.Rename(made, r.file(name))))
 }
 
-// TestTLSRenewed has certificate, key and authorities be replaced while a server runs: the next client meets the new ones. Files that cannot be used change
-// nothing, and that is told once.
+// TestTLSRenewed has certificate, key and authorities be replaced while a server runs: the next client meets the new
+// ones. Files that cannot be used change nothing, and that is told once.
 func TestTLSRenewed(t *testing.T) {
 	r := newFreshRig(t)
 	r.wantShown(r.dir, "server")

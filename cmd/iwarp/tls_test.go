@@ -45,7 +45,8 @@ func certificates(dir string) error {
 		if err != nil {
 			return err
 		}
-		errs = append(errs, writePEM(dir, name+".pem", cert, key), writePEM(dir, name+"-cert.pem", cert), writePEM(dir, name+"-key.pem", key))
+		errs = append(errs, writePEM(dir, name+".pem", cert, key), writePEM(dir, name+"-cert.pem", cert),
+			writePEM(dir, name+"-key.pem", key))
 	}
 	return errors.Join(errs...)
 }
@@ -94,7 +95,8 @@ func TestTLSNames(t *testing.T) {
 		flags tlsFlags
 		want  string
 	}{{tlsFlags{TLS: true}, "host.example"}, {tlsFlags{TLSName: "other.example"}, "other.example"}} {
-		if cfg, err := c.flags.client("cat", "host.example:7174"); err != nil || cfg.ServerName != c.want || cfg.InsecureSkipVerify {
+		if cfg, err := c.flags.client("cat", "host.example:7174"); err != nil ||
+			cfg.ServerName != c.want || cfg.InsecureSkipVerify {
 			t.Errorf("%+v: %+v, %v", c.flags, cfg, err)
 		}
 	}

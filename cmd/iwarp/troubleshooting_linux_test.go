@@ -23,8 +23,8 @@ import (
 
 const troubleshooting = "../../docs/troubleshooting.md"
 
-// TestTroubleshooting brings about each symptom of docs/troubleshooting.md, and compares what the command and the library say of
-// it with what the page shows. Times, ports and sizes that are different each time are made the same.
+// TestTroubleshooting brings about each symptom of docs/troubleshooting.md, and compares what the command and the
+// library say of it with what the page shows. Times, ports and sizes that are different each time are made the same.
 func TestTroubleshooting(t *testing.T) {
 	page, err := os.ReadFile(troubleshooting)
 	testrig.Must(t, err)
@@ -96,9 +96,12 @@ func (s *symptom) text() string {
 		{`127\.0\.0\.1:\d+`, "10.0.0.1:40000"},
 		{` \d+\.\d{6} `, " 0.000000 "},
 		{`within \d+(\.\d+)?m?s`, "within 100ms"},
+		{`\d+(\.\d+)?(µ|m)?s after the Initiator's`, "1ms after the Initiator's"},
 		{`(STag |RsvdULP=0x40 STag=)0x[0-9a-f]{8}`, "${1}0x5f31c200"},
 		{`rkey [0-9a-f]+`, "rkey 5f31c200"},
-		{`(?m)^( +(->|<-) (FPDU|align).*| +(RDMA|Send|Terminate) .*| +(ended|findings) .*|\d+ packets, .*)$`, "      ..."}, // depends on how TCP cuts
+		// depends on how TCP cuts
+		{`(?m)^( +(->|<-) (FPDU|align).*| +(RDMA|Send|Terminate) .*| +(ended|findings) .*|\d+ packets, .*)$`,
+			"      ..."},
 		{`( +\.\.\.\n)+`, "      ...\n"},
 		{`\n\n+`, "\n"},
 	} {
@@ -115,8 +118,8 @@ func (s *symptom) text() string {
 // packetNumber is the one of a packet in what decode prints, with its connection's.
 var packetNumber = regexp.MustCompile(`(?m)^(#\d+ +)(\d+) `)
 
-// renumbered has the packets that decode names follow one another, after TCP's handshake: how many lie between them depends on how
-// TCP cuts.
+// renumbered has the packets that decode names follow one another, after TCP's handshake: how many lie between them
+// depends on how TCP cuts.
 func renumbered(text string) string {
 	told := map[string]int{}
 	return packetNumber.ReplaceAllStringFunc(text, func(found string) string {
@@ -128,7 +131,8 @@ func renumbered(text string) string {
 	})
 }
 
-// listens has the peer be a Listener, whose connections are captured in server.pcapng, and returns a QP that it has accepted.
+// listens has the peer be a Listener, whose connections are captured in server.pcapng, and returns a QP that it has
+// accepted.
 func (s *symptom) listens(cfg iwarp.ListenConfig, accept iwarp.AcceptConfig) (accepted <-chan *iwarp.QP, end func()) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	testrig.Must(s.T, err)
@@ -207,7 +211,8 @@ var symptoms = map[string]func(*symptom){
 	},
 	"silent": func(s *symptom) {
 		s.accepts(func(conn net.Conn) { <-s.Context().Done(); _ = conn.Close() })
-		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--timeout", "100ms")
+		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--timeout", "100ms", "--pcap", "r.pcapng")
+		s.iwarp("decode", "r.pcapng")
 	},
 	"other-protocol": func(s *symptom) {
 		s.accepts(func(conn net.Conn) { _, _ = conn.Write([]byte("220 mail.example ESMTP ready\r\n")) })
@@ -229,7 +234,8 @@ var symptoms = map[string]func(*symptom){
 	"tls-authority": func(s *symptom) {
 		s.servesTLS()
 		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--tls-ca", "other-cert.pem")
-		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--tls-ca", "ca.pem", "--tls-name", "client.example")
+		s.iwarp("rping", "-c", "-a", "10.0.0.2", "-p", "7174", "-C", "1", "--tls-ca", "ca.pem",
+			"--tls-name", "client.example")
 	},
 	"revision2": func(s *symptom) {
 		s.serves("rping", "-s", "-P", "-a", "127.0.0.1", "-p", "0", "--dialect", "rfc5044")
@@ -275,13 +281,15 @@ var symptoms = map[string]func(*symptom){
 		testrig.Must(s.T, err)
 		accepted, end := s.listens(iwarp.ListenConfig{PD: pd}, iwarp.AcceptConfig{})
 		ini := s.dials(iwarp.Dialer{})
-		testrig.Must(s.T, ini.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: []byte("123456789"), Remote: mr.Remote(0)}))
+		testrig.Must(s.T, ini.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite,
+			Inline: []byte("123456789"), Remote: mr.Remote(0)}))
 		s.bothEnd(ini, <-accepted)
 		end()
 		s.iwarp("decode", "server.pcapng")
 	},
 	"crc": func(s *symptom) {
-		accepted, end := s.listens(iwarp.ListenConfig{}, iwarp.AcceptConfig{Prepare: func(qp *iwarp.QP) error { return qp.PostRecv(&iwarp.RecvWR{}) }})
+		accepted, end := s.listens(iwarp.ListenConfig{},
+			iwarp.AcceptConfig{Prepare: func(qp *iwarp.QP) error { return qp.PostRecv(&iwarp.RecvWR{}) }})
 		ini := s.dials(iwarp.Dialer{Wrap: func(conn net.Conn) (net.Conn, error) { return &spoiler{Conn: conn}, nil }})
 		testrig.Must(s.T, ini.PostSend(&iwarp.SendWR{Inline: []byte("spoil me")}))
 		s.bothEnd(ini, <-accepted)

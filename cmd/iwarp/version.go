@@ -31,7 +31,8 @@ func (c versionCmd) Run(std streams) error {
 	if c.JSON {
 		return report.WriteJSON(std.out, versionOf(info))
 	}
-	text := fmt.Sprintf("iwarp    %s\ngo       %s\nrevision %s\n", info.Main.Version, info.GoVersion, revision(info.Settings))
+	text := fmt.Sprintf("iwarp    %s\ngo       %s\nrevision %s\n",
+		info.Main.Version, info.GoVersion, revision(info.Settings))
 	for _, d := range mpa.Dialects() {
 		text += fmt.Sprintf("dialect  %-10s %v\n", dialectName(d), d)
 	}
@@ -42,7 +43,8 @@ func (c versionCmd) Run(std streams) error {
 	return err
 }
 
-// built is what the binary was built from. The version of one that was not built of a version of the module is "(devel)".
+// built is what the binary was built from. The version of one that was not built of a version of the module is
+// "(devel)".
 func built() *debug.BuildInfo {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

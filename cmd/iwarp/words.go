@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// words has texts of the command line be taken octet by octet. kong has them go through JSON, which makes U+FFFD of what is not UTF-8: that is the name
-// of another file.
+// words has texts of the command line be taken octet by octet. kong has them go through JSON, which makes U+FFFD of
+// what is not UTF-8: that is the name of another file.
 func words() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		lists := kong.NewRegistry().RegisterDefaults().RegisterKind(reflect.String, wordMapper{})
@@ -51,7 +51,8 @@ func (wordMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// A listMapper maps the list that a flag has, with commas between: kong goes through it rune by rune. None of our lists has names of files.
+// A listMapper maps the list that a flag has, with commas between: kong goes through it rune by rune. None of our lists
+// has names of files.
 type listMapper struct{ kong.Mapper }
 
 // Decode refuses what is not UTF-8 in the list of a flag. Arguments have no commas between them.

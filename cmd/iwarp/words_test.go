@@ -30,14 +30,17 @@ func TestWordsAsTheyAre(t *testing.T) {
 
 // TestListsAreText: a list that is not UTF-8 is refused, and others are as before.
 func TestListsAreText(t *testing.T) {
-	if _, err := parsed(t, []string{"disk", "1M", "--host", "a,v\xff"}); err == nil || !strings.Contains(err.Error(), "--host: the text is not UTF-8") {
+	if _, err := parsed(t, []string{"disk", "1M", "--host", "a,v\xff"}); err == nil ||
+		!strings.Contains(err.Error(), "--host: the text is not UTF-8") {
 		t.Error(err)
 	}
 	c, err := parsed(t, []string{"disk", "1M", "64K", "--host", `a,b\,c`, "--host=d"})
-	if err != nil || !slices.Equal(c.Disk.Host, []string{"a", "b,c", "d"}) || !slices.Equal(c.Disk.Disk, []string{"1M", "64K"}) {
+	if err != nil || !slices.Equal(c.Disk.Host, []string{"a", "b,c", "d"}) ||
+		!slices.Equal(c.Disk.Disk, []string{"1M", "64K"}) {
 		t.Errorf("%v: %q, %q", err, c.Disk.Host, c.Disk.Disk)
 	}
-	if c, err := parsed(t, []string{"matrix", "--figure", "2,3"}); err != nil || !slices.Equal(c.Matrix.Figure, []int{2, 3}) {
+	if c, err := parsed(t, []string{"matrix", "--figure", "2,3"}); err != nil ||
+		!slices.Equal(c.Matrix.Figure, []int{2, 3}) {
 		t.Errorf("%v: %v", err, c.Matrix.Figure)
 	}
 }

@@ -2,6 +2,8 @@ module github.com/goiwarp/iwarp/examples/grpc
 
 go 1.26.0
 
+toolchain go1.26.8
+
 replace github.com/goiwarp/iwarp => ../..
 
 require (
@@ -16,14 +18,14 @@ require (
 	github.com/google/btree v1.1.2 // indirect
 	github.com/pion/logging v0.2.4 // indirect
 	github.com/pion/randutil v0.1.0 // indirect
-	github.com/pion/sctp v1.11.2 // indirect
-	github.com/pion/transport/v5 v5.0.0 // indirect
+	github.com/pion/sctp v1.12.1 // indirect
+	github.com/pion/transport/v5 v5.1.4 // indirect
 	golang.org/x/exp v0.0.0-20231110203233-9a3e6036ecaa // indirect
-	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.42.0 // indirect
-	golang.org/x/time v0.14.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gvisor.dev/gvisor v0.0.0-20260224225140-573d5e7127a8 // indirect

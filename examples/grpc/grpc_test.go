@@ -52,6 +52,7 @@ func newRig(t *testing.T, layer string) *rig {
 		r.dialer.RDMA.Stack, listen.RDMA.Stack = here, there
 		r.network, at = "tcp", "192.0.2.2:0"
 	}
+	r.dialer.RDMA.Network, listen.RDMA.Network = over(layer), over(layer)
 	ln, err := listen.Listen(ctx, r.network, at)
 	must(t, err)
 	r.addr = ln.Addr().String()

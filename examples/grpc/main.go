@@ -23,6 +23,8 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 	"github.com/goiwarp/iwarp/stream"
 )
 
@@ -38,20 +40,30 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 3 && args[0] == "serve":
-		ln, err := stream.Listen(ctx, args[1], args[2])
+		cfg := stream.ListenConfig{RDMA: iwarp.ListenConfig{Network: over(args[1])}}
+		ln, err := cfg.Listen(ctx, args[1], args[2])
 		if err != nil {
 			return err
 		}
 		log.Printf("serving on %v", ln.Addr())
 		return serve(ctx, ln, newServer())
 	case len(args) == 3 && args[0] == "check":
-		answer, err := check(ctx, new(stream.Dialer), args[1], args[2])
+		dialer := stream.Dialer{RDMA: iwarp.Dialer{Network: over(args[1])}}
+		answer, err := check(ctx, &dialer, args[1], args[2])
 		if err == nil {
 			fmt.Println(answer)
 		}
 		return err
 	}
 	return errors.New("usage: grpc serve NETWORK ADDR, or grpc check NETWORK ADDR")
+}
+
+// over is what carries connections over a network: nil where it is TCP.
+func over(network string) iwarp.SegmentNetwork {
+	if network == "sctp" {
+		return new(iwarpsctp.Network)
+	}
+	return nil
 }
 
 // newServer has the service.

@@ -93,7 +93,6 @@ func (c *client) connect(ctx context.Context) (err error) {
 		case err == nil:
 			return nil
 		case errors.As(err, &no):
-			_ = no.Conn.Close()
 			return err
 		}
 		select {

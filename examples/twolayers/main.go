@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -72,13 +73,21 @@ func listen(ctx context.Context, tcp, sctp string) (*server, error) {
 		return nil, err
 	}
 	for network, addr := range map[string]string{"tcp": tcp, "sctp": sctp} {
-		ln, err := iwarp.Listen(ctx, network, addr, iwarp.ListenConfig{PD: pd})
+		ln, err := iwarp.Listen(ctx, network, addr, iwarp.ListenConfig{PD: pd, Network: layer(network)})
 		if err != nil {
 			return nil, errors.Join(err, s.rnic.Close())
 		}
 		s.listeners = append(s.listeners, ln)
 	}
 	return s, nil
+}
+
+// layer is what carries connections over a network: nil where it is TCP.
+func layer(network string) iwarp.SegmentNetwork {
+	if network == "sctp" {
+		return new(iwarpsctp.Network)
+	}
+	return nil
 }
 
 // serve accepts until the context ends, and closes all connections in order then.
@@ -115,7 +124,8 @@ func (s *server) admit(ctx context.Context, req *iwarp.Request) {
 
 // draw takes the next number. The first is 1.
 func draw(ctx context.Context, network, addr string) (uint64, error) {
-	qp, err := iwarp.Dial(ctx, network, addr)
+	d := iwarp.Dialer{Network: layer(network)}
+	qp, err := d.Dial(ctx, network, addr)
 	if err != nil {
 		return 0, err
 	}

@@ -42,8 +42,8 @@ type Config struct {
 	CloseUnused bool
 	// Ended, if it is set, is called when the association is gone.
 	Ended func()
-	// Counted, if it is set, is given what the machine has counted since it was called last, before what follows from that is
-	// known. It must not call the Association.
+	// Counted, if it is set, is given what the machine has counted since it was called last, before what follows from
+	// that is known. It must not call the Association.
 	Counted func(sctp.Stats)
 }
 
@@ -52,7 +52,8 @@ const closeTime = 20 * time.Second
 
 // shutdownTime bounds a SHUTDOWN: after it there is an ABORT. SCTP in user space sends again after 2 s at most.
 //
-// RFC 9260, section 9.2: the sender of the SHUTDOWN "MAY also start an overall guard timer T5-shutdown-guard", of 5 times RTO.Max.
+// RFC 9260, section 9.2: the sender of the SHUTDOWN "MAY also start an overall guard timer T5-shutdown-guard", of 5
+// times RTO.Max.
 const shutdownTime = 10 * time.Second
 
 // An Association is one with its sessions.
@@ -262,7 +263,7 @@ func (a *Association) Accept(ctx context.Context) (*Session, error) {
 		select {
 		case <-a.knock:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, deadline.ContextError(ctx)
 		case <-a.gone:
 			return nil, a.cause
 		}
@@ -285,7 +286,6 @@ func (a *Association) nextRequest() *Session {
 // RFC 5043, section 5.2.3: "When a DDP Stream Session Initiate cannot be forwarded to the ULP due to such a limit, the
 // adaptation layer MUST respond with a DDP Stream Session Terminate message."
 func (a *Association) StopListening() {
-	// [C07]
 	for _, s := range a.takeRequests() {
 		_ = s.Cancel()
 	}

@@ -18,7 +18,8 @@ import (
 
 func pair(t *testing.T, seed uint64) (active, passive *association.Association) {
 	a, b := wires(seed)
-	active = association.New(a, association.Config{Machine: sctp.Config{Active: true}, LastWords: []byte("T"), CloseUnused: true})
+	active = association.New(a, association.Config{Machine: sctp.Config{Active: true},
+		LastWords: []byte("T"), CloseUnused: true})
 	passive = association.New(b, association.Config{Machine: sctp.Config{Listening: true}, LastWords: []byte("T")})
 	t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
 	return active, passive
@@ -41,7 +42,7 @@ func connect(t *testing.T, active, passive *association.Association) (a, b *asso
 	go func() {
 		s, err := passive.Accept(t.Context())
 		if err == nil {
-			_, err = s.AcceptSession(mpa.Answer{PrivateData: s.Request().PrivateData})
+			_, err = s.Accept(mpa.Answer{PrivateData: s.Request().PrivateData})
 		}
 		if err != nil {
 			t.Error(err)
@@ -113,7 +114,8 @@ func TestSessions(t *testing.T) {
 				t.Error("nothing came ahead of its turn")
 			}
 			slices.Sort(order)
-			if len(order) != segments || order[0] != 1 || order[segments-1] != segments || len(slices.Compact(order)) != segments {
+			if len(order) != segments || order[0] != 1 || order[segments-1] != segments ||
+				len(slices.Compact(order)) != segments {
 				t.Errorf("%d segments, %v", len(order), order)
 			}
 		}
@@ -132,15 +134,15 @@ func TestRefusal(t *testing.T) {
 		go func() {
 			s, err := passive.Accept(t.Context())
 			testrig.Must(t, err)
-			testrig.Must(t, s.RejectSession([]byte("no"), 1, 2))
-			if err := s.RejectSession(nil, 0, 0); !errors.Is(err, sctp.ErrState) {
+			testrig.Must(t, s.Reject([]byte("no"), 1, 2))
+			if err := s.Reject(nil, 0, 0); !errors.Is(err, sctp.ErrState) {
 				t.Errorf("again: %v", err)
 			}
-			<-s.Told()
+			<-s.PeerAcked()
 			told <- struct{}{}
 		}()
 		s, _, err := dial(t.Context(), active, mpa.Offer{})
-		<-s.Told() // there is nothing more to say
+		<-s.PeerAcked() // there is nothing more to say
 		var r *sctp.Refusal
 		if !errors.As(err, &r) || string(r.PrivateData) != "no" || r.PeerIRD != 1 || r.PeerORD != 2 {
 			t.Errorf("got %v", err)
@@ -161,8 +163,8 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// TestTold: a session that both sides have closed is over when the peer's acknowledgement of our Terminate is here, or when
-// the association is lost.
+// TestTold: a session that both sides have closed is over when the peer's acknowledgement of our Terminate is here, or
+// when the association is lost.
 func TestTold(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -179,18 +181,18 @@ func TestTold(t *testing.T) {
 			testrig.Must(t, a.Close())
 			time.Sleep(x.slow - time.Millisecond)
 			select {
-			case <-a.Told():
+			case <-a.PeerAcked():
 				t.Error("told before the acknowledgement")
 			default:
 			}
 			if lost {
 				y.end(errAbort)
 			}
-			<-a.Told()
+			<-a.PeerAcked()
 			if took := time.Since(began); lost == (took >= x.slow) || took > 2*x.slow {
 				t.Errorf("told after %v; lost: %t", took, lost)
 			}
-			if err := a.Lost(); lost != errors.Is(err, errAbort) || !lost && err != nil {
+			if err := a.LossError(); lost != errors.Is(err, errAbort) || !lost && err != nil {
 				t.Errorf("lost: %t, and told %v", lost, err)
 			}
 		})
@@ -203,7 +205,8 @@ func TestCanceled(t *testing.T) {
 		active, passive := pair(t, 4)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := dial(ctx, active, mpa.Offer{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Initiate") {
+		if _, _, err := dial(ctx, active, mpa.Offer{}); !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "Initiate") {
 			t.Errorf("got %v", err)
 		}
 		<-active.Gone()
@@ -223,7 +226,7 @@ func TestWithdrawnRequest(t *testing.T) {
 		testrig.Must(t, err)
 		cancel()
 		time.Sleep(time.Second)
-		if _, err := s.AcceptSession(mpa.Answer{}); !errors.Is(err, sctp.ErrCanceled) {
+		if _, err := s.Accept(mpa.Answer{}); !errors.Is(err, sctp.ErrCanceled) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -240,7 +243,7 @@ func TestFailure(t *testing.T) {
 		say(17, 0, 0, 0, 1)
 		s, err := a.Accept(t.Context())
 		testrig.Must(t, err)
-		_, err = s.AcceptSession(mpa.Answer{})
+		_, err = s.Accept(mpa.Answer{})
 		testrig.Must(t, err)
 		<-heard // Accept
 		say(16, 0, 1, 'A')
@@ -266,8 +269,8 @@ func TestFailure(t *testing.T) {
 	})
 }
 
-// TestStopListening: a request that waits for Accept is refused by the provider, and so is each that comes afterwards; the
-// session that shares the association goes on.
+// TestStopListening: a request that waits for Accept is refused by the provider, and so is each that comes afterwards;
+// the session that shares the association goes on.
 //
 // Proves C07.
 func TestStopListening(t *testing.T) {
@@ -294,6 +297,35 @@ func TestStopListening(t *testing.T) {
 		}
 		if n := len(drain(t, a)) + len(drain(t, b)); n != 20 {
 			t.Errorf("%d segments have come", n)
+		}
+	})
+}
+
+// TestMoved: what a session sends has moved, and what others of its association send and receive; what comes for it has
+// not, as its peer could go on sending for ever.
+func TestMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := inOrder(t)
+		a, b := connect(t, active, passive)
+		c, d := connect(t, active, passive)
+		synctest.Wait()
+		all := []*association.Session{a, b, c, d}
+		for from, to := range map[*association.Session]*association.Session{a: b, b: a} {
+			var before [4]uint64
+			for i, s := range all {
+				before[i] = s.Moved()
+			}
+			_, err := flood(from, 1)
+			testrig.Must(t, err)
+			receives(t, to, 1, 1)
+			synctest.Wait()
+			for i, s := range all {
+				grown := s.Moved() - before[i]
+				// with what stands in front of a segment
+				if s == to && grown != 0 || s != to && (grown < fair || grown > fair+100) {
+					t.Errorf("session %d has moved %d octets more, of %d that came for it: %t", i, grown, fair, s == to)
+				}
+			}
 		}
 	})
 }

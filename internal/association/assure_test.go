@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/association"
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
@@ -22,7 +22,8 @@ const assuring = time.Second
 
 func (assurer) Assure() { time.Sleep(assuring) }
 
-// assured connects two sides, of which the active one assures the other, and shuts the association down with the last session.
+// assured connects two sides, of which the active one assures the other, and shuts the association down with the last
+// session.
 func assured(t *testing.T, seed uint64) (active, passive *association.Association, a, b *association.Session) {
 	t.Helper()
 	x, y := wires(seed)
@@ -32,22 +33,22 @@ func assured(t *testing.T, seed uint64) (active, passive *association.Associatio
 	return active, passive, a, b
 }
 
-// TestAssured: who waits until the peer has the end of our half waits, too, until it was told that we have all of its own, and so does
-// the end of the association.
+// TestAssured: who waits until the peer has the end of our half waits, too, until it was told that we have all of its
+// own, and so does the end of the association.
 func TestAssured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, _, a, b := assured(t, 60)
 		testrig.Must(t, a.CloseWrite())
 		testrig.Must(t, b.CloseWrite())
-		<-b.Told()
+		<-b.PeerAcked()
 		synctest.Wait()
 		ended := time.Now()
-		<-a.Told()
+		<-a.PeerAcked()
 		if took := time.Since(ended); took < assuring-10*time.Millisecond {
 			t.Errorf("told after %v", took)
 		}
-		if err := a.Lost(); err != nil || a.Lacks() {
-			t.Errorf("lost: %v, lacks something: %t", err, a.Lacks())
+		if err := a.LossError(); err != nil || a.HasUnacked() {
+			t.Errorf("lost: %v, lacks something: %t", err, a.HasUnacked())
 		}
 		told := time.Now()
 		<-active.Gone()
@@ -55,16 +56,17 @@ func TestAssured(t *testing.T) {
 	})
 }
 
-// TestAssuredMeanwhile: an association whose last session has ended takes another as long as it assures its peer, and then goes on with that.
+// TestAssuredMeanwhile: an association whose last session has ended takes another as long as it assures its peer, and
+// then goes on with that.
 func TestAssuredMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive, a, b := assured(t, 62)
 		testrig.Must(t, a.CloseWrite())
 		testrig.Must(t, b.CloseWrite())
-		<-b.Told()
+		<-b.PeerAcked()
 		time.Sleep(assuring / 2)
 		again, its := connect(t, active, passive)
-		<-a.Told()
+		<-a.PeerAcked()
 		time.Sleep(time.Minute)
 		_, err := again.Send([][]byte{[]byte("still here")})
 		testrig.Must(t, err)
@@ -83,14 +85,14 @@ type counter struct {
 
 func (c *counter) Unacked(uint16) int { return c.unacked }
 
-// TestLacks: what the peer has not acknowledged is a loss, but for our Terminate alone: while the session ends, when its time is up, and when
-// the association has fallen silent, or the peer has shut it down.
+// TestLacks: what the peer has not acknowledged is a loss, but for our Terminate alone: while the session ends, when
+// its time is up, and when the association has fallen silent, or the peer has shut it down.
 func TestLacks(t *testing.T) {
 	for _, c := range []struct {
 		unacked int
 		want    bool
 	}{{0, false}, {sctp.TerminateLen, false}, {sctp.TerminateLen + 1, true}} {
-		for _, why := range []error{sctp.ErrTimeout, carrier.ErrSilent, carrier.ErrShutdown} {
+		for _, why := range []error{sctp.ErrTimeout, lowerlayer.ErrSilent, lowerlayer.ErrShutdown} {
 			synctest.Test(t, func(t *testing.T) {
 				w, other := wires(64)
 				w.slow = time.Hour
@@ -99,20 +101,21 @@ func TestLacks(t *testing.T) {
 				say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
 				s, err := a.Accept(t.Context())
 				testrig.Must(t, err)
-				_, err = s.AcceptSession(mpa.Answer{})
+				_, err = s.Accept(mpa.Answer{})
 				testrig.Must(t, err)
 				testrig.Must(t, s.CloseWrite())
 				say(sctp.Message{PPID: 17, Data: []byte{0, 1, 0, 4}})
-				if got := s.Lacks(); got != c.want {
+				if got := s.HasUnacked(); got != c.want {
 					t.Errorf("%d octets: the peer lacks something: %t", c.unacked, got)
 				}
 				if why != sctp.ErrTimeout {
 					w.end(why)
 				}
-				<-s.Told()
+				<-s.PeerAcked()
 				cnt.unacked = 0 // which is too late
-				if err := s.Lost(); errors.Is(err, why) != c.want || !c.want && err != nil || s.Lacks() != c.want {
-					t.Errorf("%d octets, %v: lost: %v, lacks %t", c.unacked, why, err, s.Lacks())
+				if err := s.LossError(); errors.Is(err, why) != c.want || !c.want && err != nil ||
+					s.HasUnacked() != c.want {
+					t.Errorf("%d octets, %v: lost: %v, lacks %t", c.unacked, why, err, s.HasUnacked())
 				}
 			})
 		}
@@ -133,8 +136,8 @@ func (s *stuck) Send(m sctp.Message) error {
 	return s.wire.Send(m)
 }
 
-// TestLacksUntaken: what the Carrier has not taken the peer has not, although the Carrier knows of nothing that is not acknowledged: what waits
-// for it, and the one that it is being given. The Terminate alone is no loss.
+// TestLacksUntaken: what the Carrier has not taken the peer has not, although the Carrier knows of nothing that is not
+// acknowledged: what waits for it, and the one that it is being given. The Terminate alone is no loss.
 func TestLacksUntaken(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -156,7 +159,7 @@ func TestLacksUntaken(t *testing.T) {
 				say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
 				s, err := a.Accept(t.Context())
 				testrig.Must(t, err)
-				_, err = s.AcceptSession(mpa.Answer{})
+				_, err = s.Accept(mpa.Answer{})
 				testrig.Must(t, err)
 				time.Sleep(5 * time.Millisecond) // it is acknowledged
 				st.from.Store(true)
@@ -166,23 +169,24 @@ func TestLacksUntaken(t *testing.T) {
 				}
 				testrig.Must(t, s.CloseWrite())
 				say(sctp.Message{PPID: 17, Data: []byte{0, 1, 0, 4}})
-				if got := s.Lacks(); got != c.want {
+				if got := s.HasUnacked(); got != c.want {
 					t.Errorf("the peer lacks something: %t", got)
 				}
 				if got := s.Unsent(); got != c.want {
 					t.Errorf("something was not sent: %t", got)
 				}
-				w.end(carrier.ErrSilent)
-				<-s.Told()
-				if err := s.Lost(); errors.Is(err, carrier.ErrSilent) != c.want || s.Lacks() != c.want {
-					t.Errorf("lost: %v, lacks %t", err, s.Lacks())
+				w.end(lowerlayer.ErrSilent)
+				<-s.PeerAcked()
+				if err := s.LossError(); errors.Is(err, lowerlayer.ErrSilent) != c.want || s.HasUnacked() != c.want {
+					t.Errorf("lost: %v, lacks %t", err, s.HasUnacked())
 				}
 			})
 		})
 	}
 }
 
-// TestWithdrawnTold: who waits until the peer has what we had to say to a request does not, where the peer takes that back.
+// TestWithdrawnTold: who waits until the peer has what we had to say to a request does not, where the peer takes that
+// back.
 func TestWithdrawnTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, other := wires(68)
@@ -191,7 +195,7 @@ func TestWithdrawnTold(t *testing.T) {
 		s, err := a.Accept(t.Context())
 		testrig.Must(t, err)
 		say(sctp.Message{PPID: 17, Data: []byte{0, 1, 0, 4}})
-		<-s.Told()
+		<-s.PeerAcked()
 	})
 }
 
@@ -204,7 +208,8 @@ type surveyor struct {
 func (w *surveyor) Unsent(stream uint16) bool { return w.unsent[stream] }
 func (w *surveyor) RoundTrip() time.Duration  { return time.Minute }
 
-// TestTells: a session tells what the Carrier knows of its own stream and of the path; of a Carrier that does not know, nothing.
+// TestTells: a session tells what the Carrier knows of its own stream and of the path; of a Carrier that does not know,
+// nothing.
 func TestTells(t *testing.T) {
 	for _, c := range []struct {
 		knows  bool
@@ -226,7 +231,7 @@ func TestTells(t *testing.T) {
 			say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
 			s, err := a.Accept(t.Context())
 			testrig.Must(t, err)
-			_, err = s.AcceptSession(mpa.Answer{})
+			_, err = s.Accept(mpa.Answer{})
 			testrig.Must(t, err)
 			time.Sleep(5 * time.Millisecond) // the Carrier has taken our Accept
 			if s.Unsent() != c.want || s.RoundTrip() != c.trip {

@@ -41,7 +41,8 @@ func wires(seed uint64) (a, b *wire) {
 func newWire(seed uint64) *wire {
 	return &wire{
 		room: make(chan struct{}, 32), random: rand.New(rand.NewPCG(seed, 7)), sent: map[uint16]uint64{},
-		arrived: map[uint16]map[uint64]bool{}, acked: map[uint16]uint64{}, begun: make(chan struct{}), over: make(chan struct{}),
+		arrived: map[uint16]map[uint64]bool{}, acked: map[uint16]uint64{}, begun: make(chan struct{}),
+		over: make(chan struct{}),
 	}
 }
 
@@ -61,7 +62,8 @@ func (w *wire) Send(m sctp.Message) error {
 	w.mu.Lock()
 	n := w.sent[m.Stream]
 	w.sent[m.Stream]++
-	there, back := time.Duration(w.random.IntN(1000))*time.Microsecond, time.Duration(w.random.IntN(1000))*time.Microsecond
+	there, back := time.Duration(w.random.IntN(1000))*time.Microsecond,
+		time.Duration(w.random.IntN(1000))*time.Microsecond
 	w.mu.Unlock()
 	time.AfterFunc(there, func() {
 		<-w.room

@@ -26,7 +26,8 @@ func wantTook(t *testing.T, since time.Time, want time.Duration) {
 }
 
 // opposite returns an Association whose peer the test is: what it hears, and how it speaks on stream 0.
-func opposite(t *testing.T, w association.Carrier, other *wire, c association.Config) (a *association.Association, heard chan sctp.Message, say func(sctp.Message)) {
+func opposite(t *testing.T, w association.Carrier, other *wire, c association.Config) (a *association.Association,
+	heard chan sctp.Message, say func(sctp.Message)) {
 	a = association.New(w, c)
 	heard = make(chan sctp.Message, 100)
 	go other.Run(func(m sctp.Message) { heard <- m }, func(uint16, uint64) {}, func(error) {})
@@ -44,7 +45,8 @@ func TestUnused(t *testing.T) {
 		x, y := wires(40)
 		began := time.Now()
 		association.New(x, association.Config{Machine: sctp.Config{Active: true, UnusedTimeout: -1}})
-		passive := association.New(y, association.Config{Machine: sctp.Config{Listening: true, UnusedTimeout: 10 * time.Second}})
+		passive := association.New(y, association.Config{Machine: sctp.Config{Listening: true,
+			UnusedTimeout: 10 * time.Second}})
 		if _, err := passive.Accept(t.Context()); !errors.Is(err, errShutdown) {
 			t.Errorf("accepted: %v", err)
 		}
@@ -55,14 +57,15 @@ func TestUnused(t *testing.T) {
 	})
 }
 
-// TestUnusedUnbounded: one that may be without a session for as long as it likes, as its peer may ask for one, may not be when nobody listens
-// any more.
+// TestUnusedUnbounded: one that may be without a session for as long as it likes, as its peer may ask for one, may not
+// be when nobody listens any more.
 func TestUnusedUnbounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := wires(40)
 		association.New(x, association.Config{Machine: sctp.Config{Active: true, UnusedTimeout: -1}})
 		ended := make(chan struct{})
-		passive := association.New(y, association.Config{Machine: sctp.Config{Listening: true, UnusedTimeout: -1}, Ended: func() { close(ended) }})
+		passive := association.New(y, association.Config{Machine: sctp.Config{Listening: true, UnusedTimeout: -1},
+			Ended: func() { close(ended) }})
 		time.Sleep(time.Hour)
 		select {
 		case <-ended:
@@ -117,7 +120,7 @@ func TestLostBeforeAnswer(t *testing.T) {
 			t.Errorf("answered: %v", err)
 		}
 		wantTook(t, began, time.Second)
-		<-s.Told()
+		<-s.PeerAcked()
 		if _, err := a.Begin(mpa.Offer{}); !errors.Is(err, errAbort) {
 			t.Errorf("again: %v", err)
 		}
@@ -143,7 +146,7 @@ func TestCounted(t *testing.T) {
 				t.Errorf("with the request, counted %+v", got)
 			}
 			w.slow = time.Hour // until our rejection is known to have arrived
-			testrig.Must(t, s.RejectSession(nil, 0, 0))
+			testrig.Must(t, s.Reject(nil, 0, 0))
 			<-heard
 			say(sctp.Message{PPID: 16, Data: []byte{0, 1, 'A'}})
 			say(sctp.Message{PPID: 16, Ordered: true, Data: []byte{0, 2, 'B'}})
@@ -163,10 +166,10 @@ func TestRejectionTold(t *testing.T) {
 		say(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}})
 		s, err := a.Accept(t.Context())
 		testrig.Must(t, err)
-		testrig.Must(t, s.RejectSession(nil, 0, 0))
+		testrig.Must(t, s.Reject(nil, 0, 0))
 		<-heard
 		heardAt := time.Now()
-		<-s.Told()
+		<-s.PeerAcked()
 		if took := time.Since(heardAt); took < w.slow || took > 2*w.slow {
 			t.Errorf("told after %v", took)
 		}
@@ -203,7 +206,7 @@ func TestUnacknowledged(t *testing.T) {
 		testrig.Must(t, other.Send(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 1}}))
 		s, err := a.Accept(t.Context())
 		testrig.Must(t, err)
-		_, err = s.AcceptSession(mpa.Answer{})
+		_, err = s.Accept(mpa.Answer{})
 		testrig.Must(t, err)
 		const all, unacknowledged = 1<<15 + 100, 1<<15 - 1 - 2 - 1 // room for two Terminates, and there was the Accept
 		var sent atomic.Int32
@@ -230,15 +233,16 @@ func TestUnacknowledged(t *testing.T) {
 // A teller is a wire that tells how much the peer has acknowledged.
 type teller struct{ *wire }
 
-func (teller) Acknowledged() uint32 { return 4711 }
+func (teller) AckProgress() uint32 { return 4711 }
 
-// TestAcknowledged: what the Carrier tells of acknowledgements is passed on, and where it tells nothing nothing ever changes.
+// TestAcknowledged: what the Carrier tells of acknowledgements is passed on, and where it tells nothing nothing ever
+// changes.
 func TestAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := wires(58)
 		a, b := connect(t, association.New(teller{x}, association.Config{Machine: sctp.Config{Active: true}}),
 			association.New(y, association.Config{Machine: sctp.Config{Listening: true}}))
-		if n, none := a.Acknowledged(), b.Acknowledged(); n != 4711 || none != 0 {
+		if n, none := a.AckProgress(), b.AckProgress(); n != 4711 || none != 0 {
 			t.Errorf("%d, and %d without", n, none)
 		}
 		y.end(errAbort)
@@ -295,7 +299,7 @@ func TestCannotShutDown(t *testing.T) {
 		a, b := connect(t, active, passive)
 		testrig.Must(t, a.CloseWrite())
 		testrig.Must(t, b.CloseWrite())
-		<-a.Told()
+		<-a.PeerAcked()
 		over := time.Now()
 		if _, err := active.Begin(mpa.Offer{}); err == nil || !strings.Contains(err.Error(), "being ended") {
 			t.Errorf("began: %v", err)
@@ -309,8 +313,8 @@ func TestCannotShutDown(t *testing.T) {
 	})
 }
 
-// TestRefusedIsTold: who refuses an answer that is none knows when the peer has the Terminate that says so, and so a program may end
-// then. What the peer itself has refused it knows at once.
+// TestRefusedIsTold: who refuses an answer that is none knows when the peer has the Terminate that says so, and so a
+// program may end then. What the peer itself has refused it knows at once.
 //
 // RFC 5043, section 6.1: "the DDP Stream Session MUST be terminated."
 func TestRefusedIsTold(t *testing.T) {
@@ -324,13 +328,14 @@ func TestRefusedIsTold(t *testing.T) {
 			s, err := a.Begin(mpa.Offer{Dialect: mpa.DialectRFC5044})
 			testrig.Must(t, err)
 			<-heard // our Initiate, whose acknowledgment is on its way yet
-			testrig.Must(t, other.Send(sctp.Message{PPID: sctp.PPIDControl, Data: sctp.AppendControl(nil, &sctp.Control{Function: c.answer})}))
+			testrig.Must(t, other.Send(sctp.Message{PPID: sctp.PPIDControl,
+				Data: sctp.AppendControl(nil, &sctp.Control{Function: c.answer})}))
 			var v *sctp.Violation
 			if _, err := s.Answer(t.Context()); err == nil || errors.As(err, &v) != c.wrong {
 				t.Errorf("%v: %v", c.answer, err)
 			}
 			began := time.Now()
-			<-s.Told()
+			<-s.PeerAcked()
 			if !c.wrong {
 				wantTook(t, began, 0)
 				return

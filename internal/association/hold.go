@@ -1,6 +1,6 @@
 package association
 
-import "github.com/goiwarp/iwarp/internal/carrier"
+import "github.com/goiwarp/iwarp"
 
 // A Holder is a Carrier that can hold its peer back while something is missing: what is new is not taken then, and what
 // was sent before is.
@@ -14,8 +14,8 @@ type Holder interface {
 const maxAhead = 4096
 
 // Bounds says what a peer that does its part may have come ahead of order.
-func (s *Session) Bounds() carrier.Bounds {
-	return carrier.Bounds{First: 1, Segments: maxAhead, Octets: s.a.carrier.Ahead()}
+func (s *Session) Bounds() iwarp.SegmentBounds {
+	return iwarp.SegmentBounds{First: 1, Segments: maxAhead, Octets: s.a.carrier.Ahead()}
 }
 
 // Held says how many octets the QP holds of what Recv has brought, as others are missing.

@@ -70,8 +70,9 @@ func TestHeldByAll(t *testing.T) {
 	})
 }
 
-// TestEarlyHoldsBack: segments that overtake the Accept hold the peer back, which breaks no rule with them, and are there with
-// the session. A carrier that cannot hold the peer back, or does not in time, loses it the session, and the association, if there is no other.
+// TestEarlyHoldsBack: segments that overtake the Accept hold the peer back, which breaks no rule with them, and are
+// there with the session. A carrier that cannot hold the peer back, or does not in time, loses it the session, and the
+// association, if there is no other.
 func TestEarlyHoldsBack(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint(late), func(t *testing.T) {
@@ -165,7 +166,8 @@ func TestAllThatIsAhead(t *testing.T) {
 			if err := other.Send(sctp.Message{PPID: 17, Data: []byte{0, 0, 0, 2}}); err != nil && more == 0 {
 				t.Error(err)
 			}
-			if _, err := s.Answer(t.Context()); (more == 0) != (err == nil) || more > 0 && !errors.Is(err, sctp.ErrEarly) {
+			if _, err := s.Answer(t.Context()); (more == 0) != (err == nil) || more > 0 &&
+				!errors.Is(err, sctp.ErrEarly) {
 				t.Errorf("with %d octets more: %v", more, err)
 			}
 			a.Close("the test is over")

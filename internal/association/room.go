@@ -3,12 +3,12 @@ package association
 import (
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // What waits to be received is bounded. The bound of an association's only session is low: beyond it nothing more is
-// read, and the peer waits. That would hold back other sessions, too. Where there are any, more is kept, and when that is
-// too much, a session that nobody receives from ends: a QP that is merely slow goes on.
+// read, and the peer waits. That would hold back other sessions, too. Where there are any, more is kept, and when
+// that is too much, a session that nobody receives from ends: a QP that is merely slow goes on.
 const (
 	maxInbox   = 64              // segments of a session
 	maxUnread  = 1 << 20         // octets of several sessions beyond that, with unreadCost for each segment
@@ -76,7 +76,7 @@ func (s *Session) wait(alone bool, by time.Time) {
 
 // overrun ends the session.
 func (s *Session) overrun() {
-	s.ended, s.err = true, carrier.ErrOverrun
+	s.ended, s.err = true, lowerlayer.ErrOverrun
 	s.setHeld(0)
 	s.a.m.Reset(time.Now(), s.id, s.a.cfg.LastWords)
 	s.a.settle()

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/association"
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// A queue is one side of an SCTP association in memory that delivers in order, one message after the other, as the kernel's does:
-// with one that is not taken, all others wait, and so does the sender, when the window is full.
+// A queue is one side of an SCTP association in memory that delivers in order, one message after the other, as the
+// kernel's does: with one that is not taken, all others wait, and so does the sender, when the window is full.
 type queue struct {
 	*wire
 	in    chan sctp.Message
@@ -28,7 +28,8 @@ type queue struct {
 }
 
 func queues() (a, b *queue) {
-	a, b = &queue{wire: newWire(1), in: make(chan sctp.Message, 32)}, &queue{wire: newWire(2), in: make(chan sctp.Message, 32)}
+	a, b = &queue{wire: newWire(1), in: make(chan sctp.Message, 32)},
+		&queue{wire: newWire(2), in: make(chan sctp.Message, 32)}
 	a.peer, b.peer = b, a
 	a.wire.peer, b.wire.peer = b.wire, a.wire
 	return a, b
@@ -71,7 +72,8 @@ func inOrder(t *testing.T) (active, passive *association.Association) {
 
 func over(t *testing.T, x, y association.Carrier) (active, passive *association.Association) {
 	active = association.New(x, association.Config{Machine: sctp.Config{Active: true}})
-	passive = association.New(y, association.Config{Machine: sctp.Config{Listening: true}, LastWords: []byte("last words")})
+	passive = association.New(y, association.Config{Machine: sctp.Config{Listening: true},
+		LastWords: []byte("last words")})
 	t.Cleanup(func() { active.Close("the test is over"); <-passive.Gone() })
 	return active, passive
 }
@@ -85,7 +87,8 @@ func flood(s *association.Session, n int) (sent int, err error) { return floodOf
 
 func floodOf(s *association.Session, n, octets int) (sent int, err error) {
 	for sent < n && err == nil {
-		if _, err = s.Send([][]byte{binary.BigEndian.AppendUint32(make([]byte, 0, octets), uint32(sent+1))[:octets]}); err == nil {
+		if _, err = s.Send([][]byte{binary.BigEndian.AppendUint32(make([]byte, 0, octets),
+			uint32(sent+1))[:octets]}); err == nil {
 			sent++
 		}
 	}
@@ -126,8 +129,8 @@ func TestSlowAlone(t *testing.T) {
 	})
 }
 
-// TestUnreceived: of several sessions, one that nobody receives from ends when it has kept others waiting, with an error
-// that says so on this side and the last words on the other. The others go on.
+// TestUnreceived: of several sessions, one that nobody receives from ends when it has kept others waiting, with an
+// error that says so on this side and the last words on the other. The others go on.
 func TestUnreceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive := inOrder(t)
@@ -144,7 +147,7 @@ func TestUnreceived(t *testing.T) {
 		for ; err == nil; n++ {
 			_, err = b1.Recv()
 		}
-		if n--; !errors.Is(err, carrier.ErrOverrun) || n != atMost+1 {
+		if n--; !errors.Is(err, lowerlayer.ErrOverrun) || n != atMost+1 {
 			t.Errorf("after %d segments: %v", n, err)
 		}
 		if v, err := a1.Recv(); err != nil || string(v.Segment) != "last words" {
@@ -158,8 +161,8 @@ func TestUnreceived(t *testing.T) {
 	})
 }
 
-// TestSlowAmongOthers: a session that is slow, and keeps others waiting, is not one that nobody receives from, even if it
-// has to receive many small segments before there is room for a large one.
+// TestSlowAmongOthers: a session that is slow, and keeps others waiting, is not one that nobody receives from, even if
+// it has to receive many small segments before there is room for a large one.
 func TestSlowAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive := inOrder(t)
@@ -188,7 +191,7 @@ func TestNoLongerAlone(t *testing.T) {
 		go func() {
 			s, err := passive.Accept(ctx)
 			testrig.Must(t, err)
-			testrig.Must(t, s.RejectSession(nil, 0, 0))
+			testrig.Must(t, s.Reject(nil, 0, 0))
 		}()
 		_, _, err := dial(ctx, active, mpa.Offer{})
 		var refused *sctp.Refusal
@@ -231,8 +234,8 @@ func TestRoomForOthers(t *testing.T) {
 	})
 }
 
-// TestOverrun: a session that keeps others waiting for 5 s ends there and then. What it has not received is in the way of others
-// until it is closed.
+// TestOverrun: a session that keeps others waiting for 5 s ends there and then. What it has not received is in the way
+// of others until it is closed.
 func TestOverrun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := queues()
@@ -255,7 +258,7 @@ func TestOverrun(t *testing.T) {
 		go func() { _, _ = flood(a2, 100) }()
 		y.wantTaken(t, initiates+atMost+1+alone)
 		testrig.Must(t, b1.Close())
-		wantGone(t, b1, carrier.ErrOverrun)
+		wantGone(t, b1, lowerlayer.ErrOverrun)
 		y.wantTaken(t, initiates+atMost+1+100)
 	})
 }

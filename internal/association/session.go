@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/deadline"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -25,14 +27,14 @@ type Session struct {
 	refusal    error
 
 	request *mpa.Request  // the peer's
-	told    chan struct{} // see Told
+	told    chan struct{} // see PeerAcked
 
 	// Guarded by a.mu.
 	changed sync.Cond
-	inbox   []carrier.Arrival
+	inbox   []iwarp.SegmentArrival
 	unread  int    // octets in inbox
 	taken   uint64 // from it
-	lost    error  // why the peer is told nothing more: an answer has this error, and see Lost
+	lost    error  // why the peer is told nothing more: an answer has this error, and see LossError
 	ended   bool
 	err     error  // why, if not in order
 	closed  bool   // from here
@@ -40,6 +42,8 @@ type Session struct {
 	came    uint64 // octets, of all messages for it
 	lacks   bool   // the peer did, when the session ended
 }
+
+var _ iwarp.SegmentRequest = (*Session)(nil)
 
 func (a *Association) newSession(id uint16) *Session {
 	s := &Session{a: a, id: id, answered: make(chan struct{}), told: make(chan struct{})}
@@ -113,7 +117,7 @@ func (s *Session) end(err error) {
 		s.refusal = err
 		close(s.answered)
 	}
-	c, ok := s.a.carrier.(carrier.Assurer)
+	c, ok := s.a.carrier.(lowerlayer.Assurer)
 	if !ok || err != nil {
 		close(s.told)
 		return
@@ -122,8 +126,8 @@ func (s *Session) end(err error) {
 	go s.assure(c)
 }
 
-// assure has the peer know that all of its half has come, before who waits for Told ends the program.
-func (s *Session) assure(c carrier.Assurer) {
+// assure has the peer know that all of its half has come, before who waits for PeerAcked ends the program.
+func (s *Session) assure(c lowerlayer.Assurer) {
 	c.Assure()
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
@@ -146,7 +150,7 @@ func (s *Session) arrive(e sctp.Event) {
 	if s.over() {
 		return
 	}
-	v := carrier.Arrival{Number: e.Number, Segment: e.Segment, End: e.Kind == sctp.EventTerminate}
+	v := iwarp.SegmentArrival{Number: e.Number, Segment: e.Segment, End: e.Kind == sctp.EventTerminate}
 	if e.Kind == sctp.EventFailed {
 		v.Err = e.Err
 	}
@@ -162,15 +166,15 @@ func (s *Session) Answer(ctx context.Context) (mpa.Negotiated, error) {
 		return s.negotiated, s.refusal
 	case <-ctx.Done():
 		_ = s.Cancel()
-		return mpa.Negotiated{}, fmt.Errorf("no answer to an Initiate: %w", ctx.Err())
+		return mpa.Negotiated{}, fmt.Errorf("no answer to an Initiate: %w", deadline.ContextError(ctx))
 	}
 }
 
 // Request returns the peer's request.
 func (s *Session) Request() *mpa.Request { return s.request }
 
-// AcceptSession accepts the peer's request.
-func (s *Session) AcceptSession(answer mpa.Answer) (n mpa.Negotiated, err error) {
+// Accept accepts the peer's request.
+func (s *Session) Accept(answer mpa.Answer) (n mpa.Negotiated, err error) {
 	err = s.answer(func() error {
 		n, err = s.a.m.Accept(time.Now(), s.id, answer)
 		return err
@@ -178,8 +182,8 @@ func (s *Session) AcceptSession(answer mpa.Answer) (n mpa.Negotiated, err error)
 	return n, err
 }
 
-// RejectSession rejects the peer's request.
-func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
+// Reject rejects the peer's request.
+func (s *Session) Reject(privateData []byte, ird, ord mpa.Depth) error {
 	return s.answer(func() error {
 		err := s.a.m.Reject(time.Now(), s.id, privateData, ird, ord)
 		if err == nil {
@@ -191,8 +195,8 @@ func (s *Session) RejectSession(privateData []byte, ird, ord mpa.Depth) error {
 	})
 }
 
-// Moved returns how many octets the association has moved, except for those that have come for the session: while it grows, who
-// waits for the session may be waiting for its turn.
+// Moved returns how many octets the association has moved, except for those that have come for the session: while it
+// grows, who waits for the session may be waiting for its turn.
 func (s *Session) Moved() uint64 {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
@@ -245,17 +249,17 @@ func (s *Session) Send(v [][]byte) (octets int, err error) {
 }
 
 // Recv returns what has arrived next. Its error is why the session, or the whole association, was lost.
-func (s *Session) Recv() (carrier.Arrival, error) {
+func (s *Session) Recv() (iwarp.SegmentArrival, error) {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
 	for len(s.inbox) == 0 && !s.over() {
 		s.changed.Wait()
 	}
 	if s.closed || len(s.inbox) == 0 {
-		return carrier.Arrival{}, s.gone()
+		return iwarp.SegmentArrival{}, s.gone()
 	}
 	v := s.inbox[0]
-	s.inbox[0] = carrier.Arrival{}
+	s.inbox[0] = iwarp.SegmentArrival{}
 	s.setUnread(s.unread - len(v.Segment) - unreadCost)
 	s.taken++
 	if s.inbox = s.inbox[1:]; len(s.inbox) == 0 {
@@ -277,9 +281,9 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Cancel takes back a request of ours, or turns down the peer's, or ends a session that nothing has been done with, in
-// order. What the peer still sends is dropped, of which it is told: sctp.Association.Abort. If something has come that was
-// not received, it is a Reset.
+// Cancel takes back a request of ours, or turns down the peer's, or ends a session that nothing has been done with,
+// in order. What the peer still sends is dropped, of which it is told: sctp.Association.Abort. If something has come
+// that was not received, it is a Reset.
 func (s *Session) Cancel() error {
 	return s.giveUp(func(now time.Time, id uint16) {
 		if s.hasUnread() {
@@ -291,7 +295,7 @@ func (s *Session) Cancel() error {
 }
 
 func (s *Session) hasUnread() bool {
-	return slices.ContainsFunc(s.inbox, func(v carrier.Arrival) bool { return v.Segment != nil })
+	return slices.ContainsFunc(s.inbox, func(v iwarp.SegmentArrival) bool { return v.Segment != nil })
 }
 
 // Reset ends an established session at once, and not in order, of which the peer is told: sctp.Association.Reset. It

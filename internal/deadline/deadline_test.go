@@ -66,7 +66,8 @@ func within(t *testing.T, f func(m *machine), want ...time.Duration) {
 	})
 }
 
-// TestMoved moves a deadline back and forth, takes it back, and sets it again: each is over once, when it was wanted last.
+// TestMoved moves a deadline back and forth, takes it back, and sets it again: each is over once, when it was wanted
+// last.
 func TestMoved(t *testing.T) {
 	within(t, func(m *machine) { m.want(5) }, 5*time.Second)
 	within(t, func(m *machine) { m.want(5); m.want(9) }, 9*time.Second)

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -42,7 +42,7 @@ type ending struct {
 	told   bool // it had its turn
 }
 
-func (q *QP) beginAhead() {
+func (q *Machine) beginAhead() {
 	q.ahead.next = q.First
 	if q.Layer != LayerStream { // there, what is shown is weighed as a whole: shown.go
 		q.ahead.budget = q.Ahead.Budget
@@ -52,16 +52,16 @@ func (q *QP) beginAhead() {
 }
 
 // HeldAhead returns how many octets are held of segments that have to wait for others.
-func (q *QP) HeldAhead() int { return q.ahead.octets }
+func (q *Machine) HeldAhead() int { return q.ahead.octets }
 
 // forget drops all that is held: it will never have its turn.
 func (a *ahead) forget() {
-	a.give(len(a.held), a.octets)
+	a.release(len(a.held), a.octets)
 	a.held = nil
 }
 
-// take has one segment more wait, and so many octets held of it, if there is room for them.
-func (a *ahead) take(octets int) error {
+// reserve has one segment more wait, and so many octets held of it, if there is room for them.
+func (a *ahead) reserve(octets int) error {
 	if a.budget != nil {
 		if err := a.budget.Take(AheadCost + octets); err != nil {
 			return err
@@ -71,8 +71,8 @@ func (a *ahead) take(octets int) error {
 	return nil
 }
 
-// give has so many segments less wait, and so many octets less held of them.
-func (a *ahead) give(segments, octets int) {
+// release has so many segments less wait, and so many octets less held of them.
+func (a *ahead) release(segments, octets int) {
 	a.octets -= octets
 	if a.budget != nil && segments > 0 {
 		a.budget.Give(segments*AheadCost + octets)
@@ -116,7 +116,7 @@ func (a *ahead) pop() (h heldSegment, ok bool) {
 		return heldSegment{}, false
 	}
 	delete(a.held, h.at)
-	a.give(1, len(h.ulpdu))
+	a.release(1, len(h.ulpdu))
 	return h, true
 }
 
@@ -130,7 +130,7 @@ func (a *ahead) trim() {
 }
 
 // keep has a segment wait until its turn, and places its payload if it can.
-func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
+func (q *Machine) keep(at, end uint64, ulpdu []byte) bool {
 	a := &q.ahead
 	if len(a.held) >= q.Ahead.Segments {
 		return q.refuse(wording.Count(q.Ahead.Segments, "segment"), nil)
@@ -143,7 +143,7 @@ func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
 	if len(ulpdu) > q.Ahead.Octets-a.octets {
 		return q.refuse(wording.Octets(q.Ahead.Octets), nil)
 	}
-	if err := a.take(len(ulpdu)); err != nil {
+	if err := a.reserve(len(ulpdu)); err != nil {
 		return q.refuse(budgetSpent, err)
 	}
 	h.ulpdu = bytes.Clone(ulpdu)
@@ -153,8 +153,8 @@ func (q *QP) keep(at, end uint64, ulpdu []byte) bool {
 }
 
 // keepPlaced notes a segment of which n octets of payload are in place.
-func (q *QP) keepPlaced(h *heldSegment, ulpdu []byte, n int) bool {
-	if err := q.ahead.take(0); err != nil {
+func (q *Machine) keepPlaced(h *heldSegment, ulpdu []byte, n int) bool {
+	if err := q.ahead.reserve(0); err != nil {
 		return q.refuse(budgetSpent, err)
 	}
 	h.placed = true
@@ -177,7 +177,7 @@ func (a *ahead) enter(h *heldSegment) {
 	a.held[h.at] = *h
 }
 
-func (q *QP) countHeld(n int) {
+func (q *Machine) countHeld(n int) {
 	s := &q.stats.Ahead
 	s.Held++
 	s.HeldOctets += uint64(n)
@@ -188,21 +188,21 @@ func (q *QP) countHeld(n int) {
 const budgetSpent = "what all connections together may hold"
 
 // HoldsTooMuch ends the connection to make room in its Budget, which says why.
-func (q *QP) HoldsTooMuch(now time.Time, why error) {
+func (q *Machine) HoldsTooMuch(now time.Time, why error) {
 	switch {
 	case !q.listens():
 		return
-	case q.Unready():
-		q.refuseUnready(budgetSpent, why)
+	case q.ReceiverNotReady():
+		q.refuseRNR(budgetSpent, why)
 	case q.Layer == LayerMessages:
 		q.refuse(budgetSpent, why)
 	}
-	q.settle(now)
+	q.advance(now)
 }
 
 // refuse drops a segment that is beyond a bound. An LLP that does not bring it again has lost
 // it: no other can have its turn any more.
-func (q *QP) refuse(bound string, why error) bool {
+func (q *Machine) refuse(bound string, why error) bool {
 	q.stats.Ahead.Dropped++
 	if !q.Ahead.Again {
 		q.fail(&Failure{
@@ -216,9 +216,10 @@ func (q *QP) refuse(bound string, why error) bool {
 // placeAhead places the payload of a segment that is ahead of its turn, and returns how many
 // octets that is. If it reports false the segment waits as it is. Nothing changes but
 // the memory that the segment is for, and the note of what is placed there.
-func (q *QP) placeAhead(ulpdu []byte) (n int, ok bool) {
+func (q *Machine) placeAhead(ulpdu []byte) (n int, ok bool) {
 	s, err := ddp.Parse(ulpdu)
-	if q.state != RTS || err != nil || ddp.CheckVersion(&s.Header, q.DDPVersion) != nil || rdmap.CheckSegment(&s, q.RDMAPVersion) != nil {
+	if q.state != RTS || err != nil || ddp.CheckVersion(&s.Header, q.DDPVersion) != nil ||
+		rdmap.CheckSegment(&s, q.RDMAPVersion) != nil {
 		return 0, false
 	}
 	n = len(s.Payload)
@@ -234,18 +235,23 @@ func (q *QP) placeAhead(ulpdu []byte) (n int, ok bool) {
 }
 
 // placeResponseAhead places a segment with payload of the response to any Read.
-func (q *QP) placeResponseAhead(s *ddp.Segment) bool {
+func (q *Machine) placeResponseAhead(s *ddp.Segment) bool {
 	read, ok := q.orq.TakeAhead(s)
 	if !ok {
 		return false
 	}
 	sink := &q.sq.At(read.ID).SGL.Elements()[0]
-	return q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, sink.Offset+int(s.TO-read.SinkTO), layout.Plain(s.Payload)) == memory.None
+	if q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, sink.Offset+int(s.TO-read.SinkTO),
+		layout.Plain(s.Payload)) != memory.None {
+		q.orq.DropAhead(s)
+		return false
+	}
+	return true
 }
 
 // placeSendAhead places a segment of a Send into the receive that its message will get. While
 // the peer's first segment has not come, that is not known: it may be a Send that takes none.
-func (q *QP) placeSendAhead(s *ddp.Segment) bool {
+func (q *Machine) placeSendAhead(s *ddp.Segment) bool {
 	if !q.heard {
 		return false
 	}
@@ -254,12 +260,16 @@ func (q *QP) placeSendAhead(s *ddp.Segment) bool {
 	if to == nil || !queue.TakeAhead(s, buffers, q.roomOf(to)) {
 		return false
 	}
-	return q.scatter(to, uint64(s.MO), layout.Plain(s.Payload)) == memory.None
+	if q.scatter(to, uint64(s.MO), layout.Plain(s.Payload)) != memory.None {
+		queue.DropAhead(s)
+		return false
+	}
+	return true
 }
 
 // receiveOf returns the receive that the n-th message from the expected one on will get, nil if
 // that is not known, and how many messages have a receive.
-func (q *QP) receiveOf(n uint32) (to *RecvWork, buffers int) {
+func (q *Machine) receiveOf(n uint32) (to *RecvWork, buffers int) {
 	if q.taken {
 		buffers = 1
 		if n == 0 {

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -34,8 +34,8 @@ func TestAheadIsBounded(t *testing.T) {
 						t.Errorf("segment %d taken: %t", at, taken)
 					}
 				}
-				if s.QP.Stats().Ahead.Dropped != 1 {
-					t.Errorf("%+v", s.QP.Stats().Ahead)
+				if s.Machine.Stats().Ahead.Dropped != 1 {
+					t.Errorf("%+v", s.Machine.Stats().Ahead)
 				}
 				if !again {
 					s.wantCause(rdmap.CodeMPALocalCatastrophic, false)
@@ -89,22 +89,22 @@ func TestEndHasItsTurn(t *testing.T) {
 	s.arrives(1, write(1, 0, nil))
 	s.wantState(RTS)
 	s.arrives(0, write(1, 0, nil))
-	if !errors.Is(s.QP.Cause(), ErrLost) || s.QP.State() != Error {
-		t.Errorf("%v in state %v after segments after the end", s.QP.Cause(), s.QP.State())
+	if !errors.Is(s.Machine.Cause(), ErrLost) || s.Machine.State() != Error {
+		t.Errorf("%v in state %v after segments after the end", s.Machine.Cause(), s.Machine.State())
 	}
 
 	s = overMessages(t, mpa.RoleResponder, func(s *setup) { s.HalfClose = true })
 	s.arrives(0, write(1, 0, nil))
 	s.ends(0)
-	if !errors.Is(s.QP.Cause(), ErrLost) || s.QP.State() != Error {
-		t.Errorf("%v in state %v after an end before what has come", s.QP.Cause(), s.QP.State())
+	if !errors.Is(s.Machine.Cause(), ErrLost) || s.Machine.State() != Error {
+		t.Errorf("%v in state %v after an end before what has come", s.Machine.Cause(), s.Machine.State())
 	}
 
 	s = overMessages(t, mpa.RoleResponder, func(s *setup) { s.HalfClose = true })
 	s.ends(0)
 	s.arrives(0, write(1, 0, nil))
-	if !errors.Is(s.QP.Cause(), ErrLost) || s.QP.State() != Error {
-		t.Errorf("%v in state %v after a segment after the end", s.QP.Cause(), s.QP.State())
+	if !errors.Is(s.Machine.Cause(), ErrLost) || s.Machine.State() != Error {
+		t.Errorf("%v in state %v after a segment after the end", s.Machine.Cause(), s.Machine.State())
 	}
 }
 
@@ -131,7 +131,7 @@ func TestCloseOverMessages(t *testing.T) {
 func TestBroken(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
 	s.receive(1)
-	s.QP.Broken(s.clock, 1, &mpa.Error{Code: mpa.CodeLocalCatastrophic, Offset: 1, Reason: "wrong"})
+	s.Machine.Broken(s.clock, 1, &mpa.Error{Code: mpa.CodeLocalCatastrophic, Offset: 1, Reason: "wrong"})
 	s.wantState(RTS)
 	s.arrives(0, send(1, nil))
 	s.completion(success(1, OpReceive, 0))
@@ -143,7 +143,7 @@ func TestBroken(t *testing.T) {
 	s = overMessages(t, mpa.RoleResponder) // it has its turn when it comes
 	s.receive(1)
 	s.arrives(0, send(1, nil))
-	s.QP.Broken(s.clock, 1, &mpa.Error{Code: mpa.CodeCRC, Offset: 1})
+	s.Machine.Broken(s.clock, 1, &mpa.Error{Code: mpa.CodeCRC, Offset: 1})
 	s.settle()
 	s.completion(success(1, OpReceive, 0))
 	s.wantCause(rdmap.CodeMPACRC, false)
@@ -203,16 +203,16 @@ func TestTurnedDownOverMessages(t *testing.T) {
 // Proves D20.
 func TestWholeSegments(t *testing.T) {
 	s := overMessages(t, mpa.RoleInitiator, func(s *setup) { s.MULPDU = 1 << 20 })
-	if s.QP.MULPDU != layout.MaxMULPDU {
-		t.Errorf("MULPDU %d", s.QP.MULPDU)
+	if s.Machine.MULPDU != layout.MaxMULPDU {
+		t.Errorf("MULPDU %d", s.Machine.MULPDU)
 	}
 	r := s.region(make([]byte, 3000), 0)
-	s.QP.SetMULPDU(1014, 1448, 65160)
+	s.Machine.SetMULPDU(1014, 1448, 65160)
 	s.post(work(1, OpWrite, all(r, 2500)))
 	w := func(to uint64, n int) fpdu { return write(0, to, make([]byte, n)) }
 	s.sends(w(0, 1000).more(), w(1000, 1000).more(), w(2000, 500))
 	s.completion(success(1, OpWrite, 2500))
-	if st := s.QP.Stats(); st.SentFPDUs != 3 || st.SentStream != 2500+3*14 {
+	if st := s.Machine.Stats(); st.SentFPDUs != 3 || st.SentStream != 2500+3*14 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -27,7 +27,7 @@ func TestAheadBoundsAreFreed(t *testing.T) {
 			t.Fatalf("%d Sends received, want %d", len(s.done), at+4)
 		}
 	}
-	if st := s.QP.Stats().Ahead; st.Held != 9 || st.HeldOctets != 9*19 || st.MostOctets != 3*19 {
+	if st := s.Machine.Stats().Ahead; st.Held != 9 || st.HeldOctets != 9*19 || st.MostOctets != 3*19 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -39,8 +39,8 @@ func TestAheadBeginsAtFirst(t *testing.T) {
 	s.receive(1)
 	s.receive(2)
 	s.arrives(first+1, send(2, nil))
-	if len(s.done) != 0 || s.QP.HeldAhead() == 0 {
-		t.Fatalf("%d Sends received ahead of their turn, %d octets held", len(s.done), s.QP.HeldAhead())
+	if len(s.done) != 0 || s.Machine.HeldAhead() == 0 {
+		t.Fatalf("%d Sends received ahead of their turn, %d octets held", len(s.done), s.Machine.HeldAhead())
 	}
 	s.arrives(first, send(1, nil))
 	s.completion(success(1, OpReceive, 0))
@@ -49,7 +49,10 @@ func TestAheadBeginsAtFirst(t *testing.T) {
 
 // Bounds that are none are the usual ones.
 func TestAheadBoundsBelowZero(t *testing.T) {
-	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead = Ahead{Segments: -1, Octets: -1, Again: true} })
+	s := overMessages(t, mpa.RoleResponder, func(s *setup) {
+		s.Params.Ahead = Ahead{Segments: -1,
+			Octets: -1, Again: true}
+	})
 	for at := uint64(1); at <= DefaultAheadSegments+1; at++ {
 		if taken := s.arrives(at, send(uint32(at+1), nil)); taken != (at <= DefaultAheadSegments) {
 			t.Fatalf("segment %d taken: %t", at, taken)
@@ -63,17 +66,17 @@ func TestTrimAhead(t *testing.T) {
 	s.receive(1)
 	wantSlack := func(want bool) {
 		t.Helper()
-		if s.QP.ahead.slack() != want {
+		if s.Machine.ahead.slack() != want {
 			t.Errorf("slack: %t", !want)
 		}
 	}
 	s.arrives(1, send(1, nil))
 	wantSlack(false)
-	s.QP.Trim()
+	s.Machine.Trim()
 	s.arrives(0, write(1, 0, nil))
 	s.completion(success(1, OpReceive, 0))
 	wantSlack(true)
-	s.QP.Trim()
+	s.Machine.Trim()
 	wantSlack(false)
 }
 
@@ -92,8 +95,8 @@ func TestSegmentAtTheEnd(t *testing.T) {
 			first(s)
 			s.wantState(RTS)
 			s.arrives(0, write(1, 0, nil))
-			if !errors.Is(s.QP.Cause(), ErrLost) || s.QP.State() != Error {
-				t.Errorf("%v in state %v", s.QP.Cause(), s.QP.State())
+			if !errors.Is(s.Machine.Cause(), ErrLost) || s.Machine.State() != Error {
+				t.Errorf("%v in state %v", s.Machine.Cause(), s.Machine.State())
 			}
 			s.completion(flushed(1, OpReceive))
 		})
@@ -122,7 +125,8 @@ func TestNotPlacedAhead(t *testing.T) {
 			if string(buf) != "\x00\x00\x00\x00\x00" {
 				t.Errorf("%q", buf)
 			}
-			if st := s.QP.Stats().Ahead; st.Placed != 0 || st.Held != 1 || st.HeldOctets != 19 || st.MostOctets != 19 {
+			if st := s.Machine.Stats().Ahead; st.Placed != 0 || st.Held != 1 ||
+				st.HeldOctets != 19 || st.MostOctets != 19 {
 				t.Errorf("%+v", st)
 			}
 		})
@@ -142,7 +146,7 @@ func TestSendAheadOfItsReceive(t *testing.T) {
 	s.receive(1, all(r, 10))
 	s.arrives(1, write(1, 0, nil))
 	s.completion(success(1, OpReceive, 5))
-	if st := s.QP.Stats().Ahead; string(buf[:5]) != "early" || st.Placed != 0 || st.Held != 1 {
+	if st := s.Machine.Stats().Ahead; string(buf[:5]) != "early" || st.Placed != 0 || st.Held != 1 {
 		t.Errorf("%q, %+v", buf, st)
 	}
 }
@@ -152,7 +156,7 @@ func TestCountedInTurn(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
 	wantCounted := func(segments, octets uint64) {
 		t.Helper()
-		if st := s.QP.Stats(); st.RecvFPDUs != segments || st.RecvStream != octets {
+		if st := s.Machine.Stats(); st.RecvFPDUs != segments || st.RecvStream != octets {
 			t.Errorf("%d segments, %d octets; want %d, %d", st.RecvFPDUs, st.RecvStream, segments, octets)
 		}
 	}
@@ -172,7 +176,7 @@ func TestQuietOverMessages(t *testing.T) {
 	for name, event := range map[string]func(s *sender){
 		"segment": func(s *sender) { s.arrives(0, write(1, 0, nil)) },
 		"end":     func(s *sender) { s.ends(5) },
-		"error":   func(s *sender) { s.QP.Broken(s.clock, 5, &mpa.Error{Code: mpa.CodeCRC}) },
+		"error":   func(s *sender) { s.Machine.Broken(s.clock, 5, &mpa.Error{Code: mpa.CodeCRC}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := overMessages(t, mpa.RoleInitiator)
@@ -194,13 +198,13 @@ func TestTakeBackBehindMessages(t *testing.T) {
 	r := s.region(make([]byte, 4), memory.LocalWrite)
 	post := func(id uint64) {
 		w := RecvWork{ID: id, Cookie: id, SGL: listOf(all(r, 4))}
-		if err := s.QP.PostReceive(&w); err != nil {
+		if err := s.Machine.PostReceive(&w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantTaken := func(id uint64, want bool) {
 		t.Helper()
-		if s.QP.TakeBackReceive(id) != want {
+		if s.Machine.TakeBackReceive(id) != want {
 			t.Errorf("receive %d: %t", id, !want)
 		}
 	}
@@ -227,14 +231,14 @@ func TestTakeBackBehindMessages(t *testing.T) {
 // What waits for its turn is forgotten when it cannot have it any more.
 func TestForgottenAtTheEnd(t *testing.T) {
 	for name, end := range map[string]func(s *sender){
-		"lost":       func(s *sender) { s.QP.Failed(s.clock, errReset) },
+		"lost":       func(s *sender) { s.Machine.Failed(s.clock, errReset) },
 		"Terminate":  func(s *sender) { s.modify(Terminate) },
 		"own, Error": func(s *sender) { s.modify(Error) },
 	} {
 		s := overMessages(t, mpa.RoleInitiator)
 		s.arrives(1, send(1, []byte("early")))
 		end(s)
-		if a := &s.QP.ahead; a.held != nil || a.octets != 0 {
+		if a := &s.Machine.ahead; a.held != nil || a.octets != 0 {
 			t.Errorf("%s: %d segments are held, with %d octets", name, len(a.held), a.octets)
 		}
 	}

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"github.com/goiwarp/iwarp/ddp"
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // Header Alignment: each TCP segment begins with an FPDU and holds whole ones.
@@ -52,12 +52,12 @@ func (s *segments) framed(at int) {
 		}
 	case n > s.emss:
 		s.long = true
-		s.end(at)
+		s.endSegment(at)
 	}
 }
 
-// end ends the segment under way at an octet of the arena, and a record with it.
-func (s *segments) end(at int) {
+// endSegment ends the segment under way at an octet of the arena, and a record with it.
+func (s *segments) endSegment(at int) {
 	if at > s.from {
 		s.from = at
 		s.endRecord(at)
@@ -71,7 +71,7 @@ func (s *segments) endRecord(at int) {
 }
 
 // room returns the largest ULPDU whose FPDU fits into the segment under way.
-func (q *QP) room(g *Gather) int {
+func (q *Machine) room(g *Gather) int {
 	return layout.Room(q.tx.Offset(), g.emss-(len(g.arena)-g.from), q.MarkersSend)
 }
 
@@ -83,16 +83,16 @@ func (q *QP) room(g *Gather) int {
 // than 128. In this case, MPA would typically provide a MULPDU for the next full sized
 // segment, but may still pack the next FPDU into the small remaining room, provide that
 // the next FPDU is small enough to fit."
-func (q *QP) nextOf(seg *ddp.Segmenter, g *Gather, h *ddp.Header) (n int, ok bool) {
+func (q *Machine) nextOf(seg *ddp.Segmenter, g *Gather, h *ddp.Header) (n int, ok bool) {
 	mulpdu, another := q.mulpduFor(seg, g)
 	if another {
-		g.end(len(g.arena))
+		g.endSegment(len(g.arena))
 	}
 	return seg.Next(h, mulpdu)
 }
 
 // mulpduFor returns the MULPDU for the next segment of a message, and whether that begins another TCP segment.
-func (q *QP) mulpduFor(seg *ddp.Segmenter, g *Gather) (mulpdu int, another bool) {
+func (q *Machine) mulpduFor(seg *ddp.Segmenter, g *Gather) (mulpdu int, another bool) {
 	if g.emss == 0 {
 		return q.MULPDU, false
 	}
@@ -114,7 +114,7 @@ func ends(seg *ddp.Segmenter, mulpdu int) bool {
 // share is how much of the room for one ULPDU is taken by the next one of a message: all of
 // it, unless that is a little more than the MULPDU, which reckons with as many markers as
 // there can be. Then enough is left for a second one to fill the segment.
-func (q *QP) share(room int) int {
+func (q *Machine) share(room int) int {
 	const second = layout.MinMULPDU + 12 // and the frame of an FPDU, and its pad
 	if room < q.MULPDU {
 		return max(room, layout.MinMULPDU)
@@ -126,15 +126,15 @@ func (q *QP) share(room int) int {
 }
 
 // makeRoom ends the TCP segment under way if it has no room for an FPDU around n octets.
-func (q *QP) makeRoom(g *Gather, n int) {
+func (q *Machine) makeRoom(g *Gather, n int) {
 	if g.emss > 0 && q.room(g) < n {
-		g.end(len(g.arena))
+		g.endSegment(len(g.arena))
 	}
 }
 
 // countWrite counts what was written to the LLP. Where the EMSS has changed meanwhile, TCP
 // may have cut it elsewhere.
-func (q *QP) countWrite(g *Gather) {
+func (q *Machine) countWrite(g *Gather) {
 	q.stats.Writes++
 	if g.emss > 0 && g.emss == q.EMSS && !g.long {
 		q.stats.AlignedWrites++
@@ -142,9 +142,8 @@ func (q *QP) countWrite(g *Gather) {
 }
 
 // SetMULPDU follows a change of the EMSS. Segments that are built stay as they are. The
-// last two are as in Params.
-func (q *QP) SetMULPDU(n, emss, record int) {
-	// [S03] [D01] [D02]
+// last two are as in Params. RFC 5041, section 3, has the lower layer tell DDP of each change.
+func (q *Machine) SetMULPDU(n, emss, record int) {
 	q.MULPDU, q.EMSS, q.Record = n, emss, record
 	if q.Layer == LayerMessages { // which has no TCP segments
 		q.MULPDU, q.EMSS = min(n, layout.MaxMULPDU), 0

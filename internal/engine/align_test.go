@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -67,8 +67,8 @@ func (w *wire) segment(b []byte) {
 // drained takes all that a QP has to send.
 func (w *wire) drained(p *peer) {
 	w.Helper()
-	for p.QP.Pending() {
-		v := p.QP.Output(*p.now, p.g)
+	for p.Machine.Pending() {
+		v := p.Machine.Output(*p.now, p.g)
 		n := 0
 		for _, b := range v {
 			n += len(b)
@@ -77,7 +77,7 @@ func (w *wire) drained(p *peer) {
 			break
 		}
 		w.write(v)
-		p.QP.Sent(*p.now, p.g, n)
+		p.Machine.Sent(*p.now, p.g, n)
 	}
 	p.settle()
 }
@@ -91,7 +91,7 @@ func TestHeaderAlignment(t *testing.T) {
 			t.Run(fmt.Sprintf("EMSS %d, markers %v", emss, marked), func(t *testing.T) {
 				p := initiator(t, aligned(emss, marked))
 				r := p.region(make([]byte, 1<<20), remoteAll)
-				w := &wire{TB: t, rx: mpa.NewReader(marked, true), emss: emss, mulpdu: p.QP.MULPDU}
+				w := &wire{TB: t, rx: mpa.NewReader(marked, true), emss: emss, mulpdu: p.Machine.MULPDU}
 				p.post(work(1, OpWrite, all(r, 1<<20)))
 				w.drained(p)
 				most := 1 // of a write of 64 KiB, where each segment is filled
@@ -115,7 +115,7 @@ func TestHeaderAlignment(t *testing.T) {
 					}
 				}
 				w.drained(p)
-				if s := p.QP.Stats(); s.AlignedWrites != s.Writes || s.Writes == 0 {
+				if s := p.Machine.Stats(); s.AlignedWrites != s.Writes || s.Writes == 0 {
 					t.Errorf("%d of %d writes are aligned", s.AlignedWrites, s.Writes)
 				}
 			})
@@ -130,7 +130,7 @@ func TestHeaderAlignmentOfResponses(t *testing.T) {
 	const emss = 1448
 	p := initiator(t, aligned(emss, false), func(s *setup) { s.IRD = 8 })
 	r := p.region(make([]byte, 1<<20), remoteAll)
-	w := &wire{TB: t, rx: mpa.NewReader(false, true), emss: emss, mulpdu: p.QP.MULPDU}
+	w := &wire{TB: t, rx: mpa.NewReader(false, true), emss: emss, mulpdu: p.Machine.MULPDU}
 	for msn := uint32(1); msn <= 8; msn++ {
 		p.send(request(msn, rdmap.ReadRequest{SinkSTag: 1, Size: 10000 * msn, SrcSTag: r.STag()}))
 		p.post(work(uint64(msn), OpSend, all(r, 100)))
@@ -162,7 +162,7 @@ func TestHeaderAlignmentPacking(t *testing.T) {
 	} {
 		p := initiator(t, aligned(emss, false))
 		r := p.region(make([]byte, 4000), remoteAll)
-		w := &wire{TB: t, rx: mpa.NewReader(false, true), emss: emss, mulpdu: p.QP.MULPDU}
+		w := &wire{TB: t, rx: mpa.NewReader(false, true), emss: emss, mulpdu: p.Machine.MULPDU}
 		p.post(work(1, OpWrite, all(r, c.first)))
 		p.post(work(2, OpWrite, all(r, c.then)))
 		w.drained(p)
@@ -182,25 +182,25 @@ func TestHeaderAlignmentOfOtherEMSS(t *testing.T) {
 	w := &wire{TB: t, rx: mpa.NewReader(false, true), emss: 136, mulpdu: layout.MinMULPDU}
 	p.post(work(1, OpWrite, all(r, 2000)))
 	w.drained(p)
-	if s := p.QP.Stats(); s.AlignedWrites != 0 || s.Writes == 0 {
+	if s := p.Machine.Stats(); s.AlignedWrites != 0 || s.Writes == 0 {
 		t.Errorf("%d of %d writes are said to be aligned, with FPDUs larger than a segment", s.AlignedWrites, s.Writes)
 	}
-	p.QP.SetMULPDU(layout.MULPDU(1448, false), 1448, 64<<10)
-	w.emss, w.mulpdu = 1448, p.QP.MULPDU
-	before := p.QP.Stats()
+	p.Machine.SetMULPDU(layout.MULPDU(1448, false), 1448, 64<<10)
+	w.emss, w.mulpdu = 1448, p.Machine.MULPDU
+	before := p.Machine.Stats()
 	p.post(work(2, OpWrite, all(r, 10000)))
 	w.drained(p)
-	if s := p.QP.Stats(); s.AlignedWrites != s.Writes-before.Writes {
+	if s := p.Machine.Stats(); s.AlignedWrites != s.Writes-before.Writes {
 		t.Errorf("%d of %d writes are aligned", s.AlignedWrites, s.Writes-before.Writes)
 	}
 
 	// What is under way when the EMSS changes may be cut elsewhere.
 	p.post(work(3, OpWrite, all(r, 10000)))
-	n := len(p.QP.Output(*p.now, p.g)[0])
-	p.QP.SetMULPDU(layout.MULPDU(1348, false), 1348, 64<<10)
-	before = p.QP.Stats()
-	p.QP.Sent(*p.now, p.g, n)
-	if s := p.QP.Stats(); s.AlignedWrites != before.AlignedWrites || s.Writes != before.Writes+1 {
+	n := len(p.Machine.Output(*p.now, p.g)[0])
+	p.Machine.SetMULPDU(layout.MULPDU(1348, false), 1348, 64<<10)
+	before = p.Machine.Stats()
+	p.Machine.Sent(*p.now, p.g, n)
+	if s := p.Machine.Stats(); s.AlignedWrites != before.AlignedWrites || s.Writes != before.Writes+1 {
 		t.Errorf("%d aligned writes, %d before", s.AlignedWrites, before.AlignedWrites)
 	}
 }
@@ -219,7 +219,7 @@ func TestHeaderAlignmentOfReadRequest(t *testing.T) {
 	} {
 		p := initiator(t, aligned(emss, false))
 		r := p.region(make([]byte, 4000), remoteAll)
-		w := &wire{TB: t, rx: mpa.NewReader(false, true), emss: emss, mulpdu: p.QP.MULPDU}
+		w := &wire{TB: t, rx: mpa.NewReader(false, true), emss: emss, mulpdu: p.Machine.MULPDU}
 		p.post(work(1, OpWrite, all(r, emss-c.room-20)))
 		p.post(work(2, OpRead, all(r, 10)))
 		w.drained(p)
@@ -248,7 +248,7 @@ func TestGatherEndsWithSegment(t *testing.T) {
 		for id := range uint64(c.sends) {
 			p.post(work(id, OpSend, all(r, c.each)))
 		}
-		records := p.QP.Output(p.clock, p.g)
+		records := p.Machine.Output(p.clock, p.g)
 		if n := len(slices.Concat(records...)); n != c.want || len(records[0]) != c.record {
 			t.Errorf("%s: %d octets, %d of them in the first record", c.what, n, len(records[0]))
 		}
@@ -265,13 +265,13 @@ func TestGatherTakesMessageWhole(t *testing.T) {
 			p.post(work(1, OpWrite, all(r, 64<<10)))
 			p.post(work(2, OpSend, all(r, 64)))
 			p.sendGather()
-			if p.QP.Pending() {
+			if p.Machine.Pending() {
 				t.Errorf("EMSS %d, markers %v: the Send is left", emss, marked)
 			}
 			p.post(work(3, OpWrite, all(r, 1<<20)))
 			for {
 				n := p.sendGather()
-				if !p.QP.Pending() {
+				if !p.Machine.Pending() {
 					break
 				}
 				if n != 1 && emss <= 8948 && !marked { // else segments are left short, and so records
@@ -284,12 +284,12 @@ func TestGatherTakesMessageWhole(t *testing.T) {
 
 // sendGather sends what one Gather holds, and returns of how many records that was.
 func (p *peer) sendGather() (records int) {
-	v := p.QP.Output(*p.now, p.g)
+	v := p.Machine.Output(*p.now, p.g)
 	n := 0
 	for _, b := range v {
 		n += len(b)
 	}
-	p.QP.Sent(*p.now, p.g, n)
+	p.Machine.Sent(*p.now, p.g, n)
 	return len(v)
 }
 
@@ -301,7 +301,7 @@ func TestRecordsGoOn(t *testing.T) {
 		p.post(work(id, OpSend, all(r, 1000-100)))
 	}
 	ends := map[int]bool{}
-	v := p.QP.Output(*p.now, p.g)
+	v := p.Machine.Output(*p.now, p.g)
 	total := 0
 	for _, b := range v {
 		total += len(b)
@@ -309,10 +309,10 @@ func TestRecordsGoOn(t *testing.T) {
 	}
 	for sent := 0; sent < total; {
 		n := min(700, total-sent)
-		p.QP.Sent(*p.now, p.g, n)
+		p.Machine.Sent(*p.now, p.g, n)
 		sent += n
 		at := sent
-		for _, b := range p.QP.Output(*p.now, p.g) {
+		for _, b := range p.Machine.Output(*p.now, p.g) {
 			if at += len(b); sent < total && !ends[at] {
 				t.Fatalf("after %d octets a record ends at %d; at first they ended at %v", sent, at, ends)
 			}

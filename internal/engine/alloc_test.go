@@ -9,8 +9,8 @@ import (
 
 // carry moves all octets that one host has to another, by way of a buffer.
 func carry(from, to *host, buf []byte) (n int) {
-	for from.QP.Pending() {
-		v := from.QP.Output(epoch, from.g)
+	for from.Machine.Pending() {
+		v := from.Machine.Output(epoch, from.g)
 		if len(v) == 0 {
 			break
 		}
@@ -18,12 +18,14 @@ func carry(from, to *host, buf []byte) (n int) {
 		for _, s := range v {
 			b = append(b, s...)
 		}
-		from.QP.Sent(epoch, from.g, len(b))
-		to.QP.Input(epoch, b)
+		from.Machine.Sent(epoch, from.g, len(b))
+		to.Machine.Input(epoch, b)
 		n += len(b)
 	}
-	from.QP.Drain()
-	to.QP.Drain()
+	for _, h := range []*host{from, to} {
+		h.spare = h.Machine.Completions(h.spare)
+		h.Machine.Notices(nil)
+	}
 	return n
 }
 
@@ -38,13 +40,13 @@ func TestAllocations(t *testing.T) {
 				rd := p.b.region(make([]byte, n), remoteAll)
 				round := func(from, to *host, rf, rt *memory.Region) {
 					if op == OpSend {
-						to.QP.PostReceive(&RecvWork{SGL: listOf(all(rt, n))})
+						to.Machine.PostReceive(&RecvWork{SGL: listOf(all(rt, n))})
 					}
 					w := SendWork{Op: op, SGL: listOf(all(rf, n)), RemoteSTag: rt.STag()}
 					if op == OpLocalInvalidate {
 						w = SendWork{Op: op, Target: r}
 					}
-					from.QP.PostSend(&w)
+					from.Machine.PostSend(&w)
 					for carry(from, to, buf)+carry(to, from, buf) > 0 {
 					}
 				}
@@ -53,8 +55,8 @@ func TestAllocations(t *testing.T) {
 						round(p.a, p.b, r, rd)
 						round(p.b, p.a, rd, r)
 					})
-					if got != 0 || p.a.QP.State() != RTS || p.b.QP.State() != RTS {
-						t.Errorf("%v allocations; %v", got, p.a.QP.Cause())
+					if got != 0 || p.a.Machine.State() != RTS || p.b.Machine.State() != RTS {
+						t.Errorf("%v allocations; %v", got, p.a.Machine.Cause())
 					}
 				})
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // shuffledPair is a pair on an LLP that carries whole segments, in any order within a window, and
@@ -66,7 +66,7 @@ func (s *side) inPlace(got, want []byte, part [2]int) {
 // against a model: memory, completions and their order. When a Send is delivered, every octet
 // that was sent before it is in place.
 //
-// Proves D24, D26, D27, P31, P32, P40, P42, P43, X03.
+// Proves D24, D26, D27, P31, P32, P40, P42, P43, A28, A35.
 func TestAnyWorkAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -144,7 +144,7 @@ func FuzzSegment(f *testing.F) {
 		s.Params.Ahead = Ahead{Segments: 5, Octets: 200, Again: mode&2 != 0}
 		s.PeerToPeer, s.Negotiated.RTR = mode&8 != 0, mpa.RTRRead|mpa.RTRSend
 		x := newSecretive(t, s)
-		for i := uint64(0); len(data) > 1 && x.QP.State() == RTS; i++ {
+		for i := uint64(0); len(data) > 1 && x.Machine.State() == RTS; i++ {
 			n := min(1+int(data[0]&0x7f), len(data))
 			ulpdu, at := bytes.Clone(data[1:n]), i
 			if data[0]&0x80 != 0 && n > 1 { // its last octet says how far it is from its place
@@ -165,13 +165,13 @@ func (f *secretive) surprise(at uint64, ulpdu []byte) {
 	case len(ulpdu) > 0:
 		f.host.segment(at, ulpdu)
 	case at%3 == 0:
-		f.QP.Ended(f.clock, at)
+		f.Machine.Ended(f.clock, at)
 	case at%3 == 1:
-		f.QP.Broken(f.clock, at, &mpa.Error{Code: mpa.CodeCRC})
+		f.Machine.Broken(f.clock, at, &mpa.Error{Code: mpa.CodeCRC})
 	}
 	f.settle()
 	f.check()
-	if a := &f.QP.ahead; len(a.held) > 5 || a.octets > 200 {
+	if a := &f.Machine.ahead; len(a.held) > 5 || a.octets > 200 {
 		f.Fatalf("%d segments and %d octets are held", len(a.held), a.octets)
 	}
 }

@@ -17,20 +17,21 @@ import (
 func longSegments(stag uint32) map[string]fpdu {
 	p := numbered(9000)
 	return map[string]fpdu{
-		"Write":                       write(stag, 100, p),
-		"Write out of bounds":         write(stag, 2000, p),
-		"Write to nothing":            write(0, 0, p),
-		"Send":                        send(1, p),
-		"Send with Invalidate":        sendAs(rdmap.OpSendInvalidate, 1, stag, p),
-		"Send that is too long":       send(1, numbered(9500)),
-		"Send out of turn":            send(2, p),
-		"Read Response, unasked":      response(stag, 0, p),
-		"Read Request, too long":      message(rdmap.OpReadRequest, p),
-		"Terminate, too long":         message(rdmap.OpTerminate, p),
-		"Terminate with long headers": message(rdmap.OpTerminate, append((&rdmap.Terminate{Code: rdmap.CodeDDPInvalidSTag}).Append(nil), p...)),
-		"opcode without a message":    send(1, p).with(func(h *ddp.Header) { h.RsvdULP |= 15 }),
-		"another version of DDP":      send(1, p).with(func(h *ddp.Header) { h.Version = 0 }),
-		"tagged Send":                 write(stag, 0, p).with(func(h *ddp.Header) { h.RsvdULP = send(1, nil).H.RsvdULP }),
+		"Write":                  write(stag, 100, p),
+		"Write out of bounds":    write(stag, 2000, p),
+		"Write to nothing":       write(0, 0, p),
+		"Send":                   send(1, p),
+		"Send with Invalidate":   sendAs(rdmap.OpSendInvalidate, 1, stag, p),
+		"Send that is too long":  send(1, numbered(9500)),
+		"Send out of turn":       send(2, p),
+		"Read Response, unasked": response(stag, 0, p),
+		"Read Request, too long": message(rdmap.OpReadRequest, p),
+		"Terminate, too long":    message(rdmap.OpTerminate, p),
+		"Terminate with long headers": message(rdmap.OpTerminate,
+			append((&rdmap.Terminate{Code: rdmap.CodeDDPInvalidSTag}).Append(nil), p...)),
+		"opcode without a message": send(1, p).with(func(h *ddp.Header) { h.RsvdULP |= 15 }),
+		"another version of DDP":   send(1, p).with(func(h *ddp.Header) { h.Version = 0 }),
+		"tagged Send":              write(stag, 0, p).with(func(h *ddp.Header) { h.RsvdULP = send(1, nil).H.RsvdULP }),
 	}
 }
 
@@ -53,7 +54,7 @@ func TestLongBetweenMarkers(t *testing.T) {
 		for i := range p.done {
 			p.done[i].Invalidated = 0
 		}
-		return append(what, p.QP.State(), p.done, buf, received)
+		return append(what, p.Machine.State(), p.done, buf, received)
 	}
 	for name := range longSegments(1) {
 		want := outcome(name, false, 0)

@@ -3,9 +3,9 @@ package engine
 import (
 	"encoding/binary"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -17,7 +17,7 @@ import (
 // what was asked for before it is in the response that went before.
 
 // beginAtomic sends the Atomic Request of a Send Queue entry.
-func (q *QP) beginAtomic(g *Gather, e *sendEntry) bool {
+func (q *Machine) beginAtomic(g *Gather, e *sendEntry) bool {
 	if moved, ok := q.mayRequest(e); !ok {
 		return moved
 	}
@@ -48,8 +48,8 @@ func (e *sendEntry) checkResult(d memory.Domain) memory.Fault {
 // have: that counts the Atomic Operations of the stream.
 //
 // RFC 7306, section 5.2.1: "The Requester MUST pass to the DDP layer Atomic Operation Request
-// Messages in the order they were submitted by the ULP." [X03]
-func (q *QP) requestAtomic(g *Gather, e *sendEntry) {
+// Messages in the order they were submitted by the ULP." [A21]
+func (q *Machine) requestAtomic(g *Gather, e *sendEntry) {
 	h := q.header(rdmap.OpAtomicRequest)
 	h.Last, h.MSN = true, q.readMSN
 	q.readMSN++
@@ -61,10 +61,10 @@ func (q *QP) requestAtomic(g *Gather, e *sendEntry) {
 }
 
 // onAtomicResponse completes the oldest request.
-func (q *QP) onAtomicResponse(f *mpa.FPDU, s *ddp.Segment) {
+func (q *Machine) onAtomicResponse(f *mpa.FPDU, s *ddp.Segment) {
 	// RFC 7306, section 5.2.2: "The Requester MUST ensure that a sufficient number of Untagged
 	// Buffers are available on the RDMA Atomic Response Queue": there is one for each request
-	// outstanding, which CheckAtomic looks for. [X03]
+	// outstanding, which CheckAtomic looks for. [A24]
 	queue := &q.queues[rdmap.QNAtomic]
 	if err := queue.Check(s, 1, rdmap.AtomicResponseLen); err != nil {
 		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpAtomicResponse))
@@ -84,11 +84,13 @@ func (q *QP) onAtomicResponse(f *mpa.FPDU, s *ddp.Segment) {
 
 // atomicDone completes an Atomic Operation. RFC 7306, section 5.4: it "MUST NOT be Completed at
 // the Requester until the DDP layer Delivers the associated incoming Atomic Operation Response
-// Message." [X03]
-func (q *QP) atomicDone(e *sendEntry, at uint64, value uint64) {
+// Message." [A25]
+func (q *Machine) atomicDone(e *sendEntry, at uint64, value uint64) {
 	if fault := e.placeResult(q.cfg.Memory, value); fault != memory.None {
 		e.status = localStatus(fault)
-		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: at, Reason: "the memory for the result of an Atomic Operation: " + fault.String() + "; keep it registered until the operation is complete"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: at,
+			Reason: "the memory for the result of an Atomic Operation: " + fault.String() +
+				"; keep it registered until the operation is complete"}, nil)
 		return
 	}
 	e.phase, e.Atomic.Data, e.length = phaseDone, value, atomicLen
@@ -115,8 +117,8 @@ func (e *sendEntry) placeResult(d memory.Domain, value uint64) memory.Fault {
 // carried out.
 //
 // RFC 7306, section 5.4: it "MUST NOT start processing at the Responder until [it has] been
-// Delivered to RDMAP by DDP": this is called in the turn of its segment. [X03]
-func (q *QP) onAtomicRequest(f *mpa.FPDU, s *ddp.Segment) {
+// Delivered to RDMAP by DDP": this is called in the turn of its segment. [A28]
+func (q *Machine) onAtomicRequest(f *mpa.FPDU, s *ddp.Segment) {
 	if !q.requested(f, s, rdmap.AtomicRequestLen) {
 		return
 	}
@@ -124,13 +126,15 @@ func (q *QP) onAtomicRequest(f *mpa.FPDU, s *ddp.Segment) {
 	// RFC 7306, section 5.2.1: "an error MUST be surfaced in response to delivery [...] of an
 	// Atomic Operation Request Message with an Atomic Operation Code that the RNIC does not
 	// support." No code is given: it is one of the operations that section 1.1 has answered by
-	// "Unexpected OpCode". [X03]
+	// "Unexpected OpCode". [A20]
 	if !r.Op.Known() {
-		q.segmentError(f, s, &rdmap.Error{Code: rdmap.CodeUnexpectedOpcode, Op: rdmap.OpAtomicRequest, Field: "AOpCode", Reason: r.Op.String() + " is not known"})
+		q.segmentError(f, s, &rdmap.Error{Code: rdmap.CodeUnexpectedOpcode, Op: rdmap.OpAtomicRequest, Field: "AOpCode",
+			Reason: r.Op.String() + " is not known"})
 		return
 	}
 	if fault := q.cfg.Memory.CheckAtomic(r.STag, r.TO); fault != memory.None {
-		q.fail(&Failure{Code: atomicCodes[fault], Offset: f.Offset, Reason: accessReason(fault, atomicLen, r.TO, r.STag)}, s)
+		q.fail(&Failure{Code: atomicCodes[fault], Offset: f.Offset,
+			Reason: accessReason(fault, atomicLen, r.TO, r.STag)}, s)
 		return
 	}
 	q.admit(s, true)
@@ -140,8 +144,8 @@ func (q *QP) onAtomicRequest(f *mpa.FPDU, s *ddp.Segment) {
 //
 // RFC 7306, section 5.4: the requests "MUST be processed in the order they were delivered by
 // the DDP layer on the Responder", and the responses "MUST be submitted to the DDP layer on the
-// Responder in the order the Atomic Operation Request Messages were Delivered by DDP." [X03]
-func (q *QP) answerAtomic(g *Gather, r *rdmap.AtomicRequest) bool {
+// Responder in the order the Atomic Operation Request Messages were Delivered by DDP." [A22]
+func (q *Machine) answerAtomic(g *Gather, r *rdmap.AtomicRequest) bool {
 	old, fault := q.cfg.Memory.Atomic(r.STag, r.TO, r.Apply)
 	if fault != memory.None {
 		q.failAnswer(rdmap.OpAtomicRequest, atomicCodes[fault], accessReason(fault, atomicLen, r.TO, r.STag))

@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Proves X03: the peer's FIN before its Atomic Response cuts the operation off, as it does a Read, and the error names it.
+// Proves A25: the peer's FIN before its Atomic Response cuts the operation off, as it does a Read, and the error names it.
 func TestAtomicCutOff(t *testing.T) {
 	p := initiator(t)
 	p.post(add(1, 5))
@@ -21,7 +21,7 @@ func TestAtomicCutOff(t *testing.T) {
 	}
 }
 
-// Proves X03: a close waits for an Atomic Response as for a Read's, and says what did not come.
+// Proves A25: a close waits for an Atomic Response as for a Read's, and says what did not come.
 func TestAtomicUnansweredAtClose(t *testing.T) {
 	p := initiator(t)
 	p.post(add(1, 5))
@@ -32,7 +32,7 @@ func TestAtomicUnansweredAtClose(t *testing.T) {
 	p.advance(closeTime)
 	p.settle()
 	p.wantState(Error)
-	if err := p.QP.Cause(); !strings.Contains(err.Error(), "did not answer RDMA Reads or Atomic Operations") {
+	if err := p.Machine.Cause(); !strings.Contains(err.Error(), "did not answer RDMA Reads or Atomic Operations") {
 		t.Error(err)
 	}
 
@@ -45,10 +45,10 @@ func TestAtomicUnansweredAtClose(t *testing.T) {
 	p.wantLLP(Finish)
 }
 
-// The answers to Atomic Operations that the peer had asked for before a close are progress of it as they leave; to those that
-// it asks for later they are none.
+// The answers to Atomic Operations that the peer had asked for before a close are progress of it as they leave; to
+// those that it asks for later they are none.
 //
-// Proves X03.
+// Proves A22.
 func TestAtomicAnswersAtClose(t *testing.T) {
 	const many = 1000
 	for _, before := range []bool{true, false} {
@@ -73,7 +73,7 @@ func TestAtomicAnswersAtClose(t *testing.T) {
 		}
 		got := keeps(s.peer, func(int) { s.window = 4 << 10 })
 		if got == closeTime == before {
-			t.Errorf("asked before: %t, the close was given up after %v: %v", before, got, s.QP.Cause())
+			t.Errorf("asked before: %t, the close was given up after %v: %v", before, got, s.Machine.Cause())
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (s *server) to(r rdmap.AtomicRequest, id uint32, word int) rdmap.AtomicRequ
 	return r
 }
 
-// Proves X03: each request is answered in its turn among the Reads, with what was in memory
+// Proves A04, A12, A15, A17, A18, A22, A30: each request is answered in its turn among the Reads, with what was in memory
 // before it; the responses count their own MSNs.
 func TestAtomicResponder(t *testing.T) {
 	s := newServer(t)
@@ -46,7 +46,8 @@ func TestAtomicResponder(t *testing.T) {
 		t.Errorf("carried out before its turn: %d", s.w[1])
 	}
 	s.window = -1
-	s.want(response(read.SinkSTag, read.SinkTO, binary.NativeEndian.AppendUint64(nil, 42)), atomicResponse(2, 12, 42), atomicResponse(3, 12, 0x34))
+	s.want(response(read.SinkSTag, read.SinkTO, binary.NativeEndian.AppendUint64(nil, 42)), atomicResponse(2, 12, 42),
+		atomicResponse(3, 12, 0x34))
 	if s.w[1] != 0x34 || s.w[0] != 0 || s.w[2] != 0 {
 		t.Errorf("memory %#x", s.w)
 	}
@@ -54,7 +55,7 @@ func TestAtomicResponder(t *testing.T) {
 	s.wantState(RTS)
 }
 
-// Proves X03: the IRD is for Reads and Atomic Operations together.
+// Proves A18: the IRD is for Reads and Atomic Operations together.
 func TestAtomicIRD(t *testing.T) {
 	s := newServer(t, func(s *setup) { s.IRD = 2 })
 	s.window = 0
@@ -68,7 +69,7 @@ func TestAtomicIRD(t *testing.T) {
 	}
 }
 
-// Proves X03: an Atomic Operation that is refused changes nothing and ends the connection; the
+// Proves A14, A16, A20, A40: an Atomic Operation that is refused changes nothing and ends the connection; the
 // Terminate has the code of the mistake, the DDP header and no RDMA header.
 func TestAtomicRefused(t *testing.T) {
 	for _, tt := range []struct {
@@ -112,7 +113,7 @@ func TestAtomicRefused(t *testing.T) {
 
 // The memory goes away after the request was accepted and before it is carried out.
 //
-// Proves X03.
+// Proves A16.
 func TestAtomicRevokedInBetween(t *testing.T) {
 	s := newServer(t)
 	s.window = 0

@@ -55,7 +55,7 @@ func fetched(id uint64, op Op, original uint64) Completion {
 	return c
 }
 
-// Proves X03: Atomic Requests go through queue 1 among the Read Requests, with its MSNs, and
+// Proves A04, A13, A18, A21, A25: Atomic Requests go through queue 1 among the Read Requests, with its MSNs, and
 // their responses through queue 3 with MSNs of their own. The result is in the completion and,
 // in the machine's byte order, where it is wanted.
 func TestAtomicRequester(t *testing.T) {
@@ -65,10 +65,12 @@ func TestAtomicRequester(t *testing.T) {
 	rd.post(add(1, 5))
 	rd.post(rd.read(2, 0, 4))
 	swap := work(3, OpCompareSwap, SGE{Region: r, Offset: 8, Length: 8})
-	swap.RemoteSTag, swap.RemoteTO, swap.Atomic = 78, 16, Atomic{Data: 9, Mask: 0xff, Compare: 7, CompareMask: math.MaxUint64}
+	swap.RemoteSTag, swap.RemoteTO, swap.Atomic = 78, 16,
+		Atomic{Data: 9, Mask: 0xff, Compare: 7, CompareMask: math.MaxUint64}
 	rd.post(swap)
 	rd.want(added(1, 1, 5), rd.asked(2, 0, 4),
-		atomicRequest(3, rdmap.AtomicRequest{Op: rdmap.AtomicCmpSwap, ID: 2, STag: 78, TO: 16, Data: 9, Mask: 0xff, Compare: 7, CompareMask: math.MaxUint64}))
+		atomicRequest(3, rdmap.AtomicRequest{Op: rdmap.AtomicCmpSwap, ID: 2, STag: 78, TO: 16, Data: 9, Mask: 0xff,
+			Compare: 7, CompareMask: math.MaxUint64}))
 	rd.noCompletion()
 	rd.send(atomicResponse(1, 1, 37))
 	rd.completion(fetched(1, OpFetchAdd, 37))
@@ -80,7 +82,7 @@ func TestAtomicRequester(t *testing.T) {
 	rd.wantState(RTS)
 }
 
-// Proves X03: Atomic Operations take their place of the ORD, and what was posted after one that
+// Proves A19, A21: Atomic Operations take their place of the ORD, and what was posted after one that
 // has none waits, so that the order is kept. A fence waits for them.
 func TestAtomicORD(t *testing.T) {
 	rd := newReader(t, ord(1))
@@ -100,7 +102,7 @@ func TestAtomicORD(t *testing.T) {
 	rd.completion(fetched(1, OpFetchAdd, 0), fetched(2, OpFetchAdd, 1), success(3, OpSend, 0), success(4, OpSend, 0))
 }
 
-// Proves X03: an Atomic Response that nobody has asked for, or that is not the one whose turn
+// Proves A01, A04, A05, A24, A26, A40, A41: an Atomic Response that nobody has asked for, or that is not the one whose turn
 // it is, ends the connection, and completes nothing.
 func TestAtomicResponseRefused(t *testing.T) {
 	for _, tt := range []struct {
@@ -139,33 +141,35 @@ func TestAtomicResponseRefused(t *testing.T) {
 	p.wantTerminate(terminateFor(0x0206, atomicResponse(1, 1, 5)))
 }
 
-// Proves X03: work of RFC 7306 that cannot be is refused when it is posted.
+// Proves A13, A19: work of RFC 7306 that cannot be is refused when it is posted.
 func TestExtensionsPosted(t *testing.T) {
-	p := initiator(t)
-	r := p.region(make([]byte, 16), memory.LocalWrite)
-	for _, sgl := range [][]SGE{{{Region: r, Length: 7}}, {{Region: r, Length: 16}}, {{Region: r, Length: 8}, {Region: r, Offset: 8, Length: 8}}} {
-		w := add(1, 5, sgl...)
-		if err := p.QP.PostSend(&w); err != ErrResult {
-			t.Errorf("%d elements: %v", len(sgl), err)
+	for _, sgl := range [][]SGE{{{Length: 7}}, {{Length: 16}}, {{Length: 4}, {Length: 4}}} {
+		if err := judged(add(1, 5, sgl...)); err == nil {
+			t.Errorf("%d elements: no error", len(sgl))
 		}
+	}
+	if err := judged(add(1, 5, SGE{Length: 8})); err != nil {
+		t.Error(err)
 	}
 	w := add(1, 5)
 	none := initiator(t, ord(0))
-	if err := none.QP.PostSend(&w); !errors.Is(err, ErrNoReads) || !strings.Contains(err.Error(), "an Atomic Operation") {
+	if err := none.Machine.PostSend(&w); !errors.Is(err, ErrNoReads) ||
+		!strings.Contains(err.Error(), "an Atomic Operation") {
 		t.Error(err)
 	}
 }
 
-// Proves X03: on version 0 there is nothing of RFC 7306, in either direction.
+// Proves A02: on version 0 there is nothing of RFC 7306, in either direction.
 func TestExtensionsOfVersion0(t *testing.T) {
 	for _, op := range []Op{OpFetchAdd, OpCompareSwap, OpWriteImm, OpImmediate} {
 		p := initiator(t, version0)
 		w := work(1, op)
-		if err := p.QP.PostSend(&w); err != ErrNoExtensions {
+		if err := p.Machine.PostSend(&w); err != ErrNoExtensions {
 			t.Errorf("%d: %v", op, err)
 		}
 	}
-	for _, f := range []fpdu{atomicRequest(1, rdmap.FetchAdd(1, 0)), immediate(1, 5), message(rdmap.OpImmediateDataSE, numbered(8))} {
+	for _, f := range []fpdu{atomicRequest(1, rdmap.FetchAdd(1, 0)), immediate(1, 5),
+		message(rdmap.OpImmediateDataSE, numbered(8))} {
 		f = f.ofVersion(0, 0)
 		p := responder(t, version0)
 		p.receive(1)
@@ -181,7 +185,7 @@ func TestExtensionsOfVersion0(t *testing.T) {
 
 // Work that was posted before the connection was there, and that it does not carry.
 //
-// Proves X03: it ends in error, and says why.
+// Proves A39: it ends in error, and says why.
 func TestExtensionsPostedEarly(t *testing.T) {
 	for _, tt := range []struct {
 		op     Op
@@ -198,10 +202,12 @@ func TestExtensionsPostedEarly(t *testing.T) {
 		p.post(work(0, OpSend))
 		p.post(work(1, tt.op))
 		p.start(s)
-		p.want(send(1, nil).ofVersion(s.DDPVersion, s.RDMAPVersion), terminate(0).ofVersion(s.DDPVersion, s.RDMAPVersion))
+		p.want(send(1, nil).ofVersion(s.DDPVersion, s.RDMAPVersion),
+			terminate(0).ofVersion(s.DDPVersion, s.RDMAPVersion))
 		p.wantEnd(Terminate, Finish)
 		p.completion(success(0, OpSend, 0), failed(1, tt.op, tt.want))
-		if err := p.QP.Cause(); tt.want == StatusNoReadResources && !strings.Contains(err.Error(), "an Atomic Operation was posted") {
+		if err := p.Machine.Cause(); tt.want == StatusNoReadResources &&
+			!strings.Contains(err.Error(), "an Atomic Operation was posted") {
 			t.Error(err)
 		}
 	}
@@ -209,7 +215,7 @@ func TestExtensionsPostedEarly(t *testing.T) {
 
 // The memory for a result goes away before the response comes, or before the request is sent.
 //
-// Proves X03: the operation ends in error, and the connection with it.
+// Proves A39: the operation ends in error, and the connection with it.
 func TestAtomicResultLost(t *testing.T) {
 	p := initiator(t)
 	r := p.region(make([]byte, 8), memory.LocalWrite)
@@ -231,7 +237,7 @@ func TestAtomicResultLost(t *testing.T) {
 	p.completion(success(0, OpSend, 0), failed(1, OpFetchAdd, StatusLocalAccess))
 }
 
-// Proves X03: segments that come ahead of others are not carried out before their turn, and
+// Proves A25, A28, A35: segments that come ahead of others are not carried out before their turn, and
 // come to the same as in order: requests, responses and Immediate Data.
 func TestExtensionsAhead(t *testing.T) {
 	s := &sender{newPeer(t, mpa.RoleResponder, messages)}
@@ -258,9 +264,10 @@ func TestExtensionsAhead(t *testing.T) {
 	}
 }
 
-// Proves X03: the Atomic Operation that a peer's Terminate names ends with what the peer says.
+// Proves A42: the Atomic Operation that a peer's Terminate names ends with what the peer says.
 func TestAtomicBlamed(t *testing.T) {
-	for code, want := range map[rdmap.Code]Status{0x0102: StatusRemoteAccess, 0x0207: StatusRemoteOperation, 0x0206: StatusRemoteOperation} {
+	for code, want := range map[rdmap.Code]Status{0x0102: StatusRemoteAccess, 0x0207: StatusRemoteOperation,
+		0x0206: StatusRemoteOperation} {
 		p := initiator(t)
 		p.post(add(1, 5))
 		p.post(add(2, 6))
@@ -271,7 +278,7 @@ func TestAtomicBlamed(t *testing.T) {
 	}
 }
 
-// Proves X03: a peer that does not know RFC 7306 is told of as such, and what a Terminate for an
+// Proves A42: a peer that does not know RFC 7306 is told of as such, and what a Terminate for an
 // Atomic Operation may be about.
 func TestExtensionHints(t *testing.T) {
 	for _, tt := range []struct {
@@ -295,7 +302,8 @@ func TestExtensionHints(t *testing.T) {
 		}
 	}
 	for _, sent := range [][]SendWork{
-		{work(1, OpImmediate)}, {solicited(work(1, OpImmediate))}, {work(1, OpImmediate), solicited(work(2, OpImmediate))}, {add(1, 5), work(2, OpImmediate)},
+		{work(1, OpImmediate)}, {solicited(work(1, OpImmediate))},
+		{work(1, OpImmediate), solicited(work(2, OpImmediate))}, {add(1, 5), work(2, OpImmediate)},
 	} {
 		p := initiator(t)
 		for _, w := range sent {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/spread"
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
+	"github.com/goiwarp/iwarp/internal/quantile"
 )
 
 // BenchmarkWrite1M is all that two QPs do for an RDMA Write of 1 MiB, with one copy in place
@@ -53,9 +53,9 @@ func transfer1M(b *testing.B, op Op, emss int, marked, crc bool) (once func()) {
 	link := make([]byte, GatherArena)
 	return func() {
 		if op == OpSend {
-			_ = p.b.QP.PostReceive(&r)
+			_ = p.b.Machine.PostReceive(&r)
 		}
-		p.a.QP.PostSend(&w)
+		p.a.Machine.PostSend(&w)
 		for carry(p.a, p.b, link)+carry(p.b, p.a, link) > 0 {
 		}
 	}
@@ -76,7 +76,7 @@ func BenchmarkPaired(b *testing.B) {
 					large()
 					ratios = append(ratios, float64(middle.Sub(begin))/float64(time.Since(middle)))
 				}
-				b.ReportMetric(spread.Median(ratios), "ratio")
+				b.ReportMetric(quantile.Median(ratios), "ratio")
 			})
 		}
 	}
@@ -94,7 +94,7 @@ func BenchmarkSend64(b *testing.B) {
 	b.SetBytes(size)
 	b.ReportAllocs()
 	for n := 1; b.Loop(); n++ {
-		if err := errors.Join(p.b.QP.PostReceive(&r), p.a.QP.PostSend(&w)); err != nil {
+		if err := errors.Join(p.b.Machine.PostReceive(&r), p.a.Machine.PostSend(&w)); err != nil {
 			b.Fatal(err)
 		}
 		if n%batch == 0 {

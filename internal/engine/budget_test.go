@@ -35,13 +35,13 @@ func TestBudget(t *testing.T) {
 	placed := func(at uint64) bool { return s.arrives(at, write(r.STag(), 100*at, numbered(100))) }
 	s.arrives(1, send(1, numbered(100)))
 	placed(3)
-	if p.left != AheadCost || s.QP.HeldAhead() != 118 {
-		t.Errorf("%d octets are left, %d are held", p.left, s.QP.HeldAhead())
+	if p.left != AheadCost || s.Machine.HeldAhead() != 118 {
+		t.Errorf("%d octets are left, %d are held", p.left, s.Machine.HeldAhead())
 	}
 	s.receive(1, SGE{Region: r, Offset: 0, Length: 100})
 	placed(0)
-	if p.left != all-AheadCost || s.QP.HeldAhead() != 0 {
-		t.Errorf("after its turn: %d octets are left, %d are held", p.left, s.QP.HeldAhead())
+	if p.left != all-AheadCost || s.Machine.HeldAhead() != 0 {
+		t.Errorf("after its turn: %d octets are left, %d are held", p.left, s.Machine.HeldAhead())
 	}
 	placed(4)
 	p.left = AheadCost - 1
@@ -57,13 +57,13 @@ func TestBudget(t *testing.T) {
 // TestHoldsTooMuch: a connection may have to end for what others hold; one that has ended is not bothered.
 func TestHoldsTooMuch(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
-	s.QP.HoldsTooMuch(s.clock, errSpent)
-	if left := s.QP.Deadline().Sub(s.clock); left != closeTime {
+	s.Machine.HoldsTooMuch(s.clock, errSpent)
+	if left := s.Machine.Deadline().Sub(s.clock); left != closeTime {
 		t.Errorf("the end may take %v", left)
 	}
 	s.wantSpent()
-	s.QP.HoldsTooMuch(time.Time{}, errSpent)
-	if n := s.QP.Stats().Ahead.Dropped; n != 1 {
+	s.Machine.HoldsTooMuch(time.Time{}, errSpent)
+	if n := s.Machine.Stats().Ahead.Dropped; n != 1 {
 		t.Errorf("%d dropped", n)
 	}
 }
@@ -75,8 +75,9 @@ func (s *sender) wantSpent() {
 	}
 }
 
-// TestShownBudget: what is shown ahead of order takes from the Budget what is held of it, and notes of what is placed. It is given back in
-// order, and when the connection ends. What there is no room for is not looked at, and comes in order.
+// TestShownBudget: what is shown ahead of order takes from the Budget what is held of it, and notes of what is placed.
+// It is given back in order, and when the connection ends. What there is no room for is not looked at, and comes in
+// order.
 func TestShownBudget(t *testing.T) {
 	const all = 2*AheadCost + 500
 	p := &purse{all}
@@ -92,30 +93,30 @@ func TestShownBudget(t *testing.T) {
 	}
 	from, _ := s.fpdu(2)
 	s.show(from, from+100)
-	if left := all - p.left; left != AheadCost+s.QP.shown.missing.Stats().Held || left == AheadCost {
+	if left := all - p.left; left != AheadCost+s.Machine.shown.missing.Stats().Held || left == AheadCost {
 		t.Errorf("%d octets are taken", left)
 	}
 	before := p.left
 	p.left = 99
 	s.show(from+100, from+200)
-	if p.left != 99 || s.QP.Stats().Ahead.Dropped != 1 {
-		t.Errorf("%d octets are left, %d dropped", p.left, s.QP.Stats().Ahead.Dropped)
+	if p.left != 99 || s.Machine.Stats().Ahead.Dropped != 1 {
+		t.Errorf("%d octets are left, %d dropped", p.left, s.Machine.Stats().Ahead.Dropped)
 	}
 	p.left = before
 	s.tell(len(s.stream))
-	if p.left != all || !bytes.Equal(buf[3*large:], numbered(large)) || s.QP.Stats().RecvFPDUs != 4 {
-		t.Errorf("%d octets are left after all has come, %d FPDUs", p.left, s.QP.Stats().RecvFPDUs)
+	if p.left != all || !bytes.Equal(buf[3*large:], numbered(large)) || s.Machine.Stats().RecvFPDUs != 4 {
+		t.Errorf("%d octets are left after all has come, %d FPDUs", p.left, s.Machine.Stats().RecvFPDUs)
 	}
 	s.writes(write(r.STag(), 0, numbered(large)), write(r.STag(), 0, numbered(large)))
 	s.showFPDU(5)
-	s.QP.Failed(s.clock, errSpent)
+	s.Machine.Failed(s.clock, errSpent)
 	if p.left != all {
 		t.Errorf("%d octets are left after the end", p.left)
 	}
 }
 
-// TestShownBudgetNotes: notes of what is placed may take more than was on the stream. Then all is dropped that was shown, and what comes in order
-// is placed.
+// TestShownBudgetNotes: notes of what is placed may take more than was on the stream. Then all is dropped that was
+// shown, and what comes in order is placed.
 func TestShownBudgetNotes(t *testing.T) {
 	const all, small = 1000, 30
 	p := &purse{all}
@@ -126,11 +127,12 @@ func TestShownBudgetNotes(t *testing.T) {
 		s.writes(write(r.STag(), uint64(i), numbered(1)))
 	}
 	s.show(s.begins[1], len(s.stream)) // there is a marker in it
-	if p.left != all || len(s.QP.ahead.held) != 0 || s.QP.Stats().Ahead.Dropped != 1 || s.QP.Stats().Ahead.Placed < 5 {
-		t.Errorf("%d octets are left, %d notes, %+v", p.left, len(s.QP.ahead.held), s.QP.Stats().Ahead)
+	if p.left != all || len(s.Machine.ahead.held) != 0 || s.Machine.Stats().Ahead.Dropped != 1 ||
+		s.Machine.Stats().Ahead.Placed < 5 {
+		t.Errorf("%d octets are left, %d notes, %+v", p.left, len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
 	}
 	s.tell(len(s.stream))
-	if p.left != all || s.QP.Stats().RecvFPDUs != 1+small {
-		t.Errorf("%d octets are left, %d FPDUs", p.left, s.QP.Stats().RecvFPDUs)
+	if p.left != all || s.Machine.Stats().RecvFPDUs != 1+small {
+		t.Errorf("%d octets are left, %d FPDUs", p.left, s.Machine.Stats().RecvFPDUs)
 	}
 }

@@ -43,16 +43,15 @@ var (
 // all ULP data would be transferred before the underlying LLP Stream and Connection are
 // torn down, and any further data transfer requests by the Local Peer ULP MUST return
 // an error".
-func (q *QP) BeginClose(now time.Time, rtt time.Duration) {
-	// [D30]
+func (q *Machine) BeginClose(now time.Time, rtt time.Duration) {
 	if q.state == RTS && !q.closing {
 		q.closing = true
 		q.endedBy(ErrClosedHere)
 		q.beginDrain(now, rtt)
 		q.abandonMute()
-		q.closesUnready()
+		q.closesRNR()
 	}
-	q.settle(now)
+	q.advance(now)
 }
 
 // BeginHalfClose asks for a FIN once all work is carried out. Receiving goes on
@@ -61,35 +60,34 @@ func (q *QP) BeginClose(now time.Time, rtt time.Duration) {
 // RFC 5041, section 6.2.1: "on the receipt of a ULP graceful half-closed teardown
 // request of the DDP Stream, DDP SHOULD keep data reception enabled on the other half
 // of the LLP Stream."
-func (q *QP) BeginHalfClose(now time.Time) {
-	// [D33]
+func (q *Machine) BeginHalfClose(now time.Time) {
 	if q.state == RTS {
 		q.halving = true
 		q.endedBy(ErrClosedHere)
 	}
-	q.settle(now)
+	q.advance(now)
 }
 
 // endedBy notes which side was the first to close in order.
-func (q *QP) endedBy(side error) {
+func (q *Machine) endedBy(side error) {
 	if q.orderly == nil {
 		q.orderly = side
 	}
 }
 
-// Lingered reports whether our half has ended by itself after the peer's, as there was nothing to send for Linger: nobody here
-// had asked for its end.
-func (q *QP) Lingered() bool { return q.lingered }
+// Lingered reports whether our half has ended by itself after the peer's, as there was nothing to send for Linger:
+// nobody here had asked for its end.
+func (q *Machine) Lingered() bool { return q.lingered }
 
 // Abort ends the connection at once, with a reset.
-func (q *QP) Abort(cause error) {
+func (q *Machine) Abort(cause error) {
 	q.abort(cause)
 }
 
 // Modify carries out a transition that the consumer asks for: from RTS to
 // Closing, Terminate or Error, from Error to Idle, from Idle to Error. Connect is what
 // leads to RTS.
-func (q *QP) Modify(now time.Time, to State) error {
+func (q *Machine) Modify(now time.Time, to State) error {
 	// "refused while flushing" (RDMA verbs 6.2, Error).
 	if !MayAsk(q.state, to) || to == Idle && q.inFlight {
 		return fmt.Errorf("from %v to %v: %w", q.state, to, ErrBadState)
@@ -107,18 +105,18 @@ func (q *QP) Modify(now time.Time, to State) error {
 		q.llp, q.cause, q.orderly, q.lingered = llp, nil, nil, false
 		q.setState(Idle)
 	}
-	q.settle(now)
+	q.advance(now)
 	return nil
 }
 
 // beginClosing enters Closing as the RDMA verbs have it, without draining. Work or
 // Reads under way make it a bad close; a Ready-to-Receive indication, of which the
 // consumer knows nothing, is waited for.
-func (q *QP) beginClosing() {
+func (q *Machine) beginClosing() {
 	q.endedBy(ErrClosedHere)
 	switch {
-	case q.Unready():
-		q.closesUnready()
+	case q.ReceiverNotReady():
+		q.closesRNR()
 	case q.sq.Len() > 0 || q.irrq.Len() > 0:
 		q.setState(Closing)
 		q.badClose()
@@ -131,7 +129,7 @@ func (q *QP) beginClosing() {
 
 // badClose resets a connection on which there was work, or octets still came,
 // after Modify to Closing (RDMA verbs 6.2, Closing).
-func (q *QP) badClose() {
+func (q *Machine) badClose() {
 	q.notice(Notice{Kind: NoticeBadClose})
 	q.abort(fmt.Errorf("closed while work was under way: %w", ErrLost))
 }
@@ -143,14 +141,13 @@ func (q *QP) badClose() {
 // DDP Stream, DDP SHOULD indicate the half-closed state to the ULP, and continue to
 // process outbound data transfer requests normally." What can no longer come is
 // an error: the rest of an FPDU or message, and the responses to our Reads.
-func (q *QP) PeerClosed(now time.Time, unread int) {
-	// [D32]
+func (q *Machine) PeerClosed(now time.Time, unread int) {
 	q.closedHalf(unread)
-	q.settle(now)
+	q.advance(now)
 }
 
-func (q *QP) closedHalf(unread int) {
-	if q.endsAfterUnready(unread) {
+func (q *Machine) closedHalf(unread int) {
+	if q.endsAfterRNR(unread) {
 		return
 	}
 	q.peerClosed = true
@@ -164,26 +161,28 @@ func (q *QP) closedHalf(unread int) {
 
 // WholeClosed reports that both halves were closed, where the LLP has no others: what
 // the peer may have under way is lost.
-func (q *QP) WholeClosed(now time.Time) {
+func (q *Machine) WholeClosed(now time.Time) {
 	q.peerClosed = true
 	if q.state == RTS {
 		q.setState(Closing)
 	}
-	q.settle(now)
+	q.advance(now)
 }
 
 // halfClosed judges a FIN in RTS. A Responder that has heard nothing can never
 // send: with work posted the connection has failed, without it is just over, unless
 // the peer has left because of our answer.
-func (q *QP) halfClosed(unread int) {
+func (q *Machine) halfClosed(unread int) {
 	mute := q.awaiting()
 	switch {
 	case unread > 0:
 		q.cutOff(unread)
 	case q.orq.Len() > 0 && !q.asksAlone():
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed while RDMA Reads or Atomic Operations were outstanding: have both programs agree on the end before either closes"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(),
+			Reason: "peer closed while RDMA Reads or Atomic Operations were outstanding: have both programs agree on the end before either closes"}, nil)
 	case q.partial != [2]bool{}:
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(), Reason: "peer closed in the middle of a message"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(),
+			Reason: "peer closed in the middle of a message"}, nil)
 	case mute && q.unlike():
 		q.deserted(errors.New(q.difference()))
 	case mute && q.sq.Len() > 0:
@@ -200,7 +199,7 @@ func (q *QP) halfClosed(unread int) {
 //
 // RFC 5044, section 8: error code 1, "TCP connection closed, terminated, or lost",
 // which RFC 5040, section 4.8 has as layer 2, type 0. [Q16] [R08]
-func (q *QP) cutOff(unread int) {
+func (q *Machine) cutOff(unread int) {
 	reason := fmt.Sprintf("peer closed in the middle of an FPDU, %s into it", wording.Octets(unread))
 	if !q.mayTransmit() {
 		q.abort(fmt.Errorf("%s: %w", reason, ErrLost))
@@ -211,7 +210,7 @@ func (q *QP) cutOff(unread int) {
 
 // unlike reports startup frames of different revisions: whoever got the later one may
 // not have liked it.
-func (q *QP) unlike() bool { return !q.heard && q.Revision != q.PeerRevision }
+func (q *Machine) unlike() bool { return !q.heard && q.Revision != q.PeerRevision }
 
 // deserted ends a connection that the peer has closed in order before its first FPDU:
 // with revisions that differ by all appearance on our answer, and otherwise while work
@@ -220,14 +219,14 @@ func (q *QP) unlike() bool { return !q.heard && q.Revision != q.PeerRevision }
 //
 // CARRIER, section 5.2.2: "The Non-permissive IETF RNIC will gracefully close the
 // connection after it reads the incompatible Rev field in the MPA Reply Frame." [N03]
-func (q *QP) deserted(why error) {
+func (q *Machine) deserted(why error) {
 	q.cause = fmt.Errorf("the peer closed the connection before its first FPDU: %w: %w", ErrLost, why)
 	q.notice(Notice{Kind: NoticeConnectionLost, Err: q.cause})
 	q.setState(Terminate)
 }
 
 // difference names the revisions of both sides.
-func (q *QP) difference() string {
+func (q *Machine) difference() string {
 	s := fmt.Sprintf("its startup frame was of revision %d and ours of revision %d", q.PeerRevision, q.Revision)
 	if q.DDPVersion == 0 {
 		s += ", with DDP and RDMAP version 0, which a non-permissive IETF RNIC does not have"
@@ -237,28 +236,28 @@ func (q *QP) difference() string {
 
 // Failed reports that the connection is lost: a reset, a time-out. If octets
 // are in flight, Abandon is to be called too.
-func (q *QP) Failed(now time.Time, err error) {
+func (q *Machine) Failed(now time.Time, err error) {
 	switch q.state {
 	case RTS, Closing:
-		cause := fmt.Errorf("%w: %w", ErrLost, err)
+		cause := q.afterNudges(fmt.Errorf("%w: %w", ErrLost, err))
 		if q.state == RTS && q.unlike() {
 			cause = fmt.Errorf("%w (before the peer's first FPDU; %s)", cause, q.difference())
 		}
 		q.abort(cause)
 	case Terminate:
-		q.end(Drop)
+		q.leaveClosing(Drop)
 	}
-	q.settle(now)
+	q.advance(now)
 }
 
-// Undelivered reports, after Drop, that the peer will never have all of our half: the connection was lost after an end that
-// looked orderly.
-func (q *QP) Undelivered(err error) {
+// Undelivered reports, after Drop, that the peer will never have all of our half: the connection was lost after an
+// end that looked orderly.
+func (q *Machine) Undelivered(err error) {
 	q.abort(fmt.Errorf("%w: %w", ErrLost, err))
 }
 
 // abort goes to Error at once; the connection is reset.
-func (q *QP) abort(cause error) {
+func (q *Machine) abort(cause error) {
 	if q.state == Error {
 		return
 	}
@@ -274,11 +273,11 @@ func (q *QP) abort(cause error) {
 	}
 }
 
-// settle moves on whatever waits for octets to be gone, or for the peer.
-func (q *QP) settle(now time.Time) {
+// advance moves on whatever waits for octets to be gone, or for the peer.
+func (q *Machine) advance(now time.Time) {
 	switch q.state {
 	case RTS:
-		q.settleRTS(now)
+		q.advanceRTS(now)
 	case Error:
 		q.flush() // what was in flight when the connection ended
 	}
@@ -293,19 +292,19 @@ func (q *QP) settle(now time.Time) {
 	}
 	q.flush()
 	q.finish()
-	if q.peerClosed && q.parts(now) {
-		q.end(Drop)
+	if q.peerClosed && q.finAcked(now) {
+		q.leaveClosing(Drop)
 	}
 }
 
-// settleRTS goes on with a close: a FIN when all work is finished, and the end with
+// advanceRTS goes on with a close: a FIN when all work is finished, and the end with
 // the peer's.
-func (q *QP) settleRTS(now time.Time) {
+func (q *Machine) advanceRTS(now time.Time) {
 	q.renewDrain(now)
 	q.readsBy = time.Time{}
 	switch {
 	case !q.idle():
-		q.lingerBy, q.quietBy, q.drain.heldBy = time.Time{}, time.Time{}, time.Time{}
+		q.lingerBy, q.finAt, q.drain.heldBy = time.Time{}, time.Time{}, time.Time{}
 		q.limitReads(now)
 	case q.strict:
 		q.setState(Closing)
@@ -322,7 +321,7 @@ func (q *QP) settleRTS(now time.Time) {
 
 // lingers reports whether our half stays open with nothing to send after the peer has
 // closed its own, and starts the time for that.
-func (q *QP) lingers(now time.Time) bool {
+func (q *Machine) lingers(now time.Time) bool {
 	mute := q.awaiting()
 	switch {
 	case mute || q.cfg.Linger <= 0 && !q.cfg.HalfClose:
@@ -336,7 +335,7 @@ func (q *QP) lingers(now time.Time) bool {
 }
 
 // finish has the driver send a FIN, once.
-func (q *QP) finish() {
+func (q *Machine) finish() {
 	if !q.finished {
 		q.finished, q.llp = true, Finish
 		q.drain.progress()
@@ -346,14 +345,14 @@ func (q *QP) finish() {
 // idle reports that nothing is left to send or to wait for: neither work nor
 // Reads of either side, the Ready-to-Receive indication included. That of the
 // peer is waited for: some kernels break where a FIN meets it.
-func (q *QP) idle() bool {
+func (q *Machine) idle() bool {
 	owed := q.Layer != LayerMessages && q.Role == mpa.RoleResponder && q.PeerToPeer && !q.heard && !q.peerClosed
 	return q.sq.Len() == 0 && q.irrq.Len() == 0 && q.orq.Len() == 0 && !q.inFlight && q.rtr == 0 && !owed
 }
 
-// end leaves Terminate or Closing: the connection is gone, and settle flushes what is left.
+// leaveClosing leaves Terminate or Closing: the connection is gone, and advance flushes what is left.
 // In Idle all is as before it, and work can be posted for the next; but not if requests were given up.
-func (q *QP) end(how LLP) {
+func (q *Machine) leaveClosing(how LLP) {
 	if q.state == Closing && q.cause == nil {
 		q.notice(Notice{Kind: NoticeCloseComplete})
 		p := q.Params
@@ -367,23 +366,23 @@ func (q *QP) end(how LLP) {
 }
 
 // closeTimedOut gives up on a peer that does not close its half.
-func (q *QP) closeTimedOut() {
+func (q *Machine) closeTimedOut() {
 	switch q.state {
 	case RTS:
 		q.drainTimedOut()
 	case Closing:
-		if q.Parting() {
-			q.partTimedOut()
+		if q.AwaitsFINAck() {
+			q.finAckTimedOut()
 			return
 		}
 		q.abort(fmt.Errorf("peer did not close its half within %v: %w: %w", q.cfg.CloseTimeout, ErrLost, ErrTimeout))
 	case Terminate:
-		q.end(Reset)
+		q.leaveClosing(Reset)
 	}
 }
 
 // LLP returns what is to become of the connection, once for each change.
-func (q *QP) LLP() LLP {
+func (q *Machine) LLP() LLP {
 	l := q.llp
 	q.llp = Keep
 	return l

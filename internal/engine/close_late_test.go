@@ -17,8 +17,8 @@ func TestCloseTimeout(t *testing.T) {
 	p.advance(1)
 	p.wantState(Error)
 	p.wantLLP(Reset)
-	if !errors.Is(p.QP.Cause(), ErrLost) {
-		t.Error(p.QP.Cause())
+	if !errors.Is(p.Machine.Cause(), ErrLost) {
+		t.Error(p.Machine.Cause())
 	}
 
 	p = initiator(t)
@@ -45,8 +45,8 @@ func TestTerminateNotTaken(t *testing.T) {
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.noCompletion()
-	p.QP.Abandon(p.clock, p.g)
-	p.QP.Failed(p.clock, errReset)
+	p.Machine.Abandon(p.clock, p.g)
+	p.Machine.Failed(p.clock, errReset)
 	p.settle()
 	p.completion(flushed(1, OpSend))
 }
@@ -57,13 +57,13 @@ func TestTerminateTooLate(t *testing.T) {
 	p.receive(1)
 	p.modify(Terminate)
 	p.noCompletion()
-	p.QP.HandleTimeout(p.QP.Deadline())
+	p.Machine.HandleTimeout(p.Machine.Deadline())
 	p.settle()
 	p.completion(flushed(1, OpReceive))
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.wantNothing()
-	p.QP.Abort(errReset) // once more does no harm
+	p.Machine.Abort(errReset) // once more does no harm
 	p.settle()
 	p.wantLLP()
 	p.wantCause(0, false)
@@ -76,7 +76,7 @@ func TestLostBeforeTerminate(t *testing.T) {
 	p.post(work(2, OpSend))
 	p.modify(Terminate)
 	p.noCompletion()
-	p.QP.Failed(p.clock, errReset)
+	p.Machine.Failed(p.clock, errReset)
 	p.settle()
 	p.wantState(Error)
 	p.wantLLP(Drop)
@@ -87,13 +87,13 @@ func TestLostBeforeTerminate(t *testing.T) {
 func TestAbort(t *testing.T) {
 	p := initiator(t)
 	p.post(work(1, OpSend))
-	p.QP.Abort(errReset)
+	p.Machine.Abort(errReset)
 	p.settle()
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.completion(flushed(1, OpSend))
-	if p.QP.Cause() != errReset {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != errReset {
+		t.Error(p.Machine.Cause())
 	}
 }
 
@@ -113,12 +113,12 @@ func TestUndelivered(t *testing.T) {
 	p.wantState(Idle)
 	p.wantLLP(Drop)
 	for range 2 {
-		p.QP.Undelivered(errReset)
+		p.Machine.Undelivered(errReset)
 		p.settle()
 		p.wantState(Error)
 		p.wantLLP()
-		if !errors.Is(p.QP.Cause(), ErrLost) || !errors.Is(p.QP.Cause(), errReset) {
-			t.Errorf("ended with %v", p.QP.Cause())
+		if !errors.Is(p.Machine.Cause(), ErrLost) || !errors.Is(p.Machine.Cause(), errReset) {
+			t.Errorf("ended with %v", p.Machine.Cause())
 		}
 	}
 }

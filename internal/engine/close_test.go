@@ -23,7 +23,7 @@ func TestCloseDrains(t *testing.T) {
 	p.post(work(2, OpSend))
 	p.closeOrderly()
 	w := work(9, OpSend)
-	if err := p.QP.PostSend(&w); !errors.Is(err, ErrBadState) {
+	if err := p.Machine.PostSend(&w); !errors.Is(err, ErrBadState) {
 		t.Fatal(err)
 	}
 	read := rdmap.ReadRequest{SinkSTag: r.STag(), Size: 8}
@@ -44,8 +44,8 @@ func TestCloseDrains(t *testing.T) {
 	p.wantState(Idle)
 	p.wantLLP(Drop)
 	p.wantNotices(NoticeHalfClosed, NoticeCloseComplete)
-	if p.QP.Cause() != ErrClosedHere {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrClosedHere {
+		t.Error(p.Machine.Cause())
 	}
 }
 
@@ -90,8 +90,8 @@ func TestOctetsInClosing(t *testing.T) {
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.wantNotices(NoticeBadClose, NoticeConnectionLost)
-	if !errors.Is(p.QP.Cause(), ErrLost) {
-		t.Error(p.QP.Cause())
+	if !errors.Is(p.Machine.Cause(), ErrLost) {
+		t.Error(p.Machine.Cause())
 	}
 }
 
@@ -136,8 +136,8 @@ func TestPeerCloses(t *testing.T) {
 	p.wantState(Idle)
 	p.wantLLP(Drop)
 	p.wantNotices(NoticeCloseComplete)
-	if p.QP.Cause() != ErrPeerClosed {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrPeerClosed {
+		t.Error(p.Machine.Cause())
 	}
 }
 
@@ -197,8 +197,8 @@ func TestPeerClosesInTheMiddle(t *testing.T) {
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.wantNotices(NoticeConnectionLost)
-	if !errors.Is(p.QP.Cause(), ErrLost) {
-		t.Error(p.QP.Cause())
+	if !errors.Is(p.Machine.Cause(), ErrLost) {
+		t.Error(p.Machine.Cause())
 	}
 
 	p = responder(t)
@@ -253,9 +253,9 @@ func TestHalfCloseByUs(t *testing.T) {
 	r := p.region(make([]byte, 10), remoteAll)
 	p.receive(1, all(r, 10))
 	p.post(work(2, OpSend))
-	p.QP.BeginHalfClose(p.clock)
+	p.Machine.BeginHalfClose(p.clock)
 	w := work(9, OpSend)
-	if err := p.QP.PostSend(&w); !errors.Is(err, ErrBadState) {
+	if err := p.Machine.PostSend(&w); !errors.Is(err, ErrBadState) {
 		t.Fatal(err)
 	}
 	p.want(send(1, nil))
@@ -265,8 +265,8 @@ func TestHalfCloseByUs(t *testing.T) {
 	p.send(write(r.STag(), 0, []byte("abcdef")), send(1, []byte("xyz")))
 	p.completion(success(2, OpSend, 0), success(1, OpReceive, 3))
 	p.wantState(RTS)
-	if p.QP.Cause() != ErrClosedHere {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrClosedHere {
+		t.Error(p.Machine.Cause())
 	}
 	p.fin()
 	p.wantLLP(Drop)
@@ -277,7 +277,7 @@ func TestHalfCloseByUs(t *testing.T) {
 // sent.
 func TestErrorAfterOurFIN(t *testing.T) {
 	p := initiator(t)
-	p.QP.BeginHalfClose(p.clock)
+	p.Machine.BeginHalfClose(p.clock)
 	p.settle()
 	p.wantLLP(Finish)
 	p.send(send(1, nil)) // for which there is no receive
@@ -291,12 +291,12 @@ func TestErrorAfterOurFIN(t *testing.T) {
 func TestNoNudgeAfterOurFIN(t *testing.T) {
 	p := initiator(t, func(s *setup) { s.Nudge = time.Millisecond })
 	p.post(work(1, OpSend))
-	p.QP.BeginHalfClose(p.clock)
+	p.Machine.BeginHalfClose(p.clock)
 	p.want(send(1, nil))
 	p.wantNothing()
 	p.advance(time.Hour)
 	p.wantNothing()
-	if got := p.QP.Stats().Nudges; got > 0 {
+	if got := p.Machine.Stats().Nudges; got > 0 {
 		t.Errorf("%d nudges", got)
 	}
 }
@@ -307,7 +307,7 @@ func TestCloseInIdle(t *testing.T) {
 	p := &peer{clock: epoch}
 	p.host = newHost(t, &p.clock, s)
 	p.closeOrderly()
-	p.QP.BeginHalfClose(p.clock)
+	p.Machine.BeginHalfClose(p.clock)
 	p.fin()
 	p.post(work(1, OpSend))
 	p.start(s)

@@ -7,20 +7,21 @@ import (
 
 // Requests that the peer confirms.
 //
-// A Send or a Write completes when the LLP has taken it, of which RFC 5041 asks no more, and whether the peer has carried it out is
-// for the programs to tell each other. On InfiniBand and RoCE it completes when the peer has acknowledged it, and fails itself if the
-// peer cannot carry it out; programs that were written for those count on both. With Config.Confirm an empty RDMA Read
-// goes after such requests, and they complete with its response:
+// A Send or a Write completes when the LLP has taken it, of which RFC 5041 asks no more, and whether the peer has
+// carried it out is for the programs to tell each other. On InfiniBand and RoCE it completes when the peer has
+// acknowledged it, and fails itself if the peer cannot carry it out; programs that were written for those count on
+// both. With Config.Confirm an empty RDMA Read goes after such requests, and they complete with its response:
 //
-// RFC 5040, section 5.5, rule 12: RDMA Read Requests "MUST NOT start processing at the Remote Peer until they have been
-// Delivered to RDMAP by DDP", and RFC 5041, section 5.4: a message is delivered when "each preceding DDP Message has been Delivered to the
-// ULP". [P40] [D27]
+// RFC 5040, section 5.5, rule 12: RDMA Read Requests "MUST NOT start processing at the Remote Peer until they have
+// been Delivered to RDMAP by DDP", and RFC 5041, section 5.4: a message is delivered when "each preceding DDP Message
+// has been Delivered to the ULP". [P40] [D27]
 //
-// The peer needs to know nothing of it: an empty Read needs no memory and no rights. It counts in ORD and IRD as any other. One is
-// outstanding at a time, and stands for all that was sent before it; a Read or an Atomic Operation of the consumer's tells as much.
+// The peer needs to know nothing of it: an empty Read needs no memory and no rights. It counts in ORD and IRD as any
+// other. One is outstanding at a time, and stands for all that was sent before it; a Read or an Atomic Operation of
+// the consumer's tells as much.
 //
-// A peer that has closed its half answers no Reads: what was asked for by then is flushed, and all after it. If nothing was, what is sent after that
-// completes as without Confirm.
+// A peer that has closed its half answers no Reads: what was asked for by then is flushed, and all after it. If
+// nothing was, what is sent after that completes as without Confirm.
 
 // confirm is how far the peer has confirmed the Send Queue, by positions in it.
 type confirm struct {
@@ -42,32 +43,33 @@ const (
 )
 
 // confirms reports whether the peer can be asked to confirm requests.
-func (q *QP) confirms() bool { return q.cfg.Confirm && q.ORD > 0 && !q.peerEnded() }
+func (q *Machine) confirms() bool { return q.cfg.Confirm && q.ORD > 0 && !q.peerEnded() }
 
-// awaitsConfirmation reports whether the entry at a position waits for the peer to confirm it: with one that has closed its half only what
-// it was asked for before. After a Terminate nobody carries out the rest: it waits to be flushed.
-func (q *QP) awaitsConfirmation(pos uint64) bool {
+// awaitsConfirmation reports whether the entry at a position waits for the peer to confirm it: with one that has
+// closed its half only what it was asked for before. After a Terminate nobody carries out the rest: it waits to be
+// flushed.
+func (q *Machine) awaitsConfirmation(pos uint64) bool {
 	c := &q.confirm
 	return q.cfg.Confirm && q.ORD > 0 && pos >= c.known && (pos < c.asked || !q.peerEnded() || q.state == Terminate)
 }
 
 // toConfirm notes that the entry before the next is built.
-func (q *QP) toConfirm() { q.confirm.last = q.sq.next }
+func (q *Machine) toConfirm() { q.confirm.last = q.sq.next }
 
 // mayAsk reports whether an empty Read can be sent, and would tell something.
-func (q *QP) mayAsk() bool {
+func (q *Machine) mayAsk() bool {
 	c := &q.confirm
 	return c.last > c.asked && !c.asking && q.confirms() && !q.orq.Full()
 }
 
 // mustAsk reports that so much was sent that it is not put off any longer.
-func (q *QP) mustAsk() bool {
+func (q *Machine) mustAsk() bool {
 	c := &q.confirm
 	return c.last-c.asked >= confirmRequests || q.txOctets()-c.end >= confirmOctets
 }
 
 // askConfirmation sends the empty Read.
-func (q *QP) askConfirmation(g *Gather) bool {
+func (q *Machine) askConfirmation(g *Gather) bool {
 	if !q.mayAsk() {
 		return false
 	}
@@ -79,20 +81,20 @@ func (q *QP) askConfirmation(g *Gather) bool {
 }
 
 // asks notes that the response to the next entry, a Read or an Atomic Operation, will confirm all before it.
-func (q *QP) asks() { q.confirm.asked = max(q.confirm.asked, q.sq.next) }
+func (q *Machine) asks() { q.confirm.asked = max(q.confirm.asked, q.sq.next) }
 
 // confirmed completes what the peer has carried out: all before a position.
-func (q *QP) confirmed(pos uint64) {
+func (q *Machine) confirmed(pos uint64) {
 	q.confirm.known = max(q.confirm.known, pos)
 	q.retire()
 }
 
 // asksAlone reports whether no response is outstanding but that to an empty Read of our own.
-func (q *QP) asksAlone() bool { return q.confirm.asking && q.orq.Len() == 1 }
+func (q *Machine) asksAlone() bool { return q.confirm.asking && q.orq.Len() == 1 }
 
 // unconfirmed gives up what the peer was asked for, and has not answered when it closed its half in order: nobody knows
 // whether it was carried out. The connection ends in order.
-func (q *QP) unconfirmed() {
+func (q *Machine) unconfirmed() {
 	if !q.asksAlone() {
 		return
 	}
@@ -107,9 +109,9 @@ func (q *QP) unconfirmed() {
 	q.retire()
 }
 
-// blameRequest completes the Send or Write that the peer names as the one in error, and before it those that the peer has carried out. If
-// it names none, as of an error of its own, it is the oldest that it has not confirmed.
-func (q *QP) blameRequest(c rdmap.Code, h *ddp.Header) {
+// blameRequest completes the Send or Write that the peer names as the one in error, and before it those that the peer
+// has carried out. If it names none, as of an error of its own, it is the oldest that it has not confirmed.
+func (q *Machine) blameRequest(c rdmap.Code, h *ddp.Header) {
 	if !q.cfg.Confirm {
 		return
 	}
@@ -130,7 +132,8 @@ func (e *sendEntry) sentAs(h *ddp.Header) bool {
 	case h == nil:
 		return true
 	case !h.Tagged:
-		return h.QN == rdmap.QNSend && e.Op != OpWrite && (e.Op != OpWriteImm || e.phase == phaseBuilt) && h.MSN == e.msn
+		return h.QN == rdmap.QNSend && e.Op != OpWrite &&
+			(e.Op != OpWriteImm || e.phase == phaseBuilt) && h.MSN == e.msn
 	case e.Op != OpWrite && e.Op != OpWriteImm:
 		return false
 	}

@@ -14,16 +14,17 @@ func TestConfirmWholeClosed(t *testing.T) {
 	p := newPeer(t, mpa.RoleInitiator, confirming, messages)
 	p.post(work(1, OpSend))
 	n := 0
-	for _, b := range p.QP.Output(p.clock, p.g) { // the Send and the question
+	for _, b := range p.Machine.Output(p.clock, p.g) { // the Send and the question
 		n += len(b)
 	}
-	p.QP.WholeClosed(p.clock)
-	p.QP.Sent(p.clock, p.g, n)
+	p.Machine.WholeClosed(p.clock)
+	p.Machine.Sent(p.clock, p.g, n)
 	p.settle()
 	p.completion(flushed(1, OpSend))
 }
 
-// A peer that closes its half with a Read of the consumer's unanswered has not closed in order, though a question is out too.
+// A peer that closes its half with a Read of the consumer's unanswered has not closed in order, though a question is
+// out too.
 func TestConfirmClosesBehindRead(t *testing.T) {
 	p := initiator(t, confirming)
 	sink := p.region(make([]byte, 3), memory.LocalWrite)
@@ -37,7 +38,8 @@ func TestConfirmClosesBehindRead(t *testing.T) {
 	p.completion(flushed(1, OpSend), flushed(2, OpRead))
 }
 
-// A Write with Immediate Data has no message of queue 0 before its Write is sent whole: a Terminate about one that was never sent is not about it.
+// A Write with Immediate Data has no message of queue 0 before its Write is sent whole: a Terminate about one that was
+// never sent is not about it.
 func TestConfirmRefusedWriteImm(t *testing.T) {
 	p := initiator(t, confirming)
 	r := p.region(numbered(200_000), memory.LocalWrite)

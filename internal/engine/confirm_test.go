@@ -25,7 +25,8 @@ func writing(id uint64, n int) SendWork {
 	return SendWork{ID: id, Op: OpWrite, Inline: numbered(n), RemoteSTag: 5, RemoteTO: 100}
 }
 
-// One empty Read after what was sent together stands for all of it; what is sent meanwhile is asked for when its response has come.
+// One empty Read after what was sent together stands for all of it; what is sent meanwhile is asked for when its
+// response has come.
 //
 // Proves P40: an RDMA Read is processed after all that was sent before it, so that its response tells that this was carried out.
 func TestConfirm(t *testing.T) {
@@ -47,13 +48,13 @@ func TestConfirm(t *testing.T) {
 	p.send(answer)
 	p.completion(success(3, OpSend, 0))
 	p.wantNothing()
-	if p.QP.Pending() {
+	if p.Machine.Pending() {
 		t.Error("something is to be sent")
 	}
 }
 
-// A Read and an Atomic Operation of the consumer's confirm what was sent before them, with Immediate Data as with Sends; while they are
-// outstanding nothing is asked for that they will tell.
+// A Read and an Atomic Operation of the consumer's confirm what was sent before them, with Immediate Data as with
+// Sends; while they are outstanding nothing is asked for that they will tell.
 func TestConfirmedByRead(t *testing.T) {
 	p := initiator(t, confirming)
 	sink := p.region(make([]byte, 3), memory.LocalWrite)
@@ -111,7 +112,8 @@ func TestConfirmOctets(t *testing.T) {
 			order = append(order, rdmap.OpcodeOf(&f.H))
 		}
 	}
-	if want := []rdmap.Opcode{rdmap.OpSend, rdmap.OpReadRequest, rdmap.OpSend, rdmap.OpSend}; !slices.Equal(order, want) {
+	if want := []rdmap.Opcode{rdmap.OpSend, rdmap.OpReadRequest, rdmap.OpSend,
+		rdmap.OpSend}; !slices.Equal(order, want) {
 		t.Errorf("%v, want %v", order, want)
 	}
 }
@@ -129,7 +131,7 @@ func TestConfirmMany(t *testing.T) {
 	if p.send(answer); len(p.done) != asked {
 		t.Errorf("%d completions of %d", len(p.done), asked)
 	}
-	for p.QP.Pending() || len(p.done) < 150 {
+	for p.Machine.Pending() || len(p.done) < 150 {
 		asked += p.untilQuestion()
 		if p.send(answer); len(p.done) != asked {
 			t.Fatalf("%d completions of %d", len(p.done), asked)
@@ -165,10 +167,14 @@ func TestConfirmRefused(t *testing.T) {
 		status []Status
 	}{
 		{terminateFor(rdmap.CodeDDPBaseOrBounds, three), []Status{StatusSuccess, StatusRemoteAccess, StatusFlushed}},
-		{terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(1, nil)), []Status{StatusRemoteOperation, StatusFlushed, StatusFlushed}},
-		{terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)), []Status{StatusSuccess, StatusSuccess, StatusRemoteOperation}},
-		{terminateFor(rdmap.CodeDDPInvalidSTag, write(5, 102, numbered(1))), []Status{StatusSuccess, StatusRemoteAccess, StatusFlushed}},
-		{terminateFor(rdmap.CodeDDPInvalidSTag, write(5, 103, numbered(1))), []Status{StatusFlushed, StatusFlushed, StatusFlushed}},
+		{terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(1, nil)),
+			[]Status{StatusRemoteOperation, StatusFlushed, StatusFlushed}},
+		{terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)),
+			[]Status{StatusSuccess, StatusSuccess, StatusRemoteOperation}},
+		{terminateFor(rdmap.CodeDDPInvalidSTag, write(5, 102, numbered(1))),
+			[]Status{StatusSuccess, StatusRemoteAccess, StatusFlushed}},
+		{terminateFor(rdmap.CodeDDPInvalidSTag, write(5, 103, numbered(1))),
+			[]Status{StatusFlushed, StatusFlushed, StatusFlushed}},
 		{terminateFor(rdmap.CodeDDPInvalidSTag, far), []Status{StatusFlushed, StatusFlushed, StatusFlushed}},
 		{terminate(rdmap.CodeLocalCatastrophic), []Status{StatusRemoteOperation, StatusFlushed, StatusFlushed}},
 	} {
@@ -197,12 +203,12 @@ func TestConfirmRefusedEnded(t *testing.T) {
 	p.post(work(2, OpSend))
 	p.post(work(3, OpSend)) // for which nobody is asked yet
 	var n int
-	for _, octets := range p.QP.Output(p.clock, p.g) {
+	for _, octets := range p.Machine.Output(p.clock, p.g) {
 		n += len(octets)
 	}
 	p.send(terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)))
 	p.fin()
-	p.QP.Sent(p.clock, p.g, n)
+	p.Machine.Sent(p.clock, p.g, n)
 	p.settle()
 	p.completion(success(1, OpSend, 0), failed(2, OpSend, StatusRemoteOperation), flushed(3, OpSend))
 }
@@ -268,7 +274,8 @@ func TestConfirmORD(t *testing.T) {
 	p.wantNothing()
 }
 
-// A peer that closes without having answered has not confirmed, and the connection ends in order all the same; after its FIN nobody can.
+// A peer that closes without having answered has not confirmed, and the connection ends in order all the same; after
+// its FIN nobody can.
 func TestConfirmPeerCloses(t *testing.T) {
 	p := initiator(t, confirming)
 	p.post(work(1, OpSend))
@@ -317,10 +324,11 @@ func TestConfirmClose(t *testing.T) {
 func TestConfirmAny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		piece := func(n int) int { return rapid.IntRange(1, n).Draw(t, "piece") }
-		p := newPair(t, markers(rapid.Bool().Draw(t, "ab"), rapid.Bool().Draw(t, "ba")), both(confirming), both(func(s *setup) {
-			s.ORD = rapid.IntRange(1, 3).Draw(t, "ORD")
-			s.IRD = 4
-		}))
+		p := newPair(t, markers(rapid.Bool().Draw(t, "ab"), rapid.Bool().Draw(t, "ba")),
+			both(confirming), both(func(s *setup) {
+				s.ORD = rapid.IntRange(1, 3).Draw(t, "ORD")
+				s.IRD = 4
+			}))
 		p.ab.piece, p.ba.piece = piece, piece
 		there := make([]byte, 4000)
 		target := p.b.region(there, remoteAll)
@@ -344,15 +352,17 @@ func TestConfirmAny(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				if p.a.QP.PostSend(&SendWork{ID: uint64(posted), Op: OpWrite, Inline: []byte{byte(posted + 1)}, RemoteSTag: target.STag(), RemoteTO: uint64(posted)}) == nil {
+				if p.a.Machine.PostSend(&SendWork{ID: uint64(posted), Op: OpWrite, Inline: []byte{byte(posted + 1)},
+					RemoteSTag: target.STag(), RemoteTO: uint64(posted)}) == nil {
 					posted++
 				}
 			case 1:
-				if w := (RecvWork{ID: uint64(posted)}); p.b.QP.PostReceive(&w) == nil && p.a.QP.PostSend(&SendWork{ID: uint64(posted), Op: OpSend}) == nil {
+				if w := (RecvWork{ID: uint64(posted)}); p.b.Machine.PostReceive(&w) == nil &&
+					p.a.Machine.PostSend(&SendWork{ID: uint64(posted), Op: OpSend}) == nil {
 					posted++
 				}
 			case 2:
-				if p.a.QP.PostSend(&SendWork{ID: uint64(posted), Op: OpRead, RemoteSTag: target.STag()}) == nil {
+				if p.a.Machine.PostSend(&SendWork{ID: uint64(posted), Op: OpRead, RemoteSTag: target.STag()}) == nil {
 					posted++
 				}
 			default:

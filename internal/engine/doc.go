@@ -3,7 +3,7 @@
 //
 // It does no I/O, starts no goroutine and reads no clock. It is given octets
 // (Input), posted work (PostSend, PostReceive) and the time (HandleTimeout);
-// it gives back octets to send (Output), completions and notices (Drain), the
+// it gives back octets to send (Output), completions and notices, the
 // time at which it wants to be called next (Deadline) and what is to become of
 // the TCP connection (LLP). Everything an RFC asks of a stream in Full
 // Operation is decided here or in the layers below, so that it can be tested as
@@ -20,7 +20,7 @@
 //	below         any TCP             a TCP that is aware of MPA     SCTP, or any SegmentStream
 //	gives         Input: octets of    the same, and before that      Segment: a segment, with
 //	              the stream          InputAhead: octets at an       its number
-//	                                  offset, in which mpa/recovery
+//	                                  offset, in which internal/recovery
 //	                                  finds FPDUs
 //	errors, end   found by Input;     the same                       Broken, Ended: at a number
 //	              PeerClosed
@@ -40,13 +40,12 @@
 //	                 │ Send: ddp.UntaggedQueue.TakeAhead, into the receive that its MSN will get
 //	                 └─ neither, or a check fails: held as a whole, within bounds (Ahead)
 //
-// Placing ahead changes memory and notes which octets are placed. Every completion,
-// invalidation, answer and error happens in the turn of its segment, so that it is the same
-// as in order (TestAnyOrder); a check that fails ahead of its turn is no error yet. Of two
-// segments that claim the same octets the second to come is held, but Writes that overlap
-// have no order (RFC 5040, section 5.5, rule 3). A Shared Receive Queue gives a receive to
-// the first segment of a message that has its turn. What came before is dropped by its
-// number: the consumer may have its memory back.
+// Placing ahead changes memory and notes which octets are placed. Every completion, invalidation, answer and error
+// happens in the turn of its segment, so that it is the same as in order (TestAnyOrder); a check that fails ahead of
+// its turn is no error yet. Of two segments ahead that claim the same octets the second to come is held, and one that
+// has its turn leaves what was sent after it; but Writes that overlap have no order (RFC 5040, section 5.5, rule 3).
+// A Shared Receive Queue gives a receive to the first segment of a message that has its turn. What came before is
+// dropped by its number: the consumer may have its memory back.
 //
 // Over TCP everything comes once more in order, and Input judges it as always; it takes an
 // FPDU for placed if place, header and CRC are those of one that was (shown.go, which has the one

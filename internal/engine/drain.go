@@ -31,7 +31,7 @@ type drain struct {
 	shut    bool          // no more Reads are taken
 }
 
-func (q *QP) beginDrain(now time.Time, rtt time.Duration) {
+func (q *Machine) beginDrain(now time.Time, rtt time.Duration) {
 	q.drain = drain{reads: q.irrq.Len(), active: now.Sub(q.readAt) < readerTime}
 	if q.IRD > 0 {
 		q.drain.wait, q.drain.earlyBy = rtt, now.Add(rtt)
@@ -43,7 +43,7 @@ func (q *QP) beginDrain(now time.Time, rtt time.Duration) {
 }
 
 // limitDrain sets the times for a close that has just come on, or begun.
-func (q *QP) limitDrain(now time.Time) {
+func (q *Machine) limitDrain(now time.Time) {
 	q.closeBy = earlier(now.Add(q.cfg.CloseTimeout), q.drain.limitBy)
 	q.drain.readsBy = earlier(now.Add(q.cfg.CloseTimeout/2), q.drain.limitBy)
 }
@@ -58,17 +58,17 @@ func (d *drain) drained(n int) {
 func (d *drain) progress() { d.octets, d.moved = 0, true }
 
 // renewDrain gives a close that has come on another CloseTimeout.
-func (q *QP) renewDrain(now time.Time) {
+func (q *Machine) renewDrain(now time.Time) {
 	if q.closing && q.drain.moved {
 		q.drain.moved = false
 		q.limitDrain(now)
 	}
 }
 
-// Moved reports octets that a close waits for and that are not the connection's own, or not any more: where connections take turns
-// on their way to the peer, those of the others, and ours as they leave. They are progress as any, but for the peer's Reads, which they
-// have nothing to do with.
-func (q *QP) Moved(now time.Time, octets int) {
+// Moved reports octets that a close waits for and that are not the connection's own, or not any more: where
+// connections take turns on their way to the peer, those of the others, and ours as they leave. They are progress as
+// any, but for the peer's Reads, which they have nothing to do with.
+func (q *Machine) Moved(now time.Time, octets int) {
 	if q.state != RTS || !q.closing {
 		return
 	}
@@ -79,7 +79,7 @@ func (q *QP) Moved(now time.Time, octets int) {
 }
 
 // drainTimedOut gives up a close.
-func (q *QP) drainTimedOut() {
+func (q *Machine) drainTimedOut() {
 	why, lost := "the peer did not close its half", ErrLost
 	switch {
 	case !q.mayTransmit() && !q.finished:

@@ -15,7 +15,7 @@ func TestDrainLimitIsShorter(t *testing.T) {
 	p.wantState(RTS)
 	p.advance(time.Millisecond)
 	p.wantState(Error)
-	if err := p.QP.Cause(); !strings.Contains(err.Error(), "took more than") {
+	if err := p.Machine.Cause(); !strings.Contains(err.Error(), "took more than") {
 		t.Error(err)
 	}
 }
@@ -37,7 +37,7 @@ func TestDrainLongSend(t *testing.T) {
 				mo += c.step
 			}
 		}); got != limit {
-			t.Errorf("%s: waited for %v: %v", name, got, p.QP.Cause())
+			t.Errorf("%s: waited for %v: %v", name, got, p.Machine.Cause())
 		}
 	}
 }
@@ -64,47 +64,49 @@ func TestDrainOldReadIsAnswered(t *testing.T) {
 	got := keeps(p, func(int) { p.window = rate })
 	// One gathered write may hold the end of the old response and the beginning of the next.
 	if most := 2*old/rate*time.Second + 2*closeTime; got > most || got < old/rate*time.Second {
-		t.Errorf("waited for %v, want no more than %v: %v", got, most, p.QP.Cause())
+		t.Errorf("waited for %v, want no more than %v: %v", got, most, p.Machine.Cause())
 	}
 }
 
-// What others move on the same way, and ours as it leaves, keeps a close alive until its limit, and less of it does not.
+// What others move on the same way, and ours as it leaves, keeps a close alive until its limit, and less of it does
+// not.
 func TestDrainMoved(t *testing.T) {
 	const limit = time.Minute
 	p := closing(t, func(s *setup) { s.CloseLimit = limit })
 	for p.clock.Sub(epoch)+closeTime < limit {
 		p.wantState(RTS)
-		p.QP.Moved(p.clock, drainOctets/2)
-		p.QP.Moved(p.clock, drainOctets/2)
+		p.Machine.Moved(p.clock, drainOctets/2)
+		p.Machine.Moved(p.clock, drainOctets/2)
 		p.advance(closeTime - 1)
 	}
-	p.QP.Moved(p.clock, drainOctets)
+	p.Machine.Moved(p.clock, drainOctets)
 	p.advance(closeTime)
 	p.wantState(Error)
-	if err := p.QP.Cause(); !strings.Contains(err.Error(), "took more than") {
+	if err := p.Machine.Cause(); !strings.Contains(err.Error(), "took more than") {
 		t.Error(err)
 	}
 
 	p = closing(t)
 	p.advance(closeTime - 1)
-	p.QP.Moved(p.clock, drainOctets-1)
+	p.Machine.Moved(p.clock, drainOctets-1)
 	p.advance(1)
 	p.wantState(Error)
-	p.QP.Moved(p.clock, drainOctets) // too late
+	p.Machine.Moved(p.clock, drainOctets) // too late
 	p.wantState(Error)
 }
 
-// While nothing is closed, nothing is waited for, whatever others move; and a connection that ends in error has no more time by it.
+// While nothing is closed, nothing is waited for, whatever others move; and a connection that ends in error has no more
+// time by it.
 func TestMovedMeanwhile(t *testing.T) {
 	p := initiator(t)
-	p.QP.Moved(p.clock, drainOctets)
-	if at := p.QP.Deadline(); !at.IsZero() {
+	p.Machine.Moved(p.clock, drainOctets)
+	if at := p.Machine.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline after %v", at.Sub(p.clock))
 	}
 	p.closeOrderly()
 	p.modify(Terminate)
 	p.advance(closeTime - 1)
-	p.QP.Moved(p.clock, drainOctets)
+	p.Machine.Moved(p.clock, drainOctets)
 	p.advance(1)
 	p.wantState(Error)
 }
@@ -118,10 +120,10 @@ func TestDrainLimitOfReads(t *testing.T) {
 	p.closeOrderly()
 	p.clock = p.clock.Add(limit)
 	p.send(write(1, 0, nil), request(3, readOf(r.STag(), 20)))
-	if got := p.QP.Stats().Odd.Late; got != 1 {
+	if got := p.Machine.Stats().Odd.Late; got != 1 {
 		t.Errorf("%d late Reads", got)
 	}
-	p.QP.HandleTimeout(p.clock)
+	p.Machine.HandleTimeout(p.clock)
 	p.settle()
 	p.wantState(Error)
 }

@@ -22,13 +22,14 @@ func TestDrainMute(t *testing.T) {
 	p.advance(closeTime)
 	p.wantNothing()
 	p.wantState(Error)
-	err := p.QP.Cause()
+	err := p.Machine.Cause()
 	for _, is := range []error{ErrMute, ErrLost, ErrTimeout} {
 		if !errors.Is(err, is) {
 			t.Errorf("%v: is no %v", err, is)
 		}
 	}
-	if want := "the Initiator did not send its first FPDU within " + p.QP.cfg.CloseTimeout.String() + ": requests that were never sent: 1"; !strings.Contains(err.Error(), want) {
+	if want := "the Initiator did not send its first FPDU within " + p.Machine.cfg.CloseTimeout.String() +
+		": requests that were never sent: 1"; !strings.Contains(err.Error(), want) {
 		t.Errorf("%v: not %q", err, want)
 	}
 }
@@ -41,7 +42,8 @@ func TestDrainMuteIdle(t *testing.T) {
 	p.closeOrderly()
 	p.advance(closeTime)
 	p.wantState(Error)
-	if err := p.QP.Cause(); !errors.Is(err, ErrMute) || !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "never sent") {
+	if err := p.Machine.Cause(); !errors.Is(err, ErrMute) || !errors.Is(err, ErrLost) ||
+		strings.Contains(err.Error(), "never sent") {
 		t.Error(err)
 	}
 }
@@ -56,8 +58,9 @@ func TestCloseMute(t *testing.T) {
 	p.post(work(2, OpWrite))
 	p.closeOrderly()
 	p.completion(flushed(1, OpSend), flushed(2, OpWrite))
-	if err := p.QP.Cause(); !errors.Is(err, ErrMute) || !strings.Contains(err.Error(), "never sent: 2") || p.QP.Stats().Held != 2 {
-		t.Error(err, p.QP.Stats().Held)
+	if err := p.Machine.Cause(); !errors.Is(err, ErrMute) || !strings.Contains(err.Error(), "never sent: 2") ||
+		p.Machine.Stats().Held != 2 {
+		t.Error(err, p.Machine.Stats().Held)
 	}
 	p.wantNothing()
 	p.wantLLP(Finish)
@@ -82,7 +85,7 @@ func TestCloseMute(t *testing.T) {
 	p.post(work(1, OpSend))
 	p.fin()
 	p.completion(flushed(1, OpSend))
-	if err := p.QP.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, ErrMute) {
+	if err := p.Machine.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, ErrMute) {
 		t.Error(err)
 	}
 	p.wantLLP(Drop)
@@ -94,8 +97,8 @@ func TestCloseMute(t *testing.T) {
 	p.wantState(Idle)
 }
 
-// Who is owed no RTR indication closes at once, although it has heard nothing: an Initiator, and a Responder over SCTP, where
-// a FIN does not meet one.
+// Who is owed no RTR indication closes at once, although it has heard nothing: an Initiator, and a Responder over SCTP,
+// where a FIN does not meet one.
 func TestCloseUnheard(t *testing.T) {
 	p := initiator(t, p2p(mpa.RTRWrite))
 	p.want(indications[mpa.RTRWrite])
@@ -108,15 +111,16 @@ func TestCloseUnheard(t *testing.T) {
 	s.wantLLP(Finish)
 }
 
-// A close that has given up its requests may be lost after that, with what the Initiator had under way: its cause says both.
+// A close that has given up its requests may be lost after that, with what the Initiator had under way: its cause says
+// both.
 func TestCloseMuteLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(p *peer)
 		want []error
 	}{
 		"silent":  {func(p *peer) { p.advance(closeTime) }, []error{ErrLost, ErrTimeout}},
-		"reset":   {func(p *peer) { p.QP.Failed(p.clock, errReset) }, []error{ErrLost, errReset}},
-		"aborted": {func(p *peer) { p.QP.Abort(ErrAborted) }, []error{ErrAborted}},
+		"reset":   {func(p *peer) { p.Machine.Failed(p.clock, errReset) }, []error{ErrLost, errReset}},
+		"aborted": {func(p *peer) { p.Machine.Abort(ErrAborted) }, []error{ErrAborted}},
 	} {
 		p := responder(t)
 		p.post(work(1, OpSend))
@@ -128,7 +132,7 @@ func TestCloseMuteLost(t *testing.T) {
 		p.wantLLP(Reset)
 		p.wantState(Error)
 		for _, is := range append(c.want, ErrMute) {
-			if err := p.QP.Cause(); !errors.Is(err, is) {
+			if err := p.Machine.Cause(); !errors.Is(err, is) {
 				t.Errorf("%s: %v: is no %v", name, err, is)
 			}
 		}
@@ -145,17 +149,17 @@ func TestFailureUnheard(t *testing.T) {
 			b[len(b)-1] ^= 0xff
 			p.sendOctets(b)
 		},
-		"Modify": func(p *peer) { testrig.Must(t, p.QP.Modify(p.clock, Terminate)) },
+		"Modify": func(p *peer) { testrig.Must(t, p.Machine.Modify(p.clock, Terminate)) },
 	} {
 		p := responder(t)
 		fails(p)
 		p.settle()
 		p.wantLLP(Reset)
 		p.wantState(Error)
-		if f, ok := p.QP.Cause().(*Failure); !ok {
-			t.Errorf("%s: %v", name, p.QP.Cause())
-		} else if again := strings.Count(p.QP.Cause().Error(), f.Error()); again != 1 {
-			t.Errorf("%s: %v", name, p.QP.Cause())
+		if f, ok := p.Machine.Cause().(*Failure); !ok {
+			t.Errorf("%s: %v", name, p.Machine.Cause())
+		} else if again := strings.Count(p.Machine.Cause().Error(), f.Error()); again != 1 {
+			t.Errorf("%s: %v", name, p.Machine.Cause())
 		}
 	}
 }

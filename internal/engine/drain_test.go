@@ -48,8 +48,8 @@ func TestDrainReceives(t *testing.T) {
 	p.wantLLP(Drop)
 	p.completion(flushed(2, OpReceive))
 	p.wantNotices(NoticeHalfClosed, NoticeCloseComplete)
-	if p.QP.Cause() != ErrClosedHere {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrClosedHere {
+		t.Error(p.Machine.Cause())
 	}
 }
 
@@ -85,7 +85,7 @@ func TestDrainReads(t *testing.T) {
 	p.send(request(3, readOf(r.STag(), 30)), request(4, readOf(r.STag(), 40)), send(1, nil))
 	p.wantNothing()
 	p.completion(success(1, OpReceive, 0))
-	if got := p.QP.Stats().Odd.Late; got != 2 {
+	if got := p.Machine.Stats().Odd.Late; got != 2 {
 		t.Errorf("%d late Reads", got)
 	}
 	p.fin()
@@ -102,7 +102,7 @@ func TestDrainReads(t *testing.T) {
 // returns how long the QP waits.
 func keeps(p *peer, each func(i int)) time.Duration {
 	for i := range 1000 {
-		if p.QP.State() != RTS {
+		if p.Machine.State() != RTS {
 			return time.Duration(i) * time.Second
 		}
 		each(i)
@@ -157,7 +157,7 @@ func TestDrainProgress(t *testing.T) {
 		}
 		p.wantState(Error)
 		p.wantLLP(Reset)
-		if err := p.QP.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, ErrTimeout) {
+		if err := p.Machine.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, ErrTimeout) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -200,8 +200,8 @@ func TestDrainProgressOfWork(t *testing.T) {
 			p.send(request(1, readOf(r.STag(), 4<<20)))
 		}
 		got := keeps(p, func(int) { p.window = c.octets })
-		if got != c.want || !strings.Contains(p.QP.Cause().Error(), c.says) {
-			t.Errorf("%s: waited for %v, want %v; %v", c.name, got, c.want, p.QP.Cause())
+		if got != c.want || !strings.Contains(p.Machine.Cause().Error(), c.says) {
+			t.Errorf("%s: waited for %v, want %v; %v", c.name, got, c.want, p.Machine.Cause())
 		}
 	}
 }
@@ -223,10 +223,10 @@ func TestLinger(t *testing.T) {
 		p.want(send(i+1, nil))
 	}
 	read, receive := work(1, OpRead), RecvWork{}
-	if err := p.QP.PostSend(&read); !errors.Is(err, ErrPeerClosed) {
+	if err := p.Machine.PostSend(&read); !errors.Is(err, ErrPeerClosed) {
 		t.Error(err)
 	}
-	if err := p.QP.PostReceive(&receive); !errors.Is(err, ErrPeerClosed) {
+	if err := p.Machine.PostReceive(&receive); !errors.Is(err, ErrPeerClosed) {
 		t.Error(err)
 	}
 	p.window = 0 // work that does not get out keeps it open
@@ -242,8 +242,8 @@ func TestLinger(t *testing.T) {
 	p.wantState(Idle)
 	p.wantLLP(Drop)
 	p.wantNotices(NoticeCloseComplete)
-	if p.QP.Cause() != ErrPeerClosed {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrPeerClosed {
+		t.Error(p.Machine.Cause())
 	}
 
 	p = initiator(t, func(s *setup) { s.Linger = time.Hour })
@@ -251,8 +251,8 @@ func TestLinger(t *testing.T) {
 	p.closeOrderly()
 	p.wantState(Idle)
 	p.wantLLP(Drop)
-	if p.QP.Cause() != ErrPeerClosed {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrPeerClosed {
+		t.Error(p.Machine.Cause())
 	}
 }
 
@@ -262,7 +262,7 @@ func TestWholeClosed(t *testing.T) {
 	p.receive(1)
 	p.closeOrderly()
 	p.wantLLP(Finish)
-	p.QP.WholeClosed(p.clock)
+	p.Machine.WholeClosed(p.clock)
 	p.settle()
 	p.wantState(Idle)
 	p.wantLLP(Drop)
@@ -273,7 +273,7 @@ func TestWholeClosed(t *testing.T) {
 		func(s *setup) { s.Linger = time.Hour }, func(s *setup) { s.HalfClose = true },
 	} {
 		p = initiator(t, change)
-		p.QP.WholeClosed(p.clock)
+		p.Machine.WholeClosed(p.clock)
 		p.settle()
 		p.wantStates(RTS, Closing, Idle)
 		p.wantLLP(Drop)
@@ -282,7 +282,7 @@ func TestWholeClosed(t *testing.T) {
 	p = initiator(t)
 	p.modify(Terminate)
 	p.want(terminate(0))
-	p.QP.WholeClosed(p.clock)
+	p.Machine.WholeClosed(p.clock)
 	p.settle()
 	p.wantStates(RTS, Terminate, Error)
 }
@@ -305,7 +305,7 @@ func TestDrainOwnWork(t *testing.T) {
 			to += 4100
 		}
 	}); got != limit {
-		t.Errorf("a Read: waited for %v: %v", got, p.QP.Cause())
+		t.Errorf("a Read: waited for %v: %v", got, p.Machine.Cause())
 	}
 
 	p = initiator(t, func(s *setup) { s.CloseLimit, s.SendDepth = limit, 100 })
@@ -315,7 +315,7 @@ func TestDrainOwnWork(t *testing.T) {
 	}
 	p.closeOrderly()
 	if got := keeps(p, func(int) { p.window = 24 }); got != limit { // an FPDU without payload
-		t.Errorf("Sends: waited for %v: %v", got, p.QP.Cause())
+		t.Errorf("Sends: waited for %v: %v", got, p.Machine.Cause())
 	}
 }
 
@@ -337,7 +337,7 @@ func TestDrainLosesNothing(t *testing.T) {
 		}
 		for range r.IntN(100) {
 			h := []*host{p.a, p.b}[r.IntN(2)]
-			if sends, _ := h.QP.Outstanding(); sends < 64 && len(h.done) < 50 {
+			if sends, _ := h.Machine.Outstanding(); sends < 64 && len(h.done) < 50 {
 				h.post(SendWork{Op: OpSend, SGL: listOf(SGE{Region: h.region(buf, 0), Length: r.IntN(1 << 14)})})
 			}
 			for range r.IntN(2) {
@@ -357,7 +357,7 @@ func TestDrainLosesNothing(t *testing.T) {
 		p.run()
 		for _, h := range []*host{p.a, p.b} {
 			h.wantState(Idle)
-			if err := h.QP.Cause(); err != ErrClosedHere && err != ErrPeerClosed {
+			if err := h.Machine.Cause(); err != ErrClosedHere && err != ErrPeerClosed {
 				t.Fatal(err)
 			}
 		}

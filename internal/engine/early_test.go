@@ -24,7 +24,7 @@ func TestSendEarly(t *testing.T) {
 	p.send(send(1, nil))
 	p.post(work(2, OpSend))
 	p.want(send(1, nil))
-	if at := p.QP.Deadline(); !at.IsZero() {
+	if at := p.Machine.Deadline(); !at.IsZero() {
 		t.Errorf("there is a deadline in %v", at.Sub(p.clock))
 	}
 

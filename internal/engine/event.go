@@ -20,7 +20,8 @@ const (
 	NoticeBadClose                            // work was under way, or came, after Modify to Closing
 	NoticeHalfClosed                          // the peer has closed its half; ours goes on
 	NoticeCloseComplete
-	NoticeNudge // a zero-length RDMA Write was sent to wake up the peer
+	NoticeNudge  // a zero-length RDMA Write was sent to wake up the peer
+	NoticeSilent // nothing was heard of the peer for Params.Silence
 )
 
 // A Notice is something that happened to the QP as a whole.
@@ -30,19 +31,29 @@ type Notice struct {
 	Err      error
 }
 
-func (q *QP) notice(n Notice) {
+func (q *Machine) notice(n Notice) {
 	if q.notices.items == nil {
 		q.notices.items = q.few[:0]
 	}
 	q.notices.add(n)
 }
 
-// Drain hands over the completions and notices since the last call, in order.
-// The slices are valid until the next call of any method.
-func (q *QP) Drain() ([]Completion, []Notice) {
+// Completions hands over the completions since the last call, in order. The Machine takes the memory of spare for those
+// to come: who hands in what the call before has returned allocates nothing.
+func (q *Machine) Completions(spare []Completion) []Completion {
 	q.doneReceives = 0
-	return q.done.drain(), q.notices.drain()
+	return q.done.swap(spare[:0])
 }
+
+// Notices appends the notices since the last call, in order.
+func (q *Machine) Notices(to []Notice) []Notice {
+	to = append(to, q.notices.items...)
+	clear(q.notices.drain())
+	return to
+}
+
+// Completed reports whether there are completions to hand over.
+func (q *Machine) Completed() bool { return len(q.done.items) > 0 }
 
 // A Trace describes one FPDU that was sent or received.
 type Trace struct {
@@ -56,8 +67,8 @@ type Trace struct {
 
 // Stats counts what the QP did. Octets are those of ULP payload.
 type Stats struct {
-	SentMessages   [12]uint64 // by RDMAP opcode, of which RFC 7306 has the last
-	SentOctets     [12]uint64
+	SentMessages   [rdmap.Opcodes]uint64 // by RDMAP opcode
+	SentOctets     [rdmap.Opcodes]uint64
 	RecvMessages   [16]uint64 // and the peer may try others
 	RecvOctets     [16]uint64
 	SentFPDUs      uint64
@@ -78,10 +89,11 @@ type Stats struct {
 // so that a consumer can tell a peer that makes a habit of it (RFC 5042,
 // section 6.4.4).
 type Oddities struct { // [Z30]
-	NotRTR   uint64 // first messages that were not the RTR indication agreed on
-	Early    uint64 // first messages of a Responder that had not received one
-	Empty    uint64 // segments that carry nothing: of Writes, but for the first seven of an Initiator, or in the middle of Sends
-	Disorder uint64 // segments of Sends that did not go on where the last one ended
+	NotRTR uint64 // first messages that were not the RTR indication agreed on
+	Early  uint64 // first messages of a Responder that had not received one
+	// segments that carry nothing: of Writes, but for the first seven of an Initiator, or in the middle of Sends
+	Empty    uint64
+	Disorder uint64 // segments of Sends and Read Responses that did not go on where the last one ended
 	Late     uint64 // Read Requests that came too late in a close to be answered
 }
 
@@ -127,7 +139,7 @@ func addCounts(dst *map[rdmap.Code]uint64, src map[rdmap.Code]uint64) {
 }
 
 // Stats returns a copy of the counters.
-func (q *QP) Stats() Stats {
+func (q *Machine) Stats() Stats {
 	s := q.stats
 	s.TerminatesSent = maps.Clone(s.TerminatesSent)
 	s.TerminatesRecv = maps.Clone(s.TerminatesRecv)
@@ -135,7 +147,7 @@ func (q *QP) Stats() Stats {
 }
 
 // AddStats adds the counters to others.
-func (q *QP) AddStats(to *Stats) { to.Add(&q.stats) }
+func (q *Machine) AddStats(to *Stats) { to.Add(&q.stats) }
 
 func count(m *map[rdmap.Code]uint64, c rdmap.Code) {
 	if *m == nil {
@@ -144,7 +156,7 @@ func count(m *map[rdmap.Code]uint64, c rdmap.Code) {
 	(*m)[c]++
 }
 
-func (q *QP) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
+func (q *Machine) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 	_, op := rdmap.ParseControl(s.RsvdULP)
 	q.stats.RecvOctets[op&15] += uint64(s.PayloadLen())
 	if s.Last {
@@ -155,7 +167,7 @@ func (q *QP) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 	}
 }
 
-func (q *QP) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
+func (q *Machine) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
 	_, op := rdmap.ParseControl(h.RsvdULP)
 	q.stats.SentFPDUs++
 	q.stats.SentOctets[op] += uint64(payload)
@@ -168,16 +180,16 @@ func (q *QP) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
 }
 
 // Deadline returns when HandleTimeout wants to be called; zero: never.
-func (q *QP) Deadline() time.Time {
+func (q *Machine) Deadline() time.Time {
 	if q.times == (times{}) {
 		return q.SendFrom
 	}
 	at := earlier(earlier(earlier(q.closeBy, q.nudgeAt), q.lingerBy), q.sendBy)
-	return earlier(earlier(earlier(earlier(at, q.quietBy), q.readsBy), q.SendFrom), q.gapBy)
+	return earlier(earlier(earlier(earlier(at, q.finAt), q.readsBy), q.SendFrom), q.gapBy)
 }
 
 // HandleTimeout acts on deadlines that have passed.
-func (q *QP) HandleTimeout(now time.Time) {
+func (q *Machine) HandleTimeout(now time.Time) {
 	if !q.SendFrom.IsZero() && !now.Before(q.SendFrom) {
 		q.sendEarly()
 	}
@@ -193,5 +205,5 @@ func (q *QP) HandleTimeout(now time.Time) {
 	if !q.gapBy.IsZero() && !now.Before(q.gapBy) {
 		q.gapTimedOut()
 	}
-	q.settle(now) // which looks at the other times itself
+	q.advance(now) // which looks at the other times itself
 }

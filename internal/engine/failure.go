@@ -32,7 +32,7 @@ func (f *Failure) Error() string {
 	}
 	s := fmt.Sprintf("%v, %s", f.Code, who)
 	if f.HasOp {
-		s += ", in " + withArticle(f.Op)
+		s += ", in " + f.Op.WithArticle()
 	}
 	if !f.Peer {
 		s += f.where()
@@ -48,15 +48,6 @@ func (f *Failure) where() string {
 		return fmt.Sprintf(" at segment %d", f.Offset)
 	}
 	return fmt.Sprintf(" at stream offset %d", f.Offset)
-}
-
-// withArticle names the message as in "a Send" and "an RDMA Write".
-func withArticle(o rdmap.Opcode) string {
-	switch o {
-	case rdmap.OpSend, rdmap.OpSendInvalidate, rdmap.OpSendSE, rdmap.OpSendSEInvalidate, rdmap.OpTerminate:
-		return "a " + o.String()
-	}
-	return "an " + o.String()
 }
 
 // Unwrap returns the layer's own error.
@@ -88,8 +79,8 @@ var (
 		memory.Wrap:         rdmap.CodeTOWrap,
 		memory.Vanished:     rdmap.CodeLocalCatastrophic,
 	}
-	// RFC 7306 has none for Atomic Operations but that of an address that is not aligned, in section 8.2: the others are
-	// those of the Read Requests, which go the same way. [X03]
+	// RFC 7306 has none for Atomic Operations but that of an address that is not aligned, in section 8.2: the others
+	// are those of the Read Requests, which go the same way. [A40]
 	atomicCodes = [...]rdmap.Code{
 		memory.InvalidSTag:    rdmap.CodeInvalidSTag,
 		memory.Invalidated:    rdmap.CodeInvalidSTag,
@@ -120,7 +111,7 @@ var (
 // fail acts on an error found here: the QP goes to Terminate and the Terminate
 // is the last thing sent (RFC 5040, section 7.1). seg is the segment in error,
 // or nil when there is none.
-func (q *QP) fail(f *Failure, seg *ddp.Segment) {
+func (q *Machine) fail(f *Failure, seg *ddp.Segment) {
 	if q.state != RTS {
 		return
 	}
@@ -132,7 +123,7 @@ func (q *QP) fail(f *Failure, seg *ddp.Segment) {
 	q.terminate(f, &t)
 }
 
-func (q *QP) terminate(f *Failure, t *rdmap.Terminate) {
+func (q *Machine) terminate(f *Failure, t *rdmap.Terminate) {
 	f.Layer = q.Layer
 	q.cause = f
 	// RDMA verbs 6.2: when "the Terminate cannot be sent", as our half is closed, the connection is reset. And so it
@@ -152,10 +143,13 @@ func (q *QP) terminate(f *Failure, t *rdmap.Terminate) {
 //
 // RFC 5044, section 8: "For Error codes 2 and 3, MPA MUST NOT close the TCP
 // connection"; the other half connection carries the Terminate. [Q16]
-func (q *QP) mpaError(err *mpa.Error) {
+func (q *Machine) mpaError(err *mpa.Error) {
 	reason := err.Reason
+	if err.Hint != "" {
+		reason += "; " + err.Hint
+	}
 	if dislike := q.dislike(); dislike != "" && !q.heard && err.Code == mpa.CodeCRC {
-		reason += "; it may be a Terminate without a CRC, as Linux's siw sends it: " + dislike
+		reason += "; or it is a Terminate without a CRC, as Linux's siw sends it: " + dislike
 	}
 	at := q.rxOffset()
 	if err.Field != "" {
@@ -166,7 +160,7 @@ func (q *QP) mpaError(err *mpa.Error) {
 
 // dislike says what about our Reply may be the reason of an Initiator that ends the
 // connection in place of a first message, or is empty.
-func (q *QP) dislike() string {
+func (q *Machine) dislike() string {
 	switch {
 	case q.Role != mpa.RoleResponder || !q.Enhanced:
 		return ""
@@ -179,7 +173,7 @@ func (q *QP) dislike() string {
 // workError completes a Send Queue entry in error and ends the connection:
 // "errors creating Writes/Sends/Reads: Terminate 0x0000, no headers" (RDMA
 // verbs 6.4).
-func (q *QP) workError(e *sendEntry, s Status, reason string) {
+func (q *Machine) workError(e *sendEntry, s Status, reason string) {
 	e.status, e.phase = s, phaseDone
 	q.busy = sourceNone
 	q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: q.txOffset(), Reason: reason}, nil)

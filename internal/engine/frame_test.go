@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -46,23 +46,25 @@ type damage struct {
 	crc  bool
 	f    func(b []byte)
 	ok   bool
+	says string // what the error says beside the place, of what the peer does
 }
 
 var damages = []damage{
-	{"none", true, func([]byte) {}, true},
-	{"CRC inverted", true, func(b []byte) { b[len(b)-1] ^= 0xff }, false},
-	{"CRC zero", true, func(b []byte) { clear(b[len(b)-4:]) }, false},
+	{"none", true, func([]byte) {}, true, ""},
+	{"CRC inverted", true, func(b []byte) { b[len(b)-1] ^= 0xff }, false, "damaged on the way"},
+	{"CRC zero", true, func(b []byte) { clear(b[len(b)-4:]) }, false,
+		"it must send CRCs if either side declared C=1, or both must declare C=0"},
 	{"CRC in the other octet order", true, func(b []byte) {
 		crc := b[len(b)-4:]
 		binary.BigEndian.PutUint32(crc, binary.LittleEndian.Uint32(crc))
-	}, false},
-	{"pad not zero, CRC as for zeros", true, func(b []byte) { b[len(b)-5] = 1 }, false},
+	}, false, "the peer must send the CRC least significant byte first"},
+	{"pad not zero, CRC as for zeros", true, func(b []byte) { b[len(b)-5] = 1 }, false, ""},
 	{"pad not zero, CRC right", true, func(b []byte) {
 		b[len(b)-5] = 1
 		copy(b[len(b)-4:], layout.AppendCRC(nil, layout.CRC32C(0, b[:len(b)-4])))
-	}, true},
-	{"CRC not zero, and not in use", false, func(b []byte) { b[len(b)-1] = 1 }, true},
-	{"pad not zero, CRC not in use", false, func(b []byte) { b[len(b)-5] = 1 }, true},
+	}, true, ""},
+	{"CRC not zero, and not in use", false, func(b []byte) { b[len(b)-1] = 1 }, true, ""},
+	{"pad not zero, CRC not in use", false, func(b []byte) { b[len(b)-5] = 1 }, true, ""},
 }
 
 // Proves D06, D34, Q16: an FPDU that its CRC condemns is not delivered and is
@@ -85,8 +87,12 @@ func TestDamage(t *testing.T) {
 			}
 			p.wantTerminate(terminate(rdmap.CodeMPACRC))
 			f := p.wantCause(rdmap.CodeMPACRC, false)
-			if where := fmt.Sprintf("at stream offset %d: bad CRC at octet %d of the FPDU", at, len(b)-4); f.Err == nil || f.Offset != at || !strings.Contains(f.Error(), where) {
+			if where := fmt.Sprintf("at stream offset %d: bad CRC at octet %d of the FPDU",
+				at, len(b)-4); f.Err == nil || f.Offset != at || !strings.Contains(f.Error(), where) {
 				t.Errorf("%+v, want it %s", f, where)
+			}
+			if !strings.Contains(f.Error(), d.says) {
+				t.Errorf("%q, want %q in it", f.Error(), d.says)
 			}
 			if string(buf) != "\x00\x00\x00\x00\x00\x00\x00x" {
 				t.Errorf("%q", buf)
@@ -132,7 +138,8 @@ func TestMarkerError(t *testing.T) {
 }
 
 // Proves Q11, Q16: an error in the first FPDU that a Responder receives is not
-// answered, not even with a Terminate: nothing was validated. A FIN would look like an orderly end, so the connection is reset.
+// answered, not even with a Terminate: nothing was validated. A FIN would look like an orderly end, so the connection
+// is reset.
 func TestErrorBeforeResponderMaySend(t *testing.T) {
 	p := responder(t)
 	p.receive(1)
@@ -155,13 +162,13 @@ func TestResponderIsSilent(t *testing.T) {
 		"a Read":      func(p *peer) { p.post(work(1, OpRead)) },
 		"Terminate":   func(p *peer) { p.modify(Terminate) },
 		"close":       func(p *peer) { p.closeOrderly() },
-		"half close":  func(p *peer) { p.QP.BeginHalfClose(p.clock); p.settle() },
+		"half close":  func(p *peer) { p.Machine.BeginHalfClose(p.clock); p.settle() },
 		"time passes": func(p *peer) { p.advance(1 << 40) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := responder(t, func(s *setup) { s.Nudge = 1 })
 			f(p)
-			if p.QP.Pending() {
+			if p.Machine.Pending() {
 				t.Error("pending")
 			}
 			p.wantNothing()
@@ -189,7 +196,8 @@ func TestResponderMaySend(t *testing.T) {
 
 // Proves D04, R06: FPDUs of any size, one or several in a delivery, each once.
 func TestFPDUSizes(t *testing.T) {
-	for _, n := range []int{1, 1426, 1430, 4100, 4101, 4102, 4103, 4120, 16 << 10, layout.MaxMULPDU - 14, layout.MaxULPDULength - 14} {
+	for _, n := range []int{1, 1426, 1430, 4100, 4101, 4102, 4103, 4120, 16 << 10, layout.MaxMULPDU - 14,
+		layout.MaxULPDULength - 14} {
 		for _, marked := range []bool{false, true} {
 			p := responder(t, func(s *setup) { s.MarkersReceive = marked })
 			buf := make([]byte, 2*n)
@@ -200,7 +208,8 @@ func TestFPDUSizes(t *testing.T) {
 			if !bytes.Equal(buf, append(numbered(n), numbered(n)...)) || len(p.unread) > 0 {
 				t.Errorf("%d octets, markers %t: not in place", n, marked)
 			}
-			if s := p.QP.Stats(); s.RecvFPDUs != 2 || s.RecvStream != uint64(len(b)) || s.RecvOctets[rdmap.OpWrite] != uint64(2*n) {
+			if s := p.Machine.Stats(); s.RecvFPDUs != 2 || s.RecvStream != uint64(len(b)) ||
+				s.RecvOctets[rdmap.OpWrite] != uint64(2*n) {
 				t.Errorf("%d octets: %+v", n, s)
 			}
 		}
@@ -220,7 +229,7 @@ func TestPadSplit(t *testing.T) {
 			p := responder(t, func(s *setup) { s.Memory.Table = p.table })
 			p.input(b[:cut])
 			p.input(b[cut:])
-			if p.QP.Stats().RecvFPDUs != 1 || !bytes.Equal(buf[:n], numbered(n)) {
+			if p.Machine.Stats().RecvFPDUs != 1 || !bytes.Equal(buf[:n], numbered(n)) {
 				t.Errorf("%d octets, split at %d", n, cut)
 			}
 			clear(buf)
@@ -232,11 +241,11 @@ func TestPadSplit(t *testing.T) {
 func TestNeed(t *testing.T) {
 	p := responder(t)
 	b := p.w.Append(nil, send(1, numbered(100)).ulpdu())
-	if n := p.QP.Need(); n < 2 || n > 8 {
+	if n := p.Machine.Need(); n < 2 || n > 8 {
 		t.Errorf("%d octets for the smallest FPDU", n)
 	}
 	p.input(b[:2])
-	if p.QP.Need() != len(b) {
-		t.Errorf("%d octets, want %d", p.QP.Need(), len(b))
+	if p.Machine.Need() != len(b) {
+		t.Errorf("%d octets, want %d", p.Machine.Need(), len(b))
 	}
 }

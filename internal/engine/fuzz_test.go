@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -57,8 +57,9 @@ func (f *secretive) check() {
 			f.Fatalf("sent % x", s.Payload)
 		}
 	}
-	if f.QP.irrq.Len() > 4 || len(f.notices) > 8 || len(f.done) > 5 || len(f.unread) > layout.MaxFPDU {
-		f.Fatalf("keeps %d Reads, %d notices, %d completions, %d octets", f.QP.irrq.Len(), len(f.notices), len(f.done), len(f.unread))
+	if f.Machine.irrq.Len() > 4 || len(f.notices) > 8 || len(f.done) > 5 || len(f.unread) > layout.MaxFPDU {
+		f.Fatalf("keeps %d Reads, %d notices, %d completions, %d octets",
+			f.Machine.irrq.Len(), len(f.notices), len(f.done), len(f.unread))
 	}
 }
 
@@ -97,12 +98,12 @@ func FuzzInput(f *testing.F) {
 		s.PeerToPeer, s.Negotiated.RTR = mode&8 != 0, mpa.RTRRead|mpa.RTRSend
 		x := newSecretive(t, s)
 		if mode&4 == 0 {
-			for ; len(data) > 0 && x.QP.State() == RTS; data = data[min(37, len(data)):] {
+			for ; len(data) > 0 && x.Machine.State() == RTS; data = data[min(37, len(data)):] {
 				x.input(data[:min(37, len(data))])
 				x.check()
 			}
 		}
-		for len(data) > 1 && x.QP.State() == RTS {
+		for len(data) > 1 && x.Machine.State() == RTS {
 			n := min(1+int(data[0]), len(data))
 			ulpdu := bytes.Clone(data[1:n])
 			data = data[n:]

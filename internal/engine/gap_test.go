@@ -70,8 +70,8 @@ func TestNoGapTime(t *testing.T) {
 
 	s = overGaps(t)
 	s.arrives(1, send(1, nil))
-	s.QP.Abort(nil)
-	if at := s.QP.Deadline(); !at.IsZero() {
+	s.Machine.Abort(nil)
+	if at := s.Machine.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline at %v", at)
 	}
 }

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // A Gather holds the octets of one write to the LLP: whole FPDUs, one after the

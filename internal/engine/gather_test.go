@@ -31,10 +31,10 @@ func TestGatherOfFullSegments(t *testing.T) {
 	} {
 		p := initiator(t, aligned(c.emss, false), func(s *setup) { s.SendDepth = 200 })
 		p.sendsOf(200, c.fpdu)
-		for p.QP.Pending() {
-			b := slices.Concat(p.QP.Output(p.clock, p.g)...)
-			p.QP.Sent(p.clock, p.g, len(b))
-			if p.QP.Pending() && len(b) != c.want {
+		for p.Machine.Pending() {
+			b := slices.Concat(p.Machine.Output(p.clock, p.g)...)
+			p.Machine.Sent(p.clock, p.g, len(b))
+			if p.Machine.Pending() && len(b) != c.want {
 				t.Errorf("EMSS %d: a Gather of %d octets, want %d", c.emss, len(b), c.want)
 			}
 		}
@@ -64,10 +64,10 @@ func TestGatherOfTwoRecords(t *testing.T) {
 func TestRecordTaken(t *testing.T) {
 	p := initiator(t, aligned(536, false))
 	p.sendsOf(3, 536-96)
-	records := p.QP.Output(p.clock, p.g)
+	records := p.Machine.Output(p.clock, p.g)
 	next := bytes.Clone(records[1])
-	p.QP.Sent(p.clock, p.g, len(records[0]))
-	if left := p.QP.Output(p.clock, p.g); len(left) != 2 || !bytes.Equal(left[0], next) {
+	p.Machine.Sent(p.clock, p.g, len(records[0]))
+	if left := p.Machine.Output(p.clock, p.g); len(left) != 2 || !bytes.Equal(left[0], next) {
 		t.Errorf("%d records are left, the first of %d octets", len(left), len(left[0]))
 	}
 }
@@ -89,15 +89,16 @@ func TestScatteredAhead(t *testing.T) {
 	} {
 		for gone := range 3 {
 			s := overMessages(t, mpa.RoleInitiator)
-			if failed := s.scattered(size, gone, send(1, numbered(c.n)).at(c.mo).more()); failed != slices.Contains(c.gone, gone) {
-				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.QP.Cause())
+			if failed := s.scattered(size, gone, send(1,
+				numbered(c.n)).at(c.mo).more()); failed != slices.Contains(c.gone, gone) {
+				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.Machine.Cause())
 			}
 		}
 	}
 }
 
-// scattered has a segment of a Send be placed ahead of its turn in a receive of three elements of so many octets, of which
-// one is gone when the segment has its turn, and reports whether it fails then.
+// scattered has a segment of a Send be placed ahead of its turn in a receive of three elements of so many octets, of
+// which one is gone when the segment has its turn, and reports whether it fails then.
 func (s *sender) scattered(size, gone int, f fpdu) bool {
 	s.Helper()
 	var sgl []SGE
@@ -107,10 +108,10 @@ func (s *sender) scattered(size, gone int, f fpdu) bool {
 	s.receive(1, sgl...)
 	s.arrives(0, write(1, 0, nil)) // from here on the QP knows where Sends go
 	s.arrives(2, f)
-	if s.QP.Stats().Ahead.Placed != 1 {
+	if s.Machine.Stats().Ahead.Placed != 1 {
 		s.Fatal("not placed ahead")
 	}
-	s.QP.cfg.Memory.LocalInvalidate(sgl[gone].Region)
+	s.Machine.cfg.Memory.LocalInvalidate(sgl[gone].Region)
 	s.arrives(1, write(1, 0, nil))
-	return s.QP.Cause() != nil
+	return s.Machine.Cause() != nil
 }

@@ -42,9 +42,14 @@ var atomicHints = map[rdmap.Code]string{
 const unknownExtension = "the peer does not seem to know the Atomic Operations and Immediate Data of RFC 7306, as most RNICs and Linux's siw: " +
 	"use Reads, Writes and Sends with it, and have the application agree on the others beforehand"
 
-// extended reports whether something of RFC 7306 was sent.
+// extended reports whether something of RFC 7306 was sent that is no answer.
 func (s *Stats) extended() bool {
-	return s.SentMessages[rdmap.OpImmediateData]+s.SentMessages[rdmap.OpImmediateDataSE]+s.SentMessages[rdmap.OpAtomicRequest] > 0
+	for op, n := range s.SentMessages {
+		if op := rdmap.Opcode(op); n > 0 && op.Extension() && !op.Answers() {
+			return true
+		}
+	}
+	return false
 }
 
 // hint says what a peer's Terminate may be about, and names the memory if the Terminate

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/goiwarp/iwarp/ddp"
@@ -17,8 +18,8 @@ import (
 // an OpImmediate, and what comes after the Write of an OpWriteImm.
 //
 // RFC 7306, section 6.3: "The Local Peer MUST issue Immediate Data and Immediate Data with SE
-// Messages in the order they were submitted by the ULP." [X03]
-func (q *QP) sendImmediate(g *Gather, e *sendEntry) bool {
+// Messages in the order they were submitted by the ULP." [A34]
+func (q *Machine) sendImmediate(g *Gather, e *sendEntry) bool {
 	op := rdmap.OpImmediateData
 	if e.Solicited {
 		op = rdmap.OpImmediateDataSE
@@ -34,8 +35,8 @@ func (q *QP) sendImmediate(g *Gather, e *sendEntry) bool {
 // onImmediate completes the next receive.
 //
 // RFC 7306, section 6.3: it "MUST consume one Untagged Buffer", and is "Delivered to the Remote
-// Peer's ULP in the order" of sending. [X03]
-func (q *QP) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
+// Peer's ULP in the order" of sending. [A33] [A35]
+func (q *Machine) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
 	queue := &q.queues[rdmap.QNSend]
 	buffers := q.ensureReceive(s)
 	// The octets are not for the receive's memory, which may be shorter.
@@ -47,16 +48,22 @@ func (q *QP) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
 		q.segmentError(f, s, e)
 		return
 	}
+	if q.partial[partialSend] {
+		q.segmentError(f, s, &rdmap.Error{Code: rdmap.CodeDDPInvalidMO, Op: rdmap.OpcodeOf(&s.Header), Field: "MO",
+			Reason: fmt.Sprintf("message %d is a Send, of which a part has come", s.MSN)})
+		return
+	}
 	queue.Place(s)
 	value, _ := rdmap.ParseImmediateData(s.Payload) // CheckSegment has seen to its length
 	q.partial[partialSend] = false
 	q.drain.progress()
 	c := q.completeReceive(StatusSuccess)
-	c.Immediate, c.HasImmediate, c.Written, c.Solicited = value, true, q.takeWritten(), rdmap.OpcodeOf(&s.Header).Solicited()
+	c.Immediate, c.HasImmediate, c.Written, c.Solicited = value, true, q.takeWritten(),
+		rdmap.OpcodeOf(&s.Header).Solicited()
 }
 
 // countWritten counts the octets of an RDMA Write of the peer's.
-func (q *QP) countWritten(s *ddp.Segment) {
+func (q *Machine) countWritten(s *ddp.Segment) {
 	if !q.partial[partialWrite] {
 		q.written = 0
 	}
@@ -65,7 +72,7 @@ func (q *QP) countWritten(s *ddp.Segment) {
 
 // takeWritten returns how many octets the RDMA Write had that the peer has sent before this
 // message, of which no other has told.
-func (q *QP) takeWritten() (n uint32) {
+func (q *Machine) takeWritten() (n uint32) {
 	if q.partial[partialWrite] { // and it is not over
 		return 0
 	}
@@ -74,21 +81,9 @@ func (q *QP) takeWritten() (n uint32) {
 	return n
 }
 
-// An extension is an operation of RFC 7306.
-func (o Op) extension() bool {
-	switch o {
-	case OpFetchAdd, OpCompareSwap, OpImmediate, OpWriteImm:
-		return true
-	}
-	return false
-}
-
-// atomic reports whether the operation is an Atomic Operation.
-func (o Op) atomic() bool { return o == OpFetchAdd || o == OpCompareSwap }
-
 // refuseExtension ends work that the stream's version has not. RFC 7306, section 4.1: "All RDMA
-// Messages defined in this specification MUST have: The RDMA Version (RV) field: 01b." [X03]
-func (q *QP) refuseExtension(e *sendEntry) bool {
+// Messages defined in this specification MUST have: The RDMA Version (RV) field: 01b." [A02]
+func (q *Machine) refuseExtension(e *sendEntry) bool {
 	q.sq.next++
 	q.workError(e, StatusUnsupported, ErrNoExtensions.Error())
 	return true

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ func immediate(msn uint32, value uint64) fpdu {
 	return f
 }
 
-// Proves X03: an OpWriteImm is a Write of any number of segments and Immediate Data directly
+// Proves A31, A32, A34, A38: an OpWriteImm is a Write of any number of segments and Immediate Data directly
 // after it, on queue 0 as a Send is, and one completion when both are taken.
 func TestWriteImm(t *testing.T) {
 	p := initiator(t)
@@ -31,11 +32,12 @@ func TestWriteImm(t *testing.T) {
 	p.completion(success(1, OpSend, 0))
 	p.noCompletion()
 	p.window = -1
-	p.want(write(9, 1530, buf[1430:]), sendAs(rdmap.OpImmediateDataSE, 2, 0, []byte{1, 2, 3, 4, 5, 6, 7, 8}), send(3, nil))
+	p.want(write(9, 1530, buf[1430:]), sendAs(rdmap.OpImmediateDataSE, 2, 0,
+		[]byte{1, 2, 3, 4, 5, 6, 7, 8}), send(3, nil))
 	p.completion(success(2, OpWriteImm, 2000), success(3, OpSend, 0))
 }
 
-// Proves X03: Immediate Data go without a Write too, and nothing comes between those of an
+// Proves A32, A34, A38: Immediate Data go without a Write too, and nothing comes between those of an
 // OpWriteImm and its Write, whatever the peer asks for meanwhile.
 func TestImmediateTogether(t *testing.T) {
 	p := initiator(t)
@@ -52,11 +54,12 @@ func TestImmediateTogether(t *testing.T) {
 	w.Immediate = 2
 	p.post(w)
 	p.window = -1
-	p.want(write(9, 0, []byte("x")), immediate(1, 0), response(readOf(0, 8).SinkSTag, readOf(0, 8).SinkTO, buf), write(9, 0, []byte("x")), immediate(2, 1), immediate(3, 2))
+	p.want(write(9, 0, []byte("x")), immediate(1, 0), response(readOf(0, 8).SinkSTag, readOf(0, 8).SinkTO, buf),
+		write(9, 0, []byte("x")), immediate(2, 1), immediate(3, 2))
 	p.completion(success(0, OpWriteImm, 1), success(1, OpWriteImm, 1), success(2, OpImmediate, 0))
 }
 
-// Proves X03: Immediate Data consume a receive, in the order of Sends, whose memory stays as it is
+// Proves A31, A33, A35, A38: Immediate Data consume a receive, in the order of Sends, whose memory stays as it is
 // and may be of any length. The completion has the 8 octets, and how many were written before.
 func TestImmediateReceived(t *testing.T) {
 	p := responder(t)
@@ -69,8 +72,13 @@ func TestImmediateReceived(t *testing.T) {
 	p.receive(5)
 	p.send(immediate(1, 0x0102030405060708))
 	p.completion(Completion{ID: 1, Op: OpReceive, HasImmediate: true, Immediate: 0x0102030405060708})
-	p.send(write(r.STag(), 20, numbered(7)).more(), write(r.STag(), 27, numbered(3)), sendAs(rdmap.OpImmediateDataSE, 2, 0, make([]byte, 8)))
-	p.completion(Completion{ID: 2, Op: OpReceive, HasImmediate: true, Solicited: true, Written: 10})
+	p.send(write(r.STag(), 20, numbered(7)).more(), write(r.STag(), 27, numbered(3)),
+		sendAs(rdmap.OpImmediateDataSE, 2, 0, []byte("\x01\x02\x03\x04\x05\x06\x07\x08")))
+	if !bytes.Equal(buf[:20], make([]byte, 20)) {
+		t.Errorf("the receive's memory has % x", buf[:20])
+	}
+	p.completion(Completion{ID: 2, Op: OpReceive, HasImmediate: true, Immediate: 0x0102030405060708,
+		Solicited: true, Written: 10})
 	p.send(write(r.STag(), 20, numbered(7)), send(3, []byte("abc")), immediate(4, 1))
 	p.completion(success(3, OpReceive, 3), Completion{ID: 4, Op: OpReceive, HasImmediate: true, Immediate: 1})
 	p.send(write(r.STag(), 20, numbered(7)).more(), immediate(5, 1)) // in the middle of a Write
@@ -81,7 +89,7 @@ func TestImmediateReceived(t *testing.T) {
 	p.wantState(RTS)
 }
 
-// Proves X03: "The Remote Peer MUST check that Immediate Data [...] include exactly 8 bytes"
+// Proves A01, A33, A36, A40, A41: "The Remote Peer MUST check that Immediate Data [...] include exactly 8 bytes"
 // (RFC 7306, section 6.3); and Immediate Data that have no receive, or not their turn, end the
 // connection as a Send does.
 func TestImmediateRefused(t *testing.T) {
@@ -120,7 +128,7 @@ func TestImmediateRefused(t *testing.T) {
 
 // A queue that others share hands out receives to Immediate Data as it does to Sends.
 //
-// Proves X03.
+// Proves A33.
 func TestImmediateFromSource(t *testing.T) {
 	q := &recvQueue{}
 	q.SetLimit(2)
@@ -135,7 +143,7 @@ func TestImmediateFromSource(t *testing.T) {
 
 // A close with everything of RFC 7306 under way.
 //
-// Proves X03: what was asked for before is answered, and what was posted is sent.
+// Proves A19, A22: what was asked for before is answered, and what was posted is sent.
 func TestExtensionsDrain(t *testing.T) {
 	p := newPair(t)
 	octets, w := words(1)

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // Input takes octets of the stream, from the first that was not yet consumed,
 // and returns how many it consumed; the rest is to be given again with more
 // after it. b is scratch space: markers are taken out of it in place.
-func (q *QP) Input(now time.Time, b []byte) int {
+func (q *Machine) Input(now time.Time, b []byte) int {
 	q.arrives(now)
 	end := q.rx.Offset() + uint64(len(b))
 	q.lookAgain(b)
@@ -29,19 +29,19 @@ func (q *QP) Input(now time.Time, b []byte) int {
 }
 
 // arrives is called before what has come is taken in, and arrived after that.
-func (q *QP) arrives(now time.Time) {
+func (q *Machine) arrives(now time.Time) {
 	q.drain.early = q.closing && now.Before(q.drain.earlyBy)
 	q.stirred()
 	q.inputAt = now
 }
 
-func (q *QP) arrived(now time.Time) {
+func (q *Machine) arrived(now time.Time) {
 	q.watchSend(now)
 	q.watchGap(now)
-	q.settle(now)
+	q.advance(now)
 }
 
-func (q *QP) input(b []byte) int {
+func (q *Machine) input(b []byte) int {
 	used := 0
 	var f mpa.FPDU
 	for used < len(b) && q.receiving() {
@@ -66,7 +66,7 @@ func (q *QP) input(b []byte) int {
 
 // receiving reports whether arriving octets still mean anything. In Closing, which
 // Modify leads to, there must be none.
-func (q *QP) receiving() bool {
+func (q *Machine) receiving() bool {
 	switch {
 	case q.state == Closing:
 		q.badClose()
@@ -80,9 +80,9 @@ func (q *QP) receiving() bool {
 }
 
 // Need returns how many octets Input wants to see at once before it can go on.
-func (q *QP) Need() int { return q.rx.Need() }
+func (q *Machine) Need() int { return q.rx.Need() }
 
-func (q *QP) readerError(err error) {
+func (q *Machine) readerError(err error) {
 	var e *mpa.Error
 	if errors.As(err, &e) {
 		q.mpaError(e)
@@ -90,7 +90,7 @@ func (q *QP) readerError(err error) {
 }
 
 // onFPDU takes one verified FPDU through DDP and RDMAP.
-func (q *QP) onFPDU(f *mpa.FPDU) {
+func (q *Machine) onFPDU(f *mpa.FPDU) {
 	b, n := q.ulpdu(f), f.Content.Len()
 	if len(b) < n || !q.goesOn(b) {
 		q.onULPDU(f, b, n)
@@ -99,7 +99,7 @@ func (q *QP) onFPDU(f *mpa.FPDU) {
 
 // onULPDU takes a ULPDU of n octets through DDP and RDMAP. If b has less of it, that begins
 // with the header, and the payload is apart.
-func (q *QP) onULPDU(f *mpa.FPDU, b []byte, n int) {
+func (q *Machine) onULPDU(f *mpa.FPDU, b []byte, n int) {
 	first := !q.heard
 	q.heard = true
 	q.placing.End()
@@ -133,7 +133,7 @@ func (q *QP) onULPDU(f *mpa.FPDU, b []byte, n int) {
 const apartFrom = 4096
 
 // ulpdu returns the ULPDU of an FPDU, or only its header if its payload stays apart.
-func (q *QP) ulpdu(f *mpa.FPDU) []byte {
+func (q *Machine) ulpdu(f *mpa.FPDU) []byte {
 	if !f.Content.Whole() && f.Content.Len() >= apartFrom && q.placeable(f) {
 		return q.rxHeader[:]
 	}
@@ -142,7 +142,7 @@ func (q *QP) ulpdu(f *mpa.FPDU) []byte {
 
 // placeable reads the header of a segment to rxHeader, and reports whether the segment is
 // of a message that has payload to be placed.
-func (q *QP) placeable(f *mpa.FPDU) bool {
+func (q *Machine) placeable(f *mpa.FPDU) bool {
 	f.Content.CopyTo(q.rxHeader[:])
 	s, err := ddp.Parse(q.rxHeader[:])
 	info, known := rdmap.OpcodeOf(&s.Header).Info()
@@ -159,14 +159,14 @@ func payload(f *mpa.FPDU, s *ddp.Segment) layout.Content {
 }
 
 // segmentError ends the connection over a received segment.
-func (q *QP) segmentError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
+func (q *Machine) segmentError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	q.fail(&Failure{Code: err.Code, Offset: f.Offset, Reason: err.Field + ": " + err.Reason, Err: err}, s)
 }
 
 // refused ends the connection over a segment that no message of RDMAP has. A
 // Terminate of the wrong form still is a Terminate: it is surfaced as
 // invalid (RFC 5040, section 5.4) and not answered with another. [P36]
-func (q *QP) refused(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
+func (q *Machine) refused(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	if err.Op == rdmap.OpTerminate && err.Code == rdmap.CodeCatastrophicStream {
 		q.onTerminate(s)
 		return
@@ -174,35 +174,11 @@ func (q *QP) refused(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	q.segmentError(f, s, err)
 }
 
-func (q *QP) dispatch(f *mpa.FPDU, s *ddp.Segment) {
-	if q.awaits(f, s) {
-		return
-	}
-	switch op := rdmap.OpcodeOf(&s.Header); op {
-	case rdmap.OpWrite:
-		q.onWrite(f, s)
-	case rdmap.OpReadRequest:
-		q.onReadRequest(f, s)
-	case rdmap.OpReadResponse:
-		q.onReadResponse(f, s)
-	case rdmap.OpTerminate:
-		q.onTerminate(s)
-	case rdmap.OpAtomicRequest:
-		q.onAtomicRequest(f, s)
-	case rdmap.OpAtomicResponse:
-		q.onAtomicResponse(f, s)
-	case rdmap.OpImmediateData, rdmap.OpImmediateDataSE:
-		q.onImmediate(f, s)
-	default: // CheckSegment lets nothing else but the four Sends pass
-		q.onSend(f, s)
-	}
-}
-
 // firstSegment judges the first segment of a connection and reports whether
 // nothing is left to do. A peer-to-peer Initiator's is its Ready-to-Receive
 // indication. A Write or Read takes the usual way and is invisible by itself; a
 // Send must not use a receive buffer. [E09]
-func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
+func (q *Machine) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
 	if q.Role != mpa.RoleResponder {
 		return q.Layer != LayerMessages && q.tooEarly(f, s)
 	}
@@ -215,7 +191,8 @@ func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
 	if q.PeerToPeer && kind&q.RTR == 0 {
 		q.stats.Odd.NotRTR++
 		if q.cfg.StrictRTR && q.Layer != LayerMessages {
-			q.fail(&Failure{Code: rdmap.CodeMPANoMatchingRTR, Offset: f.Offset, Reason: "the first message is not the RTR indication agreed on"}, nil)
+			q.fail(&Failure{Code: rdmap.CodeMPANoMatchingRTR, Offset: f.Offset,
+				Reason: "the first message is not the RTR indication agreed on"}, nil)
 			return true
 		}
 	}
@@ -233,27 +210,28 @@ func (q *QP) firstSegment(f *mpa.FPDU, s *ddp.Segment) bool {
 // tooEarly judges a Responder that sends before it can have received anything.
 // siw does, and it does no harm, but the consumer may want to know. A
 // Responder that got an Rtr frame may. [T03]
-func (q *QP) tooEarly(f *mpa.FPDU, s *ddp.Segment) bool {
+func (q *Machine) tooEarly(f *mpa.FPDU, s *ddp.Segment) bool {
 	if q.tx.Offset() > 0 || q.Dialect == mpa.DialectRtr {
 		return false
 	}
 	q.stats.Odd.Early++
 	if q.cfg.StrictRTR {
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: f.Offset, Reason: "the Responder sent before it received an FPDU"}, s)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: f.Offset,
+			Reason: "the Responder sent before it received an FPDU"}, s)
 	}
 	return q.cfg.StrictRTR
 }
 
 // readWithoutIRD takes a zero-length Read as first message although no Reads
 // were agreed on: it is an RTR indication, which some RNICs send without agreement.
-func (q *QP) readWithoutIRD(f *mpa.FPDU, s *ddp.Segment) {
+func (q *Machine) readWithoutIRD(f *mpa.FPDU, s *ddp.Segment) {
 	q.irrq.SetLimit(1)
 	q.onReadRequest(f, s)
 	q.irrq.SetLimit(0)
 }
 
 // hiddenSend takes a zero-length Send that is an RTR indication.
-func (q *QP) hiddenSend(f *mpa.FPDU, s *ddp.Segment) {
+func (q *Machine) hiddenSend(f *mpa.FPDU, s *ddp.Segment) {
 	queue := &q.queues[rdmap.QNSend]
 	if err := queue.Check(s, 1, 0); err != nil {
 		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpSend))

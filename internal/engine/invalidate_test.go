@@ -39,8 +39,8 @@ func TestFourSends(t *testing.T) {
 			if target.Valid() == tt.invalidate {
 				t.Errorf("%v: valid: %t", tt.op, target.Valid())
 			}
-			if p.b.QP.Stats().RecvMessages[tt.op] != 1 {
-				t.Errorf("%v: arrived as %v", tt.op, p.b.QP.Stats().RecvMessages)
+			if p.b.Machine.Stats().RecvMessages[tt.op] != 1 {
+				t.Errorf("%v: arrived as %v", tt.op, p.b.Machine.Stats().RecvMessages)
 			}
 		}
 	}
@@ -95,7 +95,8 @@ func TestInvalidateRefused(t *testing.T) {
 	}{
 		{"another Protection Domain", func(c *regions) *memory.Region { return c.other }, 0, 0x0109},
 		{"another stream", func(c *regions) *memory.Region { return c.bound }, 0, 0x0109},
-		{"not offered for it, and no other stream there yet", func(c *regions) *memory.Region { return c.r }, 0, 0x0109},
+		{"not offered for it, and no other stream there yet",
+			func(c *regions) *memory.Region { return c.r }, 0, 0x0109},
 		{"shared with another stream", func(c *regions) *memory.Region { return c.offered }, 1, 0x0109},
 		{"never offered", func(c *regions) *memory.Region { return c.local }, 0, 0x0102},
 		{"revoked", func(c *regions) *memory.Region { return c.gone }, 0, 0x0100},
@@ -116,14 +117,16 @@ func TestInvalidateRefused(t *testing.T) {
 			c.send(f)
 			if tt.code == 0 {
 				c.wantNothing()
-				c.completion(Completion{ID: 1, Op: OpReceive, Solicited: true, HasInvalid: true, Invalidated: target.STag()})
+				c.completion(Completion{ID: 1, Op: OpReceive, Solicited: true, HasInvalid: true,
+					Invalidated: target.STag()})
 				if target.Valid() {
 					t.Error("still valid")
 				}
 				return
 			}
 			c.wantTerminate(terminateFor(tt.code, f))
-			c.completion(Completion{ID: 1, Op: OpReceive, Status: StatusRemoteInvalidate, Invalidated: target.STag()}, flushed(2, OpReceive))
+			c.completion(Completion{ID: 1, Op: OpReceive, Status: StatusRemoteInvalidate,
+				Invalidated: target.STag()}, flushed(2, OpReceive))
 			if target.Valid() != before {
 				t.Error("has changed")
 			}

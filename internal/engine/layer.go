@@ -84,7 +84,7 @@ type whole struct {
 }
 
 // endWhole ends a segment that is not framed: it is one slice of what Output returns.
-func (q *QP) endWhole(g *Gather, d draft, h *ddp.Header, n int) {
+func (q *Machine) endWhole(g *Gather, d draft, h *ddp.Header, n int) {
 	size := len(g.arena) - d.at
 	g.endRecord(len(g.arena))
 	q.traceSent(q.whole.segments, size, h, n)
@@ -93,7 +93,7 @@ func (q *QP) endWhole(g *Gather, d draft, h *ddp.Header, n int) {
 }
 
 // txOctets returns how many octets were built for the LLP.
-func (q *QP) txOctets() uint64 {
+func (q *Machine) txOctets() uint64 {
 	if q.Layer == LayerMessages {
 		return q.whole.octets
 	}
@@ -102,14 +102,14 @@ func (q *QP) txOctets() uint64 {
 
 // txOffset returns where in our half connection the next segment will be, and rxOffset
 // where the next one in order is in the peer's, in the measure of Failure.Offset.
-func (q *QP) txOffset() uint64 {
+func (q *Machine) txOffset() uint64 {
 	if q.Layer == LayerMessages {
 		return q.whole.segments
 	}
 	return q.tx.Offset()
 }
 
-func (q *QP) rxOffset() uint64 {
+func (q *Machine) rxOffset() uint64 {
 	if q.Layer == LayerStream {
 		return q.rx.Offset()
 	}

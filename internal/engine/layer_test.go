@@ -24,7 +24,8 @@ func TestPlaceOfWhatIsSent(t *testing.T) {
 			p.post(work(2, OpSend))
 			p.post(work(3, OpSend, SGE{Length: 4})) // from nowhere
 			p.want(send(1, nil), send(2, nil), terminate(rdmap.CodeLocalCatastrophic))
-			if f := p.wantCause(rdmap.CodeLocalCatastrophic, false); f.Offset != c.want[2] || !slices.Equal(places, c.want) {
+			if f := p.wantCause(rdmap.CodeLocalCatastrophic, false); f.Offset != c.want[2] ||
+				!slices.Equal(places, c.want) {
 				t.Errorf("failed at %d, sent at %v; want %v", f.Offset, places, c.want)
 			}
 		})

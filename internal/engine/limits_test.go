@@ -49,6 +49,16 @@ func TestNeighbors(t *testing.T) {
 			two.wantState(RTS)
 			two.send(request(1, readOf(r.STag(), 8)))
 			two.want(response(5, 0, buf))
+
+			one, two = neighbors(t)
+			// of one's domain, for another stream
+			r = one.regionOf(buf, memory.Options{Access: remoteAll, PD: testPD, Stream: testStream + 1})
+			one.receive(1)
+			one.send(f(r.STag()))
+			if one.wantState(Terminate); !bytes.Equal(buf, numbered(8)) || !r.Valid() {
+				t.Error("has changed")
+			}
+			two.wantState(RTS)
 		})
 	}
 }
@@ -86,11 +96,12 @@ func TestFloods(t *testing.T) {
 				p.output()
 			}
 			p.wantState(RTS)
-			q := p.QP
-			if len(p.notices) > 4 || len(p.done) > 0 || cap(q.notices.items) > 16 || cap(q.done.items) > 64 || len(p.unread) > 0 {
+			q := p.Machine
+			if len(p.notices) > 4 || len(p.done) > 0 || cap(q.notices.items) > 16 ||
+				cap(q.done.items) > 64 || len(p.unread) > 0 {
 				t.Errorf("%d notices, %d completions", cap(q.notices.items), cap(q.done.items))
 			}
-			s := p.QP.Stats()
+			s := p.Machine.Stats()
 			if s.RecvFPDUs != many || s.Odd.Empty+s.RecvMessages[rdmap.OpReadRequest]+uint64(q.excused) != many {
 				t.Errorf("%+v", s)
 			}

@@ -5,18 +5,16 @@ import "github.com/goiwarp/iwarp/internal/memory"
 // Local operations change what STags stand for, and send nothing. RDMA verbs 8: they take
 // effect before any later request starts, and do not wait for earlier ones.
 
-func (o Op) local() bool { return o == OpLocalInvalidate || o == OpBind || o == OpFastRegister }
-
 // fences reports whether what a request with a fence waits for is still to come.
 //
 // RDMA verbs 8: a Read Fence waits for all earlier Reads, and a Local Fence, that of a local
 // operation, for all earlier requests.
-func (q *QP) fences(e *sendEntry) bool {
+func (q *Machine) fences(e *sendEntry) bool {
 	return q.orq.Len() > 0 || e.Op.local() && q.sq.Head() < q.sq.next
 }
 
 // carryOut carries out a local operation.
-func (q *QP) carryOut(e *sendEntry) bool {
+func (q *Machine) carryOut(e *sendEntry) bool {
 	q.sq.next++
 	if f := e.change(q.cfg.Memory); f != memory.None {
 		status, what := e.Op.failure()

@@ -7,8 +7,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// What a request registers or binds is copied when it is posted, however long it waits; when it is complete nothing of it is referred to
-// any more, and the next request in its slot takes no memory.
+// What a request registers or binds is copied when it is posted, however long it waits; when it is complete nothing of
+// it is referred to any more, and the next request in its slot takes no memory.
 func TestLocalWorkIsCopied(t *testing.T) {
 	p := initiator(t)
 	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
@@ -29,10 +29,11 @@ func TestLocalWorkIsCopied(t *testing.T) {
 
 	used := 0
 	for range 32 { // all slots, and each again
-		e := p.QP.sq.At(p.QP.sq.Tail())
+		e := p.Machine.sq.At(p.Machine.sq.Tail())
 		if l := e.local; l != nil {
 			used++
-			if l.bind != (Bind{}) || l.register.Region != nil || len(l.register.Memory) != 0 || cap(l.register.Memory) > 0 && l.register.Memory[:1][0] != nil {
+			if l.bind != (Bind{}) || l.register.Region != nil || len(l.register.Memory) != 0 ||
+				cap(l.register.Memory) > 0 && l.register.Memory[:1][0] != nil {
 				t.Errorf("kept: %+v", *l)
 			}
 		}
@@ -45,19 +46,19 @@ func TestLocalWorkIsCopied(t *testing.T) {
 	}
 }
 
-// A local operation that was carried out says so, also where the Send before it was built and never sent: programs have to know what an STag
-// stands for.
+// A local operation that was carried out says so, also where the Send before it was built and never sent: programs have
+// to know what an STag stands for.
 func TestLocalWorkBehindFlushed(t *testing.T) {
 	p := initiator(t)
 	w := p.windowOf(false)
 	p.post(work(7, OpSend))
 	p.post(SendWork{ID: 1, Op: OpLocalInvalidate, Target: w})
 	p.post(work(8, OpSend))
-	if v := p.QP.Output(p.clock, p.g); len(v) == 0 {
+	if v := p.Machine.Output(p.clock, p.g); len(v) == 0 {
 		t.Fatal("nothing is built")
 	}
-	p.QP.Abandon(p.clock, p.g)
-	p.QP.Failed(p.clock, errReset)
+	p.Machine.Abandon(p.clock, p.g)
+	p.Machine.Failed(p.clock, errReset)
 	p.settle()
 	p.completion(flushed(7, OpSend), success(1, OpLocalInvalidate, 0), flushed(8, OpSend))
 }
@@ -75,7 +76,8 @@ func TestLocalWorkOfMany(t *testing.T) {
 		p.post(SendWork{ID: 1, Op: OpFastRegister, Register: &Register{r, memory.Registration{Memory: list}}})
 		p.wantNothing()
 		p.completion(success(1, OpFastRegister, 0))
-		if kept := cap(p.QP.sq.At(p.QP.sq.Tail()).local.register.Memory); kept > memory.KeptPieces || kept > 0 != (pieces == memory.KeptPieces) {
+		if kept := cap(p.Machine.sq.At(p.Machine.sq.Tail()).local.register.Memory); kept > memory.KeptPieces ||
+			kept > 0 != (pieces == memory.KeptPieces) {
 			t.Errorf("%d pieces: room for %d", pieces, kept)
 		}
 	}

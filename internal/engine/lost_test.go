@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -79,8 +79,8 @@ func TestPeerDisappears(t *testing.T) {
 		if len(p.b.done) != 1 || p.b.done[0].Status == StatusSuccess && cut < forth {
 			t.Fatalf("cut at %d: %+v", cut, p.b.done)
 		}
-		if !errors.Is(p.a.QP.Cause(), ErrLost) {
-			t.Fatal(p.a.QP.Cause())
+		if !errors.Is(p.a.Machine.Cause(), ErrLost) {
+			t.Fatal(p.a.Machine.Cause())
 		}
 		checkSink(t, sink)
 	}
@@ -99,7 +99,7 @@ func TestPeerClosesDuringResponse(t *testing.T) {
 		p.a.output()
 		p.a.completion(flushed(1, OpRead), flushed(2, OpSend))
 		p.a.wantState(Error)
-		if p.a.QP.Cause() == nil {
+		if p.a.Machine.Cause() == nil {
 			t.Fatal("no cause")
 		}
 		checkSink(t, sink)
@@ -118,8 +118,8 @@ func TestLostAfterAnyOctet(t *testing.T) {
 		}
 		p.window = n
 		p.output()
-		p.QP.Abandon(p.clock, p.g)
-		p.QP.Failed(p.clock, errReset)
+		p.Machine.Abandon(p.clock, p.g)
+		p.Machine.Failed(p.clock, errReset)
 		p.settle()
 		for id := range uint64(3) {
 			want := StatusFlushed
@@ -138,15 +138,15 @@ func TestLost(t *testing.T) {
 		p := reach(t)
 		p.output()
 		p.llp, p.notices, p.done = nil, nil, nil
-		p.QP.Failed(p.clock, errReset)
+		p.Machine.Failed(p.clock, errReset)
 		p.settle()
 		switch s {
 		case RTS, Closing:
 			p.wantState(Error)
 			p.wantNotices(NoticeConnectionLost)
 			p.wantLLP(Reset)
-			if !errors.Is(p.QP.Cause(), ErrLost) || !errors.Is(p.QP.Cause(), errReset) {
-				t.Error(p.QP.Cause())
+			if !errors.Is(p.Machine.Cause(), ErrLost) || !errors.Is(p.Machine.Cause(), errReset) {
+				t.Error(p.Machine.Cause())
 			}
 		case Terminate:
 			p.wantState(Error)
@@ -169,8 +169,8 @@ func TestLostInFlight(t *testing.T) {
 	p.output()
 	p.completion(success(1, OpSend, 0))
 	p.noCompletion()
-	p.QP.Abandon(p.clock, p.g)
-	p.QP.Failed(p.clock, errReset)
+	p.Machine.Abandon(p.clock, p.g)
+	p.Machine.Failed(p.clock, errReset)
 	p.settle()
 	p.completion(flushed(2, OpSend))
 	p.wantState(Error)

@@ -32,17 +32,17 @@ func messages(s *setup) {
 func (h *host) letters() [][]byte {
 	h.Helper()
 	var out [][]byte
-	for h.QP.Pending() {
-		v := h.QP.Output(*h.now, h.g)
+	for h.Machine.Pending() {
+		v := h.Machine.Output(*h.now, h.g)
 		if len(v) == 0 {
 			break
 		}
 		for _, b := range v {
-			if len(b) > h.QP.MULPDU {
-				h.Fatalf("a segment of %d octets, and the LLP takes %d", len(b), h.QP.MULPDU)
+			if len(b) > h.Machine.MULPDU {
+				h.Fatalf("a segment of %d octets, and the LLP takes %d", len(b), h.Machine.MULPDU)
 			}
 			out = append(out, bytes.Clone(b))
-			h.QP.Sent(*h.now, h.g, len(b))
+			h.Machine.Sent(*h.now, h.g, len(b))
 		}
 	}
 	h.checkQuiet()
@@ -55,7 +55,7 @@ func (h *host) segment(at uint64, b []byte) bool {
 	h.Helper()
 	b = bytes.Clone(b)
 	same := bytes.Clone(b)
-	taken := h.QP.Segment(*h.now, at, at+1, b)
+	taken := h.Machine.Segment(*h.now, at, at+1, b)
 	if !bytes.Equal(b, same) {
 		h.Fatal("a segment was written to")
 	}
@@ -83,7 +83,7 @@ func (m *mail) next(to *host) bool {
 	}
 	l := m.letters[i]
 	taken := to.segment(l.at, l.b)
-	if taken && (m.again == nil || !m.again()) || to.QP.State() != RTS {
+	if taken && (m.again == nil || !m.again()) || to.Machine.State() != RTS {
 		m.letters = slices.Delete(m.letters, i, i+1)
 	}
 	return true
@@ -99,7 +99,7 @@ func (p *pair) carry(from *host, way *pipe, to *host) bool {
 		return false
 	case way.fin && !way.ended && (len(m.letters) == 0 || m.early != nil && m.early()):
 		way.ended = true
-		to.QP.Ended(p.clock, m.count)
+		to.Machine.Ended(p.clock, m.count)
 		to.settle()
 		return true
 	}

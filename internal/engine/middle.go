@@ -7,18 +7,20 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// The middle of a message is its segments but for the first and the last. Where these are small, as on a link whose MTU is
-// 1500, what is done for each of them takes longer than the copy of its payload. So what is the same for all is done once:
+// The middle of a message is its segments but for the first and the last. Where these are small, as on a link whose
+// MTU is 1500, what is done for each of them takes longer than the copy of its payload. So what is the same for all
+// is done once:
 //
 //   - on the way out, the memory of a Send, a Write or a Read Response is judged and locked once for as many segments as a Gather has room for;
 //   - on the way in, a segment of a Send, Write or Read Response whose header is that of the one before, but for the MO or TO that follows, has
 //     passed that one's checks; and memory is looked up, judged and locked for as many as there are in one Input, or a Run takes.
 //
-// Nothing is refused here: what may not go on in this way is left to those who take a segment by itself, and find out why.
+// Nothing is refused here: what may not go on in this way is left to those who take a segment by itself, and find out
+// why.
 
 // A cutter cuts memory into the payload of segments.
 type cutter struct {
-	q     *QP
+	q     *Machine
 	g     *Gather
 	seg   *ddp.Segmenter
 	count uint64 // of segments
@@ -35,8 +37,9 @@ type cutter struct {
 // BeCareful tells that the memory may turn out to have vanished.
 func (c *cutter) BeCareful() { c.careful = true }
 
-// Take builds segments of the octets, as many as are whole and have room. After octets that it has left it takes none: a segment that
-// is in two pieces of memory is not built here, and what follows in the second is not the next of the message.
+// Take builds segments of the octets, as many as are whole and have room. After octets that it has left it takes
+// none: a segment that is in two pieces of memory is not built here, and what follows in the second is not the next
+// of the message.
 func (c *cutter) Take(p []byte) {
 	q, g := c.q, c.g
 	for len(p) > 0 && !c.over && !q.enough(g) {
@@ -46,7 +49,7 @@ func (c *cutter) Take(p []byte) {
 			return
 		}
 		if another {
-			g.end(len(g.arena))
+			g.endSegment(len(g.arena))
 		}
 		if c.careful {
 			c.building, c.segBefore, c.draft = true, *c.seg, draft{tx: q.tx, at: len(g.arena)}
@@ -60,9 +63,9 @@ func (c *cutter) Take(p []byte) {
 	}
 }
 
-// cutting returns a cutter of the message under way, and how many octets that has use for at most: none where segments are
-// built one by one.
-func (q *QP) cutting(g *Gather, seg *ddp.Segmenter) (c *cutter, most int) {
+// cutting returns a cutter of the message under way, and how many octets that has use for at most: none where
+// segments are built one by one.
+func (q *Machine) cutting(g *Gather, seg *ddp.Segmenter) (c *cutter, most int) {
 	if q.Layer == LayerMessages || q.cfg.Trace != nil {
 		return nil, 0
 	}
@@ -75,7 +78,7 @@ func (q *QP) cutting(g *Gather, seg *ddp.Segmenter) (c *cutter, most int) {
 }
 
 // cutDone counts what was built, and drops the FPDU for which there was no memory.
-func (q *QP) cutDone(g *Gather, op rdmap.Opcode) (took int) {
+func (q *Machine) cutDone(g *Gather, op rdmap.Opcode) (took int) {
 	c := g.cut
 	if c.building {
 		*c.seg = c.segBefore
@@ -88,7 +91,7 @@ func (q *QP) cutDone(g *Gather, op rdmap.Opcode) (took int) {
 }
 
 // sendMiddle goes on with a Send or Write.
-func (q *QP) sendMiddle(g *Gather, e *sendEntry, op rdmap.Opcode) {
+func (q *Machine) sendMiddle(g *Gather, e *sendEntry, op rdmap.Opcode) {
 	c, most := q.cutting(g, &e.seg)
 	if e.SGL.Len() == 0 || e.ahead > 0 || most <= 0 {
 		return
@@ -99,7 +102,7 @@ func (q *QP) sendMiddle(g *Gather, e *sendEntry, op rdmap.Opcode) {
 }
 
 // respondMiddle goes on with a Read Response.
-func (q *QP) respondMiddle(g *Gather, req *rdmap.ReadRequest) {
+func (q *Machine) respondMiddle(g *Gather, req *rdmap.ReadRequest) {
 	if c, most := q.cutting(g, &q.response); most > 0 {
 		q.cfg.Memory.Load(c, most, req.SrcSTag, req.SrcTO)
 		req.Advance(uint32(q.cutDone(g, rdmap.OpReadResponse)))
@@ -107,23 +110,24 @@ func (q *QP) respondMiddle(g *Gather, req *rdmap.ReadRequest) {
 }
 
 // sequelOf has the segment go by goesOn that follows one which has passed all checks and is in place.
-func (q *QP) sequelOf(s *ddp.Segment) {
+func (q *Machine) sequelOf(s *ddp.Segment) {
 	if q.cfg.Trace == nil {
 		q.sequel.After(s)
 	}
 }
 
-// goesOn takes a segment in the middle of a Send, Write or Read Response whose segment before was in order: only its place is still
-// to be judged, or that is within what was judged already. It reports false, and does nothing, if it is another
-// segment, or may have no place.
-func (q *QP) goesOn(ulpdu []byte) bool {
+// goesOn takes a segment in the middle of a Send, Write or Read Response whose segment before was in order: only its
+// place is still to be judged, or that is within what was judged already. It reports false, and does nothing, if it
+// is another segment, or may have no place.
+func (q *Machine) goesOn(ulpdu []byte) bool {
 	next := q.sequel
 	p, at, ok := next.Take(ulpdu)
-	if !ok || q.Unready() {
+	if !ok || q.ReceiverNotReady() {
 		return false
 	}
 	_, op := rdmap.ParseControl(next.RsvdULP())
-	if uint64(len(p)) > q.roomAt(op, at) {
+	// which may be in place there
+	if uint64(len(p)) > q.roomAt(op, at) || op != rdmap.OpWrite && len(q.ahead.held) > 0 {
 		return false
 	}
 	if !q.placing.Place(at, p) && !(q.reachFor(op, next.STag(), at, len(p)) && q.placing.Place(at, p)) {
@@ -136,9 +140,9 @@ func (q *QP) goesOn(ulpdu []byte) bool {
 	return true
 }
 
-// roomAt returns how many octets of payload a segment in the middle of a message may have, as far as that is known without
-// its memory. at is its TO or MO.
-func (q *QP) roomAt(op rdmap.Opcode, at uint64) uint64 {
+// roomAt returns how many octets of payload a segment in the middle of a message may have, as far as that is known
+// without its memory. at is its TO or MO.
+func (q *Machine) roomAt(op rdmap.Opcode, at uint64) uint64 {
 	switch op {
 	case rdmap.OpWrite:
 		return math.MaxUint64
@@ -150,7 +154,7 @@ func (q *QP) roomAt(op rdmap.Opcode, at uint64) uint64 {
 }
 
 // came counts the payload of a segment in the middle of a message.
-func (q *QP) came(op rdmap.Opcode, n int) {
+func (q *Machine) came(op rdmap.Opcode, n int) {
 	switch op {
 	case rdmap.OpWrite:
 		q.written += uint64(n)
@@ -162,7 +166,7 @@ func (q *QP) came(op rdmap.Opcode, n int) {
 }
 
 // reachFor takes the locks of memory from the place of a segment with n octets on.
-func (q *QP) reachFor(op rdmap.Opcode, stag uint32, at uint64, n int) bool {
+func (q *Machine) reachFor(op rdmap.Opcode, stag uint32, at uint64, n int) bool {
 	q.placing.End()
 	switch op {
 	case rdmap.OpWrite:
@@ -175,9 +179,9 @@ func (q *QP) reachFor(op rdmap.Opcode, stag uint32, at uint64, n int) bool {
 	}
 }
 
-// reachReceive is reachFor in the memory of the receive. A segment that goes to two of its elements is not in reach, and one with
-// some of the prefix, which lies before them all (from is beyond every element then).
-func (q *QP) reachReceive(mo uint64, n int) bool {
+// reachReceive is reachFor in the memory of the receive. A segment that goes to two of its elements is not in reach,
+// and one with some of the prefix, which lies before them all (from is beyond every element then).
+func (q *Machine) reachReceive(mo uint64, n int) bool {
 	from, sgl := mo-q.prefix(), q.current.SGL.Elements()
 	for i := range sgl {
 		if length := uint64(sgl[i].Length); from >= length {
@@ -190,6 +194,6 @@ func (q *QP) reachReceive(mo uint64, n int) bool {
 }
 
 // reachElement takes the locks of an element's memory from an offset in it on, which is named by at.
-func (q *QP) reachElement(e *SGE, from, at uint64, n int) bool {
+func (q *Machine) reachElement(e *SGE, from, at uint64, n int) bool {
 	return q.cfg.Memory.BeginLocalPlace(&q.placing, e.Region, &e.Term, e.Offset+int(from), n, e.Length-int(from), at)
 }

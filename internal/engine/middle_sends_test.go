@@ -23,7 +23,8 @@ func (l *talk) segment(t *rapid.T) func(*twin) {
 	if l.mo == 0 {
 		l.op = rapid.SampledFrom([]rdmap.Opcode{rdmap.OpSend, rdmap.OpSendSE, rdmap.OpSendInvalidate}).Draw(t, "Send")
 	}
-	f := sendAs(l.op, l.msn, 0, numbered(rapid.SampledFrom([]int{0, 1, 4, 8, 200, 1430, 1430, 1430, 1430}).Draw(t, "octets"))).at(int(l.mo))
+	f := sendAs(l.op, l.msn, 0, numbered(rapid.SampledFrom([]int{0, 1, 4, 8, 200, 1430, 1430, 1430, 1430}).Draw(t,
+		"octets"))).at(int(l.mo))
 	f.H.Last = rapid.IntRange(0, 12).Draw(t, "last") == 0
 	switch rapid.IntRange(0, 60).Draw(t, "oddity") {
 	case 0:
@@ -47,19 +48,21 @@ func (l *talk) segment(t *rapid.T) func(*twin) {
 	}
 }
 
-// Segments of Sends, in receives of elements as they come, right and wrong ones, in any split, with segments of Writes and
-// invalidations in between.
+// Segments of Sends, in receives of elements as they come, right and wrong ones, in any split, with segments of Writes
+// and invalidations in between.
 //
 // Proves D27, D37, D38, P28, P50: in the middle of a message each segment is placed, or refused, as at its beginning.
 func TestMiddleOfSendsArrives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		marked, prefixed := rapid.Bool().Draw(t, "markers"), rapid.Bool().Draw(t, "prefix")
 		c := newTwins(t, func(s *setup) { s.MarkersReceive = marked })
-		c.do(func(n *twin) { n.QP.SetPrefix(prefixed) })
+		c.do(func(n *twin) { n.Machine.SetPrefix(prefixed) })
 		for id := range rapid.IntRange(1, 4).Draw(t, "receives") {
 			var sgl [][3]int
 			for range rapid.IntRange(0, 6).Draw(t, "elements") {
-				sgl = append(sgl, [3]int{rapid.IntRange(0, 1).Draw(t, "region"), rapid.IntRange(0, 70000).Draw(t, "offset"), rapid.SampledFrom([]int{0, 5, 1430, 2860, 9000, 70000}).Draw(t, "length")})
+				sgl = append(sgl, [3]int{rapid.IntRange(0, 1).Draw(t, "region"),
+					rapid.IntRange(0, 70000).Draw(t, "offset"),
+					rapid.SampledFrom([]int{0, 5, 1430, 2860, 9000, 70000}).Draw(t, "length")})
 			}
 			c.do(func(n *twin) { n.receive(uint64(id), n.elements(sgl)...) })
 		}
@@ -70,7 +73,7 @@ func TestMiddleOfSendsArrives(t *testing.T) {
 			default:
 				step = sends.segment(t)
 			case 0:
-				step = func(n *twin) { n.QP.cfg.Memory.LocalInvalidate(n.regions[1]) }
+				step = func(n *twin) { n.Machine.cfg.Memory.LocalInvalidate(n.regions[1]) }
 			case 1, 2:
 				step = writes.segment(t, rdmap.OpWrite)
 			case 3, 4, 5:
@@ -84,7 +87,8 @@ func TestMiddleOfSendsArrives(t *testing.T) {
 	})
 }
 
-// Segments of Sends that follow the first one are not judged by themselves, as far as they end in the element of the receive in which they begin, and in the receive, unless each is traced.
+// Segments of Sends that follow the first one are not judged by themselves, as far as they end in the element of the
+// receive in which they begin, and in the receive, unless each is traced.
 func TestMiddleOfSendsGoesOn(t *testing.T) {
 	for i, n := range newTwins(t) {
 		n.receive(1, n.elements([][3]int{{0, 100, 1500}, {0, 5000, 1200}})...)
@@ -100,17 +104,20 @@ func TestMiddleOfSendsGoesOn(t *testing.T) {
 			{2200, 501, false}, // the receive ends
 			{2200, 500, true},
 		} {
-			if got := n.QP.goesOn(send(1, make([]byte, c.octets)).at(c.at).more().ulpdu()); got != (c.want && i == 0) {
+			if got := n.Machine.goesOn(send(1, make([]byte, c.octets)).at(c.at).more().ulpdu()); got != (c.want &&
+				i == 0) {
 				t.Errorf("traced: %t: %d octets at %d go on: %t", i == 1, c.octets, c.at, got)
 			}
 		}
 		// What the elements hold more than the longest message is no place for one.
-		n.QP.capacity = 2600
-		if n.QP.sequel.After(&ddp.Segment{Header: send(1, nil).at(2200).more().H, Raw: send(1, nil).more().ulpdu(), Payload: make([]byte, 300)}); n.QP.goesOn(send(1, make([]byte, 101)).at(2500).more().ulpdu()) {
+		n.Machine.capacity = 2600
+		if n.Machine.sequel.After(&ddp.Segment{Header: send(1, nil).at(2200).more().H, Raw: send(1, nil).more().ulpdu(),
+			Payload: make([]byte, 300)}); n.Machine.goesOn(send(1, make([]byte, 101)).at(2500).more().ulpdu()) {
 			t.Errorf("traced: %t: a message goes on past its greatest length", i == 1)
 		}
-		n.QP.placing.End()
-		if m := n.memory[0]; i == 0 && (!bytes.Equal(m[100:1600], make([]byte, 1500)) || !bytes.Equal(m[5000:6200], make([]byte, 1200)) || m[1600] == 0 || m[6200] == 0) {
+		n.Machine.placing.End()
+		if m := n.memory[0]; i == 0 && (!bytes.Equal(m[100:1600], make([]byte, 1500)) ||
+			!bytes.Equal(m[5000:6200], make([]byte, 1200)) || m[1600] == 0 || m[6200] == 0) {
 			t.Error("they are elsewhere")
 		}
 	}
@@ -136,7 +143,8 @@ func TestMiddleOfSendsOutOfOrder(t *testing.T) {
 	c.alike(t)
 }
 
-// A segment that follows one which has filled a gap is where others have come: it is refused, and no octet that has not come is delivered.
+// A segment that follows one which has filled a gap is where others have come: it is refused, and no octet that has not
+// come is delivered.
 //
 // Proves D27, D38: each octet of a message is placed once, and all are.
 func TestMiddleOfSendsFillsGap(t *testing.T) {
@@ -153,8 +161,8 @@ func TestMiddleOfSendsFillsGap(t *testing.T) {
 	c.alike(t)
 }
 
-// Elements of receives are not judged when they are posted: one may have no region, or be said to be longer than any memory. A message is
-// placed in what there is, and refused where there is nothing.
+// Elements of receives are not judged when they are posted: one may have no region, or be said to be longer than any
+// memory. A message is placed in what there is, and refused where there is nothing.
 func TestMiddleOfSendsMeetsAnyElement(t *testing.T) {
 	for _, second := range []func(*twin) SGE{
 		func(*twin) SGE { return SGE{Length: 100000} },

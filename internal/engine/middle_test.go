@@ -53,8 +53,9 @@ func (n *twin) inPieces(b []byte) *memory.Region {
 	if err != nil {
 		n.Fatal(err)
 	}
-	g := memory.Registration{Memory: [][]byte{b[:4000], b[4000:4007], b[4007:70001], b[70001:]}, Access: remoteAll | memory.RemoteInvalidate}
-	if f := n.QP.cfg.Memory.FastRegister(r, &g); f != memory.None {
+	g := memory.Registration{Memory: [][]byte{b[:4000], b[4000:4007], b[4007:70001], b[70001:]},
+		Access: remoteAll | memory.RemoteInvalidate}
+	if f := n.Machine.cfg.Memory.FastRegister(r, &g); f != memory.None {
 		n.Fatal(f)
 	}
 	return r
@@ -84,17 +85,19 @@ func (c twins) alike(t rapid.TB) {
 			n.done[i].Invalidated = 0 // an STag is another one in each
 		}
 	})
-	if diff := cmp.Diff(b.QP.Stats(), a.QP.Stats()); diff != "" {
+	if diff := cmp.Diff(b.Machine.Stats(), a.Machine.Stats()); diff != "" {
 		t.Fatalf("counters (-by itself +in the middle):\n%s", diff)
 	}
-	if diff := cmp.Diff(b.done, a.done); diff != "" || a.QP.State() != b.QP.State() || !cmp.Equal(a.causeAt(), b.causeAt()) {
-		t.Fatalf("%v by %+v, and %v by %+v; completions:\n%s", b.QP.State(), b.causeAt(), a.QP.State(), a.causeAt(), diff)
+	if diff := cmp.Diff(b.done, a.done); diff != "" || a.Machine.State() != b.Machine.State() ||
+		!cmp.Equal(a.causeAt(), b.causeAt()) {
+		t.Fatalf("%v by %+v, and %v by %+v; completions:\n%s",
+			b.Machine.State(), b.causeAt(), a.Machine.State(), a.causeAt(), diff)
 	}
 }
 
 // causeAt is why and where the connection has ended.
 func (n *twin) causeAt() (at [2]uint64) {
-	if f := (*Failure)(nil); errors.As(n.QP.Cause(), &f) {
+	if f := (*Failure)(nil); errors.As(n.Machine.Cause(), &f) {
 		at = [2]uint64{uint64(f.Code), f.Offset}
 	}
 	return at
@@ -146,9 +149,9 @@ func (l *line) goOn(n *twin) {
 
 // becomesReady posts what a Send waits for, if it does.
 func (n *twin) becomesReady() {
-	if n.QP.State() == RTS {
+	if n.Machine.State() == RTS {
 		n.receive(1)
-		n.QP.Ready(*n.now)
+		n.Machine.Ready(*n.now)
 		n.settle()
 	}
 }
@@ -161,7 +164,7 @@ func TestMiddleArrives(t *testing.T) {
 		marked, waits := rapid.Bool().Draw(t, "markers"), rapid.Bool().Draw(t, "receives come late")
 		c := newTwins(t, func(s *setup) {
 			if s.MarkersReceive = marked; waits {
-				s.Unready = Unready{Octets: 1 << 20, Messages: 1 << 10}
+				s.RNR = RNR{Octets: 1 << 20, Messages: 1 << 10}
 			}
 		})
 		c.do(func(n *twin) {
@@ -182,7 +185,7 @@ func TestMiddleArrives(t *testing.T) {
 			case 0:
 				step = func(n *twin) { n.comes(sendAs(rdmap.OpSendInvalidate, 1, n.regions[0].STag(), nil)) }
 			case 1:
-				step = func(n *twin) { n.QP.cfg.Memory.LocalInvalidate(n.regions[1]) }
+				step = func(n *twin) { n.Machine.cfg.Memory.LocalInvalidate(n.regions[1]) }
 			case 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16:
 				step = answers.segment(t, rdmap.OpReadResponse)
 			case 17, 18, 19:
@@ -205,7 +208,8 @@ func TestMiddleArrives(t *testing.T) {
 // Proves D18, D19, D20, F01, F03, F04, S01: cut at the MULPDU, and framed.
 func TestMiddleIsSent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		emss, marked, crc := rapid.SampledFrom([]int{0, 536, 1448, 8948}).Draw(t, "EMSS"), rapid.Bool().Draw(t, "markers"), rapid.Bool().Draw(t, "CRC")
+		emss, marked, crc := rapid.SampledFrom([]int{0, 536, 1448, 8948}).Draw(t, "EMSS"),
+			rapid.Bool().Draw(t, "markers"), rapid.Bool().Draw(t, "CRC")
 		c := newTwins(t, func(s *setup) {
 			if s.MarkersSend, s.CRC = marked, crc; emss > 0 {
 				aligned(emss, marked)(s)
@@ -216,19 +220,21 @@ func TestMiddleIsSent(t *testing.T) {
 			op := rapid.SampledFrom([]Op{OpSend, OpWrite, OpWriteImm, OpRead}).Draw(t, "op")
 			var sgl [3][3]int
 			for i := range sgl {
-				sgl[i] = [3]int{rapid.IntRange(0, 1).Draw(t, "region"), rapid.IntRange(0, 1000).Draw(t, "offset"), rapid.SampledFrom([]int{0, 5, 3000, 70000, 149000}).Draw(t, "length")}
+				sgl[i] = [3]int{rapid.IntRange(0, 1).Draw(t, "region"), rapid.IntRange(0, 1000).Draw(t, "offset"),
+					rapid.SampledFrom([]int{0, 5, 3000, 70000, 149000}).Draw(t, "length")}
 			}
 			c.do(func(n *twin) { n.posts(id, op, sgl) })
 		}
 		late := rapid.IntRange(0, 6).Draw(t, "invalidated")
 		for step := range 40 {
 			if step == late {
-				c.do(func(n *twin) { n.QP.cfg.Memory.LocalInvalidate(n.regions[1]) })
+				c.do(func(n *twin) { n.Machine.cfg.Memory.LocalInvalidate(n.regions[1]) })
 			}
 			window := rapid.SampledFrom([]int{100, 20000, 80000}).Draw(t, "window")
 			c.do(func(n *twin) { n.window = window })
 			a, b := c[0].output(), c[1].output()
-			if n := max(len(b)-120, 0); len(a) != len(b) || !bytes.Equal(a[:n], b[:n]) || c[0].QP.State() == RTS && !bytes.Equal(a, b) {
+			if n := max(len(b)-120, 0); len(a) != len(b) || !bytes.Equal(a[:n], b[:n]) ||
+				c[0].Machine.State() == RTS && !bytes.Equal(a, b) {
 				t.Fatalf("step %d: other octets", step) // but for a Terminate, which has an STag
 			}
 		}
@@ -236,11 +242,13 @@ func TestMiddleIsSent(t *testing.T) {
 	})
 }
 
-// posts posts a request, of whose elements a Write or Send has all; in place of a Read of its own, the peer asks for one.
+// posts posts a request, of whose elements a Write or Send has all; in place of a Read of its own, the peer asks for
+// one.
 func (n *twin) posts(id int, op Op, sgl [3][3]int) {
 	if op == OpRead {
 		e := sgl[0]
-		n.comes(request(n.asks, rdmap.ReadRequest{SinkSTag: 9, SinkTO: 5, Size: uint32(e[2]), SrcSTag: n.regions[e[0]].STag(), SrcTO: uint64(e[1])}))
+		n.comes(request(n.asks, rdmap.ReadRequest{SinkSTag: 9, SinkTO: 5, Size: uint32(e[2]),
+			SrcSTag: n.regions[e[0]].STag(), SrcTO: uint64(e[1])}))
 		n.asks++
 		n.input(n.coming)
 		n.coming = nil
@@ -260,14 +268,15 @@ func (n *twin) elements(sgl [][3]int) (list []SGE) {
 	return list
 }
 
-// A Read Response that goes on for longer than the Read, or does not end with it, is refused where it does that.
+// A Read Response that goes on for longer than the Read, or ends before it, is refused where it does that.
 //
 // Proves P28: with the segments before it in one piece, too.
 func TestMiddleIsTooLong(t *testing.T) {
 	for _, c := range []struct {
 		octets int
+		last   bool
 		code   rdmap.Code
-	}{{1000, rdmap.CodeCatastrophicStream}, {1001, rdmap.CodeDDPBaseOrBounds}} {
+	}{{999, true, rdmap.CodeCatastrophicStream}, {1001, false, rdmap.CodeDDPBaseOrBounds}} {
 		n := newTwins(t)[0]
 		r := work(2, OpRead, SGE{Region: n.regions[0], Length: 3000})
 		n.post(r)
@@ -276,7 +285,9 @@ func TestMiddleIsTooLong(t *testing.T) {
 		for at := 0; at < 2000; at += 500 {
 			n.comes(response(stag, uint64(at), make([]byte, 500)).more())
 		}
-		n.comes(response(stag, 2000, make([]byte, c.octets)).more())
+		end := response(stag, 2000, make([]byte, c.octets))
+		end.H.Last = c.last
+		n.comes(end)
 		n.arrives(0)
 		if f := n.wantCause(c.code, false); f.Offset != 4*520 {
 			t.Errorf("%d octets: refused at %d", c.octets, f.Offset)
@@ -287,7 +298,8 @@ func TestMiddleIsTooLong(t *testing.T) {
 	}
 }
 
-// Between two pieces of a message its memory is anybody's: it can be taken away, and then nothing more of the message is placed.
+// Between two pieces of a message its memory is anybody's: it can be taken away, and then nothing more of the message
+// is placed.
 //
 // Proves D39, Z06: the segment that comes next is refused.
 func TestMiddleLetsGo(t *testing.T) {
@@ -308,8 +320,8 @@ func TestMiddleLetsGo(t *testing.T) {
 	}
 }
 
-// A message of several segments takes fewer steps than it has: the middle of it goes with the segment before, as far as the element
-// that it lies in. Where each is traced, each is a step.
+// A message of several segments takes fewer steps than it has: the middle of it goes with the segment before, as far as
+// the element that it lies in. Where each is traced, each is a step.
 func TestMiddleIsOneStep(t *testing.T) {
 	const whole = testMULPDU - ddp.TaggedHeaderLen
 	for i, n := range newTwins(t) {
@@ -326,8 +338,8 @@ func TestMiddleIsOneStep(t *testing.T) {
 			n.g.reset(0, 0)
 			n.posts(1, m.op, m.sgl)
 			var got []uint64
-			for before := n.QP.Stats().SentFPDUs; n.QP.nextFPDU(n.g); before = n.QP.Stats().SentFPDUs {
-				got = append(got, n.QP.Stats().SentFPDUs-before)
+			for before := n.Machine.Stats().SentFPDUs; n.Machine.nextFPDU(n.g); before = n.Machine.Stats().SentFPDUs {
+				got = append(got, n.Machine.Stats().SentFPDUs-before)
 			}
 			if !slices.Equal(got, m.steps[i]) {
 				t.Errorf("%v, traced: %t: steps of %v segments, want %v", m.op, i == 1, got, m.steps[i])
@@ -346,11 +358,11 @@ func TestMiddleGoesOn(t *testing.T) {
 			stag := n.regions[0].STag()
 			n.send(segment(stag, 0, make([]byte, 500)).more())
 			for at := uint64(500); at < 2500; at += 500 {
-				if got := n.QP.goesOn(segment(stag, at, make([]byte, 500)).more().ulpdu()); got != (i == 0) {
+				if got := n.Machine.goesOn(segment(stag, at, make([]byte, 500)).more().ulpdu()); got != (i == 0) {
 					t.Errorf("traced: %t: the segment at %d goes on: %t", i == 1, at, got)
 				}
 			}
-			n.QP.placing.End()
+			n.Machine.placing.End()
 			if end := n.memory[0][2499]; (end == 0) != (i == 0) {
 				t.Errorf("traced: %t: the last octet is %d", i == 1, end)
 			}

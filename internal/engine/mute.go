@@ -14,19 +14,19 @@ var ErrMute = errors.New("waiting for the Initiator's first FPDU, before which a
 
 // Mute reports whether nothing is sent before the Initiator's first FPDU. With
 // peer-to-peer (A=1) the Initiator owes us one, otherwise it may never come.
-func (q *QP) Mute() bool { return q.state == RTS && q.awaiting() }
+func (q *Machine) Mute() bool { return q.state == RTS && q.awaiting() }
 
 // awaiting reports whether only an FPDU of the Initiator can let us send.
-func (q *QP) awaiting() bool { return !q.SendFirst && !q.heard && q.SendFrom.IsZero() }
+func (q *Machine) awaiting() bool { return !q.SendFirst && !q.heard && q.SendFrom.IsZero() }
 
 // sendEarly has a Responder send although it has heard nothing. The consumer has asked
 // for that, against RFC 5044, as its peer takes it.
-func (q *QP) sendEarly() { q.SendFirst, q.SendFrom = true, time.Time{} }
+func (q *Machine) sendEarly() { q.SendFirst, q.SendFrom = true, time.Time{} }
 
 // abandonMute gives up requests of a connection that is to be closed, which wait for an
 // FPDU that the Initiator does not owe us: it may wait for them in turn. The close goes on
 // without them, as what the Initiator has under way is still to be delivered.
-func (q *QP) abandonMute() {
+func (q *Machine) abandonMute() {
 	if !q.Mute() || q.PeerToPeer || q.sq.Len() == 0 {
 		return
 	}
@@ -34,9 +34,9 @@ func (q *QP) abandonMute() {
 	q.flushSends()
 }
 
-// blame notes why the connection is aborted. A failure that was found before stays the cause. Requests that the close has given up
-// are none: what the Initiator had under way may be lost now, too.
-func (q *QP) blame(cause error) {
+// blame notes why the connection is aborted. A failure that was found before stays the cause. Requests that the close
+// has given up are none: what the Initiator had under way may be lost now, too.
+func (q *Machine) blame(cause error) {
 	switch {
 	case q.cause == nil:
 		q.cause = cause
@@ -46,7 +46,7 @@ func (q *QP) blame(cause error) {
 }
 
 // neverSent says how many requests have waited in vain, if any, and for what.
-func (q *QP) neverSent() error {
+func (q *Machine) neverSent() error {
 	if q.sq.Len() == 0 {
 		return ErrMute
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,12 +28,12 @@ func TestNudge(t *testing.T) {
 		wait *= 4
 	}
 	p.wantNotices(slices.Repeat([]NoticeKind{NoticeNudge}, maxNudges)...)
-	if at := p.QP.Deadline(); !at.IsZero() {
+	if at := p.Machine.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline in %v, and no more nudges", at.Sub(p.clock))
 	}
 	p.advance(1000 * time.Hour)
 	p.wantNothing()
-	if got := p.QP.Stats().Nudges; got != maxNudges {
+	if got := p.Machine.Stats().Nudges; got != maxNudges {
 		t.Errorf("%d nudges", got)
 	}
 	p.done = nil
@@ -44,9 +45,9 @@ func TestNudgeCountsFromTheFirst(t *testing.T) {
 	const nudge = 10 * time.Millisecond
 	p := initiator(t, func(s *setup) { s.Nudge = nudge })
 	p.post(work(1, OpSend))
-	p.QP.Output(p.clock, p.g)
-	p.QP.Sent(p.clock, p.g, 0)
-	if !p.QP.Deadline().IsZero() {
+	p.Machine.Output(p.clock, p.g)
+	p.Machine.Sent(p.clock, p.g, 0)
+	if !p.Machine.Deadline().IsZero() {
 		t.Error("a deadline before an octet has left")
 	}
 	p.want(send(1, nil))
@@ -91,12 +92,12 @@ func TestNoNudge(t *testing.T) {
 	p.post(work(1, OpSend))
 	p.output()
 	p.send(send(1, nil))
-	if !p.QP.Deadline().IsZero() {
+	if !p.Machine.Deadline().IsZero() {
 		t.Error("a deadline")
 	}
 	p.post(work(2, OpSend))
 	p.output()
-	if !p.QP.Deadline().IsZero() {
+	if !p.Machine.Deadline().IsZero() {
 		t.Error("a deadline again")
 	}
 	p = responder(t, nudge)
@@ -104,13 +105,13 @@ func TestNoNudge(t *testing.T) {
 	p.send(send(1, nil))
 	p.post(work(2, OpSend))
 	p.output()
-	if !p.QP.Deadline().IsZero() {
+	if !p.Machine.Deadline().IsZero() {
 		t.Error("a deadline for the Responder")
 	}
 	p = initiator(t)
 	p.post(work(1, OpSend))
 	p.output()
-	if !p.QP.Deadline().IsZero() {
+	if !p.Machine.Deadline().IsZero() {
 		t.Error("a deadline without Nudge")
 	}
 }
@@ -135,10 +136,70 @@ func TestNudgeBetweenMessages(t *testing.T) {
 	p.post(work(1, OpSend))
 	p.output()
 	p.modify(Error)
-	p.QP.HandleTimeout(p.clock.Add(time.Hour))
+	p.Machine.HandleTimeout(p.clock.Add(time.Hour))
 	p.wantLLP(Reset)
-	if p.QP.Pending() || !p.QP.Deadline().IsZero() || !errors.Is(p.QP.PostSend(&SendWork{}), ErrBadState) {
+	if p.Machine.Pending() || !p.Machine.Deadline().IsZero() ||
+		!errors.Is(p.Machine.PostSend(&SendWork{}), ErrBadState) {
 		t.Error("goes on")
+	}
+}
+
+// Where nobody is nudged, a silent peer is told of once, and nothing is sent. One that has answered is not told of.
+func TestSilence(t *testing.T) {
+	const silence = 3 * time.Second
+	p := initiator(t, func(s *setup) { s.Silence, s.RTT = silence, time.Hour })
+	p.advance(time.Hour) // nothing of ours has left yet
+	p.post(work(1, OpSend))
+	p.want(send(1, nil))
+	p.advance(silence - 1)
+	p.wantNotices()
+	p.advance(1)
+	p.wantNotices(NoticeSilent)
+	p.notices = nil
+	p.post(work(2, OpSend))
+	p.want(send(2, nil))
+	p.advance(time.Hour)
+	p.wantNothing()
+	p.wantNotices()
+	if st := p.Machine.Stats(); st.Nudges > 0 || !p.Machine.Deadline().IsZero() {
+		t.Errorf("%d nudges, a deadline %v", st.Nudges, p.Machine.Deadline())
+	}
+
+	p = initiator(t, func(s *setup) { s.Silence = silence })
+	p.receive(1)
+	p.post(work(2, OpSend))
+	p.want(send(1, nil))
+	p.send(send(1, nil))
+	p.advance(time.Hour)
+	p.wantNotices()
+}
+
+// The cause of a lost connection speaks of nudges where the peer was nudged and said nothing after that.
+func TestLostAfterNudge(t *testing.T) {
+	lost := errors.New("connection reset by peer")
+	for name, c := range map[string]struct {
+		set    func(*setup)
+		before func(*peer)
+		blamed bool
+	}{
+		"after a nudge": {func(s *setup) { s.Nudge = time.Millisecond },
+			func(p *peer) { p.advance(time.Millisecond) }, true},
+		"before": {func(s *setup) { s.Nudge = time.Millisecond }, func(*peer) {}, false},
+		"after an answer": {func(s *setup) { s.Nudge = time.Millisecond },
+			func(p *peer) { p.advance(time.Millisecond); p.send(write(1, 0, nil)) }, false},
+		"after silence alone": {func(s *setup) { s.Silence = time.Millisecond },
+			func(p *peer) { p.advance(time.Millisecond) }, false},
+	} {
+		p := initiator(t, c.set)
+		p.post(work(1, OpSend))
+		p.want(send(1, nil))
+		c.before(p)
+		p.Machine.Failed(p.clock, lost)
+		p.settle()
+		if err := p.Machine.Cause(); !errors.Is(err, lost) || !errors.Is(err, ErrLost) ||
+			strings.Contains(err.Error(), "QPConfig.Nudge") != c.blamed {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -150,20 +211,20 @@ func TestOnlyNudges(t *testing.T) {
 		p.want(send(1, nil))
 		p.window = 0
 		p.advance(5 * time.Millisecond)
-		if p.QP.Stats().Nudges != 2 {
-			t.Fatalf("%d nudges", p.QP.Stats().Nudges)
+		if p.Machine.Stats().Nudges != 2 {
+			t.Fatalf("%d nudges", p.Machine.Stats().Nudges)
 		}
 		if more {
 			p.post(work(2, OpSend))
 		}
-		if p.QP.Output(p.clock, p.g); p.g.OnlyNudges() == more {
+		if p.Machine.Output(p.clock, p.g); p.g.OnlyNudges() == more {
 			t.Errorf("only nudges: %t", !more)
 		}
 	}
 }
 
-// An Initiator like ours may send one empty Write as its RTR indication and six nudges; whoever else sends empty Writes,
-// or more of them, is odd.
+// An Initiator like ours may send one empty Write as its RTR indication and six nudges; whoever else sends empty
+// Writes, or more of them, is odd.
 //
 // Proves Z30.
 func TestEmptyWritesAreOdd(t *testing.T) {
@@ -173,7 +234,8 @@ func TestEmptyWritesAreOdd(t *testing.T) {
 		layer  Layer
 		excuse uint64
 	}{
-		{mpa.RoleResponder, LayerStream, maxNudges + 1}, {mpa.RoleInitiator, LayerStream, 0}, {mpa.RoleResponder, LayerMessages, 0},
+		{mpa.RoleResponder, LayerStream, maxNudges + 1}, {mpa.RoleInitiator, LayerStream, 0},
+		{mpa.RoleResponder, LayerMessages, 0},
 	} {
 		p := newPeer(t, tt.role, func(s *setup) {
 			if tt.layer == LayerMessages {
@@ -187,7 +249,7 @@ func TestEmptyWritesAreOdd(t *testing.T) {
 				p.send(empty)
 			}
 		}
-		if st := p.QP.Stats(); st.Odd.Empty != writes-tt.excuse || st.RecvMessages[rdmap.OpWrite] != writes {
+		if st := p.Machine.Stats(); st.Odd.Empty != writes-tt.excuse || st.RecvMessages[rdmap.OpWrite] != writes {
 			t.Errorf("%v, %v: %d of %d are odd", tt.role, tt.layer, st.Odd.Empty, st.RecvMessages[rdmap.OpWrite])
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -36,7 +36,8 @@ type variant struct {
 }
 
 func (v variant) String() string {
-	return fmt.Sprintf("markers %t %t, CRC %t, version %d, MULPDU %d, one by one %t", v.fromA, v.fromB, v.crc, v.version, v.mulpdu, v.oneByOne)
+	return fmt.Sprintf("markers %t %t, CRC %t, version %d, MULPDU %d, one by one %t",
+		v.fromA, v.fromB, v.crc, v.version, v.mulpdu, v.oneByOne)
 }
 
 var variants = []variant{
@@ -116,7 +117,8 @@ func TestWrite(t *testing.T) {
 		p.run()
 		from.completion(success(3, OpWrite, n))
 		to.noCompletion()
-		if !bytes.Equal(sink[5:5+n], source) || !bytes.Equal(sink[:5], make([]byte, 5)) || !bytes.Equal(sink[5+n:], make([]byte, 4)) {
+		if !bytes.Equal(sink[5:5+n], source) || !bytes.Equal(sink[:5], make([]byte, 5)) ||
+			!bytes.Equal(sink[5+n:], make([]byte, 4)) {
 			t.Fatalf("%d octets: changed on the way", n)
 		}
 	})
@@ -129,17 +131,18 @@ func TestRead(t *testing.T) {
 	everyVariant(t, func(t *testing.T, p *pair, from, to *host, n int) {
 		source, sink := numbered(n+9), make([]byte, n+9)
 		rs, rd := to.region(source, remoteAll), from.region(sink, remoteAll)
-		before := to.QP.Stats().RecvMessages[rdmap.OpReadRequest]
+		before := to.Machine.Stats().RecvMessages[rdmap.OpReadRequest]
 		w := work(4, OpRead, SGE{Region: rd, Offset: 3, Length: n})
 		w.RemoteSTag, w.RemoteTO = rs.STag(), 2
 		from.post(w)
 		p.run()
 		from.completion(success(4, OpRead, n))
 		to.noCompletion()
-		if !bytes.Equal(sink[3:3+n], source[2:2+n]) || !bytes.Equal(sink[:3], make([]byte, 3)) || !bytes.Equal(sink[3+n:], make([]byte, 6)) {
+		if !bytes.Equal(sink[3:3+n], source[2:2+n]) || !bytes.Equal(sink[:3], make([]byte, 3)) ||
+			!bytes.Equal(sink[3+n:], make([]byte, 6)) {
 			t.Fatalf("%d octets: changed on the way", n)
 		}
-		if got := to.QP.Stats().RecvMessages[rdmap.OpReadRequest] - before; got != 1 {
+		if got := to.Machine.Stats().RecvMessages[rdmap.OpReadRequest] - before; got != 1 {
 			t.Fatalf("%d Read Requests", got)
 		}
 	})

@@ -22,25 +22,25 @@ const (
 // Output builds FPDUs into g until it is full or nothing may be sent, and
 // returns what is to be sent, in order. While octets that it gave before are
 // not all reported to Sent, it returns the rest of those.
-func (q *QP) Output(now time.Time, g *Gather) [][]byte {
+func (q *Machine) Output(now time.Time, g *Gather) [][]byte {
 	if !q.inFlight {
 		g.reset(q.EMSS, q.Record)
 		for !q.enough(g) && q.nextFPDU(g) {
 		}
 		q.inFlight = len(g.arena) > 0
 	}
-	q.settle(now)
+	q.advance(now)
 	return g.left()
 }
 
 // enough reports whether g is to be sent as it is: it is full, or a record has just ended and
 // of the message under way so much is left that g cannot end with it.
-func (q *QP) enough(g *Gather) bool {
+func (q *Machine) enough(g *Gather) bool {
 	return g.full() || g.atRecord() && q.busy != sourceNone && int64(q.left()) > int64(gatherOctets-len(g.arena))
 }
 
 // left returns how many octets of the message under way no FPDU has carried yet.
-func (q *QP) left() uint32 {
+func (q *Machine) left() uint32 {
 	if q.busy == sourceRead {
 		return q.response.Left()
 	}
@@ -49,7 +49,7 @@ func (q *QP) left() uint32 {
 
 // Pending reports whether Output would give octets now, without building them.
 // If in doubt it says yes.
-func (q *QP) Pending() bool {
+func (q *Machine) Pending() bool {
 	switch {
 	case q.state == Idle || q.state == Error || !q.mayTransmit():
 		return false
@@ -61,7 +61,7 @@ func (q *QP) Pending() bool {
 }
 
 // Sent reports that the LLP has taken n octets more of what Output gave.
-func (q *QP) Sent(now time.Time, g *Gather, n int) {
+func (q *Machine) Sent(now time.Time, g *Gather, n int) {
 	if g.drain {
 		q.drain.drained(n)
 	}
@@ -75,20 +75,20 @@ func (q *QP) Sent(now time.Time, g *Gather, n int) {
 	}
 	q.retire()
 	q.armNudge(now)
-	q.settle(now)
+	q.advance(now)
 }
 
 // Abandon says that what Output gave will never be sent.
-func (q *QP) Abandon(now time.Time, g *Gather) {
+func (q *Machine) Abandon(now time.Time, g *Gather) {
 	q.inFlight = false
 	g.reset(q.EMSS, q.Record)
-	q.settle(now)
+	q.advance(now)
 }
 
 // nextFPDU builds one FPDU, or moves on without one: local work completes, and
 // work that fails calls for a Terminate. It reports whether it did either;
 // otherwise nothing may be sent now. g is not full, and so has room for any FPDU.
-func (q *QP) nextFPDU(g *Gather) bool {
+func (q *Machine) nextFPDU(g *Gather) bool {
 	if q.state == Idle || q.state == Error || !q.mayTransmit() {
 		return false
 	}
@@ -111,7 +111,7 @@ func (q *QP) nextFPDU(g *Gather) bool {
 
 // nextSegment goes on with the message under way or begins the next one, in
 // turn from the Send Queue and the peer's Reads, so that neither starves.
-func (q *QP) nextSegment(g *Gather) bool {
+func (q *Machine) nextSegment(g *Gather) bool {
 	switch q.busy {
 	case sourceSend:
 		return q.sendSegment(g)
@@ -137,7 +137,7 @@ type draft struct {
 }
 
 // beginFPDU begins the FPDU of a segment with n octets of payload.
-func (q *QP) beginFPDU(g *Gather, h *ddp.Header, n int) draft {
+func (q *Machine) beginFPDU(g *Gather, h *ddp.Header, n int) draft {
 	d := draft{tx: q.tx, at: len(g.arena)}
 	if q.Layer != LayerMessages {
 		g.tx = &q.tx
@@ -148,7 +148,7 @@ func (q *QP) beginFPDU(g *Gather, h *ddp.Header, n int) draft {
 }
 
 // endFPDU ends the FPDU.
-func (q *QP) endFPDU(g *Gather, d draft, h *ddp.Header, n int) {
+func (q *Machine) endFPDU(g *Gather, d draft, h *ddp.Header, n int) {
 	if q.Layer == LayerMessages {
 		q.endWhole(g, d, h, n)
 		return
@@ -160,12 +160,12 @@ func (q *QP) endFPDU(g *Gather, d draft, h *ddp.Header, n int) {
 }
 
 // dropFPDU drops an FPDU whose payload cannot be had.
-func (q *QP) dropFPDU(g *Gather, d draft) {
+func (q *Machine) dropFPDU(g *Gather, d draft) {
 	q.tx, g.arena, g.tx = d.tx, g.arena[:d.at], nil
 }
 
 // frameOwn builds one FPDU around octets that are not the consumer's.
-func (q *QP) frameOwn(g *Gather, h *ddp.Header, p []byte) {
+func (q *Machine) frameOwn(g *Gather, h *ddp.Header, p []byte) {
 	q.makeRoom(g, h.Len()+len(p))
 	d := q.beginFPDU(g, h, len(p))
 	g.Take(p)
@@ -175,7 +175,7 @@ func (q *QP) frameOwn(g *Gather, h *ddp.Header, p []byte) {
 // sendTerminate builds the Terminate, the last FPDU of this half connection.
 //
 // RFC 5040, section 5.4: the local peer "MUST NOT send any more Messages" after it.
-func (q *QP) sendTerminate(g *Gather) bool {
+func (q *Machine) sendTerminate(g *Gather) bool {
 	if q.termSent {
 		return false
 	}
@@ -191,7 +191,7 @@ const rtrSTag = 1
 
 // sendRTR builds the Ready-to-Receive indication. It is invisible to both
 // consumers. [E09]
-func (q *QP) sendRTR(g *Gather) bool {
+func (q *Machine) sendRTR(g *Gather) bool {
 	kind := q.rtr
 	q.rtr = 0 // it is the first FPDU: there is room for it
 	switch kind {
@@ -210,7 +210,7 @@ func (q *QP) sendRTR(g *Gather) bool {
 
 // sendEmptyWrite builds a zero-length RDMA Write, which places nothing and is
 // checked for nothing.
-func (q *QP) sendEmptyWrite(g *Gather) {
+func (q *Machine) sendEmptyWrite(g *Gather) {
 	h := q.header(rdmap.OpWrite)
 	h.Last, h.STag = true, rtrSTag
 	q.frameOwn(g, &h, nil)
@@ -218,55 +218,24 @@ func (q *QP) sendEmptyWrite(g *Gather) {
 
 // header returns what all DDP headers of an opcode have in common on this
 // stream.
-func (q *QP) header(op rdmap.Opcode) (h ddp.Header) {
+func (q *Machine) header(op rdmap.Opcode) (h ddp.Header) {
 	q.setHeader(&h, op)
 	return h
 }
 
 // setHeader sets them in a header that is zero.
-func (q *QP) setHeader(h *ddp.Header, op rdmap.Opcode) { op.SetHeader(h, q.DDPVersion) }
+func (q *Machine) setHeader(h *ddp.Header, op rdmap.Opcode) { op.SetHeader(h, q.DDPVersion) }
 
 // beginSend begins the next entry of the Send Queue if it may start, or has the peer confirm those before it.
-func (q *QP) beginSend(g *Gather) bool {
+func (q *Machine) beginSend(g *Gather) bool {
 	if q.cfg.Confirm && q.mustAsk() && q.askConfirmation(g) {
 		return true
 	}
 	return q.beginEntry(g) || q.askConfirmation(g)
 }
 
-func (q *QP) beginEntry(g *Gather) bool {
-	if q.sq.next == q.sq.Tail() {
-		return false
-	}
-	e := q.sq.At(q.sq.next)
-	if e.Fence && q.fences(e) {
-		return false
-	}
-	if e.Op.extension() && q.RDMAPVersion == 0 {
-		return q.refuseExtension(e)
-	}
-	switch e.Op {
-	case OpFetchAdd, OpCompareSwap:
-		return q.beginAtomic(g, e)
-	case OpImmediate:
-		return q.sendImmediate(g, e)
-	case OpLocalInvalidate, OpBind, OpFastRegister:
-		return q.carryOut(e)
-	case OpRead:
-		return q.beginRead(g, e)
-	}
-	if status, err := q.checkPrefix(&e.SendWork, uint64(e.length)); err != nil {
-		q.sq.next++
-		q.workError(e, status, err.Error())
-		return true
-	}
-	// The message begins with its first segment, for which there may be no room now.
-	q.beginSegments(e)
-	return q.sendSegment(g)
-}
-
 // setMessage sets what the headers of all segments of a Send or Write share.
-func (q *QP) setMessage(h *ddp.Header, e *sendEntry) {
+func (q *Machine) setMessage(h *ddp.Header, e *sendEntry) {
 	if e.Op == OpWrite || e.Op == OpWriteImm {
 		q.setHeader(h, rdmap.OpWrite)
 		h.STag, h.TO = e.RemoteSTag, e.RemoteTO
@@ -293,7 +262,7 @@ func sendOpcode(e *sendEntry) rdmap.Opcode {
 
 // sendSegment builds the next, or first, segment of the Send or Write that is
 // next in the queue.
-func (q *QP) sendSegment(g *Gather) bool {
+func (q *Machine) sendSegment(g *Gather) bool {
 	e := q.sq.At(q.sq.next)
 	if e.placed {
 		return q.sendImmediate(g, e)
@@ -323,7 +292,7 @@ func (q *QP) sendSegment(g *Gather) bool {
 	return true
 }
 
-func (q *QP) built(e *sendEntry) {
+func (q *Machine) built(e *sendEntry) {
 	e.phase, e.end = phaseBuilt, q.txOctets()
 	if e.Op != OpWrite {
 		e.msn = q.sendMSN
@@ -358,7 +327,7 @@ func (e *sendEntry) load(g *Gather, n int, d memory.Domain) memory.Fault {
 }
 
 // InFlight reports whether octets that Output gave are not all sent.
-func (q *QP) InFlight() bool { return q.inFlight }
+func (q *Machine) InFlight() bool { return q.inFlight }
 
 // StreamSent returns how many octets the LLP has taken in Full Operation.
-func (q *QP) StreamSent() uint64 { return q.sent }
+func (q *Machine) StreamSent() uint64 { return q.sent }

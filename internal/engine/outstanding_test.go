@@ -13,7 +13,7 @@ func TestOutstanding(t *testing.T) {
 	r := p.region(make([]byte, 8), memory.LocalWrite)
 	want := func(sends, receives int) {
 		t.Helper()
-		if s, r := p.QP.Outstanding(); s != sends || r != receives {
+		if s, r := p.Machine.Outstanding(); s != sends || r != receives {
 			t.Errorf("%d and %d, want %d and %d", s, r, sends, receives)
 		}
 	}
@@ -36,38 +36,39 @@ func TestOutstandingUntilDrained(t *testing.T) {
 	p.run()
 	want := func(h *host, sends, receives int) {
 		t.Helper()
-		if s, r := h.QP.Outstanding(); s != sends || r != receives {
+		if s, r := h.Machine.Outstanding(); s != sends || r != receives {
 			t.Errorf("%d and %d, want %d and %d", s, r, sends, receives)
 		}
 	}
 	p.b.receive(2)
-	if err := p.a.QP.PostSend(&SendWork{ID: 1}); err != nil {
+	if err := p.a.Machine.PostSend(&SendWork{ID: 1}); err != nil {
 		t.Fatal(err)
 	}
-	octets := slices.Concat(p.a.QP.Output(p.clock, p.a.g)...)
-	p.a.QP.Sent(p.clock, p.a.g, len(octets))
+	octets := slices.Concat(p.a.Machine.Output(p.clock, p.a.g)...)
+	p.a.Machine.Sent(p.clock, p.a.g, len(octets))
 	want(p.a, 1, 0)
-	p.a.QP.Drain()
+	p.a.Machine.Completions(nil)
 	want(p.a, 0, 0)
-	p.b.QP.Input(p.clock, octets)
+	p.b.Machine.Input(p.clock, octets)
 	want(p.b, 0, 1)
-	p.b.QP.Drain()
+	p.b.Machine.Completions(nil)
 	want(p.b, 0, 0)
 }
 
-// Of requests that are taken back a Responder that may not send as yet has held none, and who may send holds none at all.
+// Of requests that are taken back a Responder that may not send as yet has held none, and who may send holds none at
+// all.
 func TestTakeBackHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		p    *peer
 		held uint64
 	}{"Responder": {responder(t), 1}, "Initiator": {initiator(t), 0}} {
 		c.p.post(work(1, OpSend))
-		from := c.p.QP.Posted()
+		from := c.p.Machine.Posted()
 		c.p.post(work(2, OpSend))
 		c.p.post(work(3, OpSend))
-		c.p.QP.TakeBackSends(from)
-		if sends, _ := c.p.QP.Outstanding(); sends != 1 || c.p.QP.Stats().Held != c.held {
-			t.Errorf("%s: %d requests, %d held; want 1, %d", name, sends, c.p.QP.Stats().Held, c.held)
+		c.p.Machine.TakeBackSends(from)
+		if sends, _ := c.p.Machine.Outstanding(); sends != 1 || c.p.Machine.Stats().Held != c.held {
+			t.Errorf("%s: %d requests, %d held; want 1, %d", name, sends, c.p.Machine.Stats().Held, c.held)
 		}
 	}
 }

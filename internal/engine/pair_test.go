@@ -150,10 +150,10 @@ func (p *pair) reset(from *host) {
 
 // lose tells a host that its connection is lost.
 func (p *pair) lose(h *host) {
-	if h.QP.InFlight() {
-		h.QP.Abandon(p.clock, h.g)
+	if h.Machine.InFlight() {
+		h.Machine.Abandon(p.clock, h.g)
 	}
-	h.QP.Failed(p.clock, errReset)
+	h.Machine.Failed(p.clock, errReset)
 	h.settle()
 	h.llp = nil
 }
@@ -174,7 +174,7 @@ func (p *pair) closeBoth() {
 	p.run()
 	p.a.wantState(Idle)
 	p.b.wantState(Idle)
-	if p.a.QP.Cause() != ErrClosedHere || p.b.QP.Cause() != ErrPeerClosed {
-		p.Fatalf("causes %v and %v", p.a.QP.Cause(), p.b.QP.Cause())
+	if p.a.Machine.Cause() != ErrClosedHere || p.b.Machine.Cause() != ErrPeerClosed {
+		p.Fatalf("causes %v and %v", p.a.Machine.Cause(), p.b.Machine.Cause())
 	}
 }

@@ -158,7 +158,7 @@ func (p *peer) sendOctets(b []byte) {
 // next returns the next segment that the QP sends, if there is one.
 func (p *peer) next() (f fpdu, ok bool) {
 	p.Helper()
-	if p.QP.Layer == LayerMessages {
+	if p.Machine.Layer == LayerMessages {
 		return p.nextLetter()
 	}
 	p.sent = append(p.sent, p.output()...)
@@ -197,7 +197,7 @@ func (p *peer) want(want ...fpdu) {
 	for i, w := range want {
 		got, ok := p.next()
 		if !ok {
-			p.Fatalf("segment %d is not sent: %v; state %v, cause: %v", i, w.H, p.QP.State(), p.QP.Cause())
+			p.Fatalf("segment %d is not sent: %v; state %v, cause: %v", i, w.H, p.Machine.State(), p.Machine.Cause())
 		}
 		if got.H != w.H || !bytes.Equal(got.Payload, w.Payload) {
 			p.Fatalf("segment %d is %v (-want +got):\n%s", i, got.H, cmp.Diff(w, got, cmpopts.EquateEmpty()))
@@ -236,8 +236,8 @@ func (p *peer) wantEnd(s State, how LLP) {
 func (p *peer) wantCause(c rdmap.Code, byPeer bool) *Failure {
 	p.Helper()
 	var f *Failure
-	if !errors.As(p.QP.Cause(), &f) || f.Code != c || f.Peer != byPeer {
-		p.Fatalf("cause %v, want %v, by the peer: %t", p.QP.Cause(), c, byPeer)
+	if !errors.As(p.Machine.Cause(), &f) || f.Code != c || f.Peer != byPeer {
+		p.Fatalf("cause %v, want %v, by the peer: %t", p.Machine.Cause(), c, byPeer)
 	}
 	return f
 }
@@ -246,14 +246,14 @@ func (p *peer) wantCause(c rdmap.Code, byPeer bool) *Failure {
 func (p *peer) advance(d time.Duration) {
 	end := p.clock.Add(d)
 	for {
-		at := p.QP.Deadline()
+		at := p.Machine.Deadline()
 		if at.IsZero() || at.After(end) {
 			break
 		}
 		p.clock = at
-		p.QP.HandleTimeout(p.clock)
+		p.Machine.HandleTimeout(p.clock)
 		p.settle()
-		if p.QP.Deadline().Equal(at) {
+		if p.Machine.Deadline().Equal(at) {
 			p.Fatal("the deadline stays where it is")
 		}
 		p.sent = append(p.sent, p.output()...)

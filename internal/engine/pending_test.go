@@ -17,7 +17,7 @@ import (
 func TestPending(t *testing.T) {
 	want := func(p *peer, what string, want bool) {
 		t.Helper()
-		if p.QP.Pending() != want {
+		if p.Machine.Pending() != want {
 			t.Errorf("%s: pending %t", what, !want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestGatherIsFull(t *testing.T) {
 	p := initiator(t)
 	r := p.region(make([]byte, 1<<20), remoteAll)
 	p.post(work(1, OpSend, all(r, 1<<20)))
-	n := len(slices.Concat(p.QP.Output(p.clock, p.g)...))
+	n := len(slices.Concat(p.Machine.Output(p.clock, p.g)...))
 	if n < gatherOctets || n >= gatherOctets+testMULPDU+12 {
 		t.Errorf("%d octets", n)
 	}
@@ -107,7 +107,7 @@ func TestOneRecord(t *testing.T) {
 	r := p.region(make([]byte, 3000), remoteAll)
 	p.post(work(1, OpSend, all(r, 3000)))
 	p.post(work(2, OpRead, all(r, 10)))
-	if n := len(p.QP.Output(p.clock, p.g)); n != 1 {
+	if n := len(p.Machine.Output(p.clock, p.g)); n != 1 {
 		t.Errorf("%d records", n)
 	}
 }
@@ -118,7 +118,7 @@ func TestTakeBackReceive(t *testing.T) {
 	p := responder(t)
 	for id := range uint64(4) {
 		w := RecvWork{ID: id, Cookie: id}
-		if err := p.QP.PostReceive(&w); err != nil {
+		if err := p.Machine.PostReceive(&w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestTakeBackReceive(t *testing.T) {
 		cookie uint64
 		want   bool
 	}{{1, true}, {1, false}, {9, false}, {3, true}} {
-		if got := p.QP.TakeBackReceive(c.cookie); got != c.want {
+		if got := p.Machine.TakeBackReceive(c.cookie); got != c.want {
 			t.Errorf("cookie %d: %t", c.cookie, got)
 		}
 	}
@@ -140,17 +140,17 @@ func TestTakeBackReceive(t *testing.T) {
 func TestBegun(t *testing.T) {
 	p := initiator(t)
 	p.post(work(1, OpSend))
-	first := p.QP.Posted()
+	first := p.Machine.Posted()
 	p.window = 5
 	p.output()
 	p.post(work(2, OpSend))
-	second := p.QP.Posted()
-	if !p.QP.Begun(first) || p.QP.Begun(second) {
-		t.Errorf("begun: %t and %t", p.QP.Begun(first), p.QP.Begun(second))
+	second := p.Machine.Posted()
+	if !p.Machine.Begun(first) || p.Machine.Begun(second) {
+		t.Errorf("begun: %t and %t", p.Machine.Begun(first), p.Machine.Begun(second))
 	}
 	p.window = -1
 	p.output()
-	if !p.QP.Begun(second) {
+	if !p.Machine.Begun(second) {
 		t.Error("not begun in the end")
 	}
 }
@@ -166,7 +166,7 @@ func TestSlotsAreReleased(t *testing.T) {
 		w.Cookie = p
 		p.post(w)
 		end(p)
-		if e := p.QP.sq.Add(); e.Cookie != nil || e.SGL.few != [fewSGE]SGE{} || len(p.done) != 1 {
+		if e := p.Machine.sq.Add(); e.Cookie != nil || e.SGL.few != [fewSGE]SGE{} || len(p.done) != 1 {
 			t.Errorf("%s: %+v is kept", name, e.SendWork)
 		}
 	}
@@ -179,15 +179,17 @@ func TestStats(t *testing.T) {
 	p.post(work(1, OpSend, all(r, 3000)))
 	p.output()
 	p.send(write(r.STag(), 0, []byte("abc")).more(), write(r.STag(), 3, []byte("de")))
-	s := p.QP.Stats()
+	s := p.Machine.Stats()
 	if s.Writes != 1 || s.AlignedWrites != 0 {
 		t.Errorf("%d writes, of which %d were aligned, without an EMSS", s.Writes, s.AlignedWrites)
 	}
 	if s.SentMessages[rdmap.OpSend] != 1 || s.SentOctets[rdmap.OpSend] != 3000 || s.SentFPDUs != 3 {
-		t.Errorf("sent %d messages, %d octets, %d FPDUs", s.SentMessages[rdmap.OpSend], s.SentOctets[rdmap.OpSend], s.SentFPDUs)
+		t.Errorf("sent %d messages, %d octets, %d FPDUs",
+			s.SentMessages[rdmap.OpSend], s.SentOctets[rdmap.OpSend], s.SentFPDUs)
 	}
 	if s.RecvMessages[rdmap.OpWrite] != 1 || s.RecvOctets[rdmap.OpWrite] != 5 || s.RecvFPDUs != 2 {
-		t.Errorf("received %d messages, %d octets, %d FPDUs", s.RecvMessages[rdmap.OpWrite], s.RecvOctets[rdmap.OpWrite], s.RecvFPDUs)
+		t.Errorf("received %d messages, %d octets, %d FPDUs",
+			s.RecvMessages[rdmap.OpWrite], s.RecvOctets[rdmap.OpWrite], s.RecvFPDUs)
 	}
 }
 
@@ -208,10 +210,11 @@ func TestLostAfterRevisions(t *testing.T) {
 		if c.closing {
 			p.modify(Closing)
 		}
-		p.QP.Failed(p.clock, errReset)
+		p.Machine.Failed(p.clock, errReset)
 		p.settle()
-		if got := strings.Contains(p.QP.Cause().Error(), "before the peer's first FPDU; its startup frame was of revision"); got != c.want {
-			t.Errorf("closing %t: %v", c.closing, p.QP.Cause())
+		if got := strings.Contains(p.Machine.Cause().Error(),
+			"before the peer's first FPDU; its startup frame was of revision"); got != c.want {
+			t.Errorf("closing %t: %v", c.closing, p.Machine.Cause())
 		}
 	}
 }

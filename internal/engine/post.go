@@ -6,35 +6,25 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// PostSend appends work to the Send Queue. In Idle it waits for the connection.
-func (q *QP) PostSend(w *SendWork) error {
+// PostSend appends work to the Send Queue, whose Shape was checked. In Idle it waits for the connection.
+func (q *Machine) PostSend(w *SendWork) error {
 	if err := q.postable(); err != nil {
 		return err
 	}
 	if q.closing || q.halving || q.strict {
 		return fmt.Errorf("the connection is being closed: %w", ErrBadState)
 	}
-	switch {
-	case q.peerClosed && w.Op == OpRead:
-		return fmt.Errorf("an RDMA Read that cannot be answered: %w", ErrPeerClosed)
-	case q.peerClosed && w.Op.atomic():
-		return fmt.Errorf("an Atomic Operation that cannot be answered: %w", ErrPeerClosed)
-	case q.state == RTS && q.RDMAPVersion == 0 && w.Op.extension():
+	switch asked := w.Op.Info().Asked; {
+	case q.peerClosed && asked != "":
+		return fmt.Errorf("%s that cannot be answered: %w", asked, ErrPeerClosed)
+	case q.state == RTS && q.RDMAPVersion == 0 && w.Op.Extension():
 		return ErrNoExtensions
 	case q.state == RTS && q.ORD == 0 && w.Op == OpRead:
 		return ErrNoReads
-	case q.state == RTS && q.ORD == 0 && w.Op.atomic():
-		return fmt.Errorf("an Atomic Operation, which counts as an RDMA Read: %w", ErrNoReads)
+	case q.state == RTS && q.ORD == 0 && asked != "":
+		return fmt.Errorf("%s, which counts as an RDMA Read: %w", asked, ErrNoReads)
 	case q.sq.Full():
 		return ErrQueueFull
-	case len(w.Inline) > q.cfg.MaxInline:
-		return ErrInline
-	case w.SGL.length() > MaxMessage:
-		return ErrTooLong
-	case w.Op == OpRead && w.SGL.Len() > 1:
-		return ErrManySinks
-	case w.Op.atomic() && w.SGL.Len() > 0 && (w.SGL.Len() > 1 || w.SGL.length() != atomicLen):
-		return ErrResult
 	}
 	if _, err := q.checkPrefix(w, w.SGL.length()); err != nil && q.state == RTS {
 		return err
@@ -46,8 +36,9 @@ func (q *QP) PostSend(w *SendWork) error {
 	return nil
 }
 
-// TakeBackSends takes out what was posted from a position of the Send Queue on, as [QP.Posted] had it, of which nothing has begun.
-func (q *QP) TakeBackSends(from uint64) {
+// TakeBackSends takes out what was posted from a position of the Send Queue on, as [QP.Posted] had it, of which
+// nothing has begun.
+func (q *Machine) TakeBackSends(from uint64) {
 	for q.sq.Tail() > from {
 		q.sq.pull()
 		if q.Mute() {
@@ -58,7 +49,7 @@ func (q *QP) TakeBackSends(from uint64) {
 
 // PostReceive appends work to the QP's own Receive Queue. In Idle too, so that
 // buffers are there before the peer's first message is.
-func (q *QP) PostReceive(w *RecvWork) error {
+func (q *Machine) PostReceive(w *RecvWork) error {
 	if err := q.postable(); err != nil {
 		return err
 	}
@@ -77,7 +68,7 @@ func (q *QP) PostReceive(w *RecvWork) error {
 
 // TakeBackReceive takes a receive out of the QP's own Receive Queue, whose cookie it
 // is, unless a message has begun to fill it, or one that is to be received after it.
-func (q *QP) TakeBackReceive(cookie any) bool {
+func (q *Machine) TakeBackReceive(cookie any) bool {
 	settled := q.queues[rdmap.QNSend].Reach()
 	if q.taken {
 		settled--
@@ -87,12 +78,12 @@ func (q *QP) TakeBackReceive(cookie any) bool {
 
 // Posted returns the position after the last request of the Send Queue, and Begun
 // whether all requests before a position have been built or are complete.
-func (q *QP) Posted() uint64 { return q.sq.Tail() }
+func (q *Machine) Posted() uint64 { return q.sq.Tail() }
 
 // Begun is described with Posted.
-func (q *QP) Begun(pos uint64) bool { return q.sq.next >= pos }
+func (q *Machine) Begun(pos uint64) bool { return q.sq.next >= pos }
 
-func (q *QP) postable() error {
+func (q *Machine) postable() error {
 	if q.state == Idle || q.state == RTS {
 		return nil
 	}
@@ -103,8 +94,8 @@ func (q *QP) postable() error {
 }
 
 // Outstanding returns how many requests of the Send Queue, and of the QP's own
-// Receive Queue, are not complete, or have completions that Drain has not handed over.
-func (q *QP) Outstanding() (sends, receives int) {
+// Receive Queue, are not complete, or have completions that were not handed over.
+func (q *Machine) Outstanding() (sends, receives int) {
 	sends, receives = q.sq.Len()+len(q.done.items)-q.doneReceives, q.rq.Len()
 	if q.cfg.Source == nil {
 		receives += q.doneReceives
@@ -117,7 +108,7 @@ func (q *QP) Outstanding() (sends, receives int) {
 
 // completeSend reports the end of a Send Queue entry. Successful unsignaled work
 // is not reported.
-func (q *QP) completeSend(e *sendEntry) {
+func (q *Machine) completeSend(e *sendEntry) {
 	if e.Unsignaled && e.status == StatusSuccess {
 		return
 	}
@@ -125,7 +116,7 @@ func (q *QP) completeSend(e *sendEntry) {
 	c.ID, c.Op, c.Status, c.Cookie = e.ID, e.Op, e.status, e.Cookie
 	if e.status == StatusSuccess {
 		c.Length = e.length
-		if e.Op.atomic() {
+		if e.Op.Info().Result != 0 {
 			c.Original = e.Atomic.Data
 		}
 	}
@@ -133,7 +124,7 @@ func (q *QP) completeSend(e *sendEntry) {
 
 // retire completes, in the order of posting, all entries that are done
 // (RFC 5040, section 5.5: operations complete locally in ULP order).
-func (q *QP) retire() {
+func (q *Machine) retire() {
 	for q.sq.Head() < q.sq.next {
 		e := q.sq.Front()
 		if e.phase == phaseBuilt && e.end <= q.sent && !q.awaitsConfirmation(q.sq.Head()) {
@@ -149,9 +140,9 @@ func (q *QP) retire() {
 	}
 }
 
-// builtDone ends a request that waits for nobody to confirm it. Where one before it has failed, programs take it that nothing after that was carried out
-// (RDMA verbs, 8): it is flushed, though it was sent.
-func (q *QP) builtDone(e *sendEntry) {
+// builtDone ends a request that waits for nobody to confirm it. Where one before it has failed, programs take it that
+// nothing after that was carried out (RDMA verbs, 8): it is flushed, though it was sent.
+func (q *Machine) builtDone(e *sendEntry) {
 	e.phase = phaseDone
 	if q.confirm.lost && e.status == StatusSuccess {
 		e.status = StatusFlushed
@@ -159,7 +150,7 @@ func (q *QP) builtDone(e *sendEntry) {
 }
 
 // release drops the slot's references; its own memory stays for the next.
-func (q *QP) release(e *sendEntry) {
+func (q *Machine) release(e *sendEntry) {
 	if e.local != nil {
 		e.local.forget()
 	}
@@ -169,7 +160,7 @@ func (q *QP) release(e *sendEntry) {
 
 // flush ends all work that is left (RDMA verbs 6.2, Error and Closing). It
 // waits until the socket holds no reference to the consumer's memory.
-func (q *QP) flush() {
+func (q *Machine) flush() {
 	if q.inFlight {
 		return
 	}
@@ -177,7 +168,7 @@ func (q *QP) flush() {
 	q.flushReceives()
 }
 
-func (q *QP) flushSends() {
+func (q *Machine) flushSends() {
 	for q.sq.Len() > 0 {
 		e := q.sq.Front()
 		if e.status == StatusSuccess && e.phase != phaseDone {
@@ -190,7 +181,7 @@ func (q *QP) flushSends() {
 	q.sq.next = q.sq.Head()
 }
 
-func (q *QP) flushReceives() {
+func (q *Machine) flushReceives() {
 	if q.taken {
 		q.completeReceive(StatusFlushed)
 	}
@@ -200,7 +191,7 @@ func (q *QP) flushReceives() {
 }
 
 // completeReceive ends the receive in use. What it returns is for the caller to fill in, at once.
-func (q *QP) completeReceive(s Status) *Completion {
+func (q *Machine) completeReceive(s Status) *Completion {
 	c := q.done.next()
 	c.ID, c.Op, c.Status, c.Cookie = q.current.ID, OpReceive, s, q.current.Cookie
 	q.doneReceives++

@@ -4,15 +4,16 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Prefixes.
 //
-// Two consumers may agree that each of their Sends begins with 8 octets that do not go into the memory of the receive. To DDP, RDMAP and the
-// peer's RNIC they are payload like the rest; here they are taken from the request, and given with the completion. Lengths do not count
-// them: a receive has to be as long as what follows them, and the message is 8 octets longer.
+// Two consumers may agree that each of their Sends begins with 8 octets that do not go into the memory of the
+// receive. To DDP, RDMAP and the peer's RNIC they are payload like the rest; here they are taken from the request,
+// and given with the completion. Lengths do not count them: a receive has to be as long as what follows them, and the
+// message is 8 octets longer.
 //
 // Sends that are Ready-to-Receive indications have no prefix, and neither have Immediate Data.
 
@@ -20,10 +21,10 @@ import (
 const prefixLen = 8
 
 // SetPrefix has Sends of the next connections begin with a prefix, or not. It is called while there is none.
-func (q *QP) SetPrefix(on bool) { q.prefixed = on }
+func (q *Machine) SetPrefix(on bool) { q.prefixed = on }
 
 // prefix is how many octets of a Send are not for memory.
-func (q *QP) prefix() uint64 {
+func (q *Machine) prefix() uint64 {
 	if q.prefixed {
 		return prefixLen
 	}
@@ -31,10 +32,11 @@ func (q *QP) prefix() uint64 {
 }
 
 // roomOf returns the length of the longest message that a receive takes, in octets.
-func (q *QP) roomOf(r *RecvWork) uint64 { return min(r.SGL.length(), MaxMessage) + q.prefix() }
+func (q *Machine) roomOf(r *RecvWork) uint64 { return min(r.SGL.length(), MaxMessage) + q.prefix() }
 
-// split takes the prefix out of a part of a Send that is for a receive, and returns what remains, with its offset in memory.
-func (q *QP) split(to *RecvWork, mo uint64, p layout.Content) (uint64, layout.Content) {
+// split takes the prefix out of a part of a Send that is for a receive, and returns what remains, with its offset in
+// memory.
+func (q *Machine) split(to *RecvWork, mo uint64, p layout.Content) (uint64, layout.Content) {
 	if !q.prefixed {
 		return mo, p
 	}
@@ -47,18 +49,19 @@ func (q *QP) split(to *RecvWork, mo uint64, p layout.Content) (uint64, layout.Co
 }
 
 // splitPlaced is split of n octets that are in place: it returns where those in memory begin, and how many they are.
-func (q *QP) splitPlaced(mo uint64, n int) (uint64, int) {
+func (q *Machine) splitPlaced(mo uint64, n int) (uint64, int) {
 	ahead := max(q.prefix(), mo) - mo
 	return mo + ahead - q.prefix(), max(n-int(ahead), 0)
 }
 
-// withoutPrefix returns how long a Send is without its prefix, and that. One that a peer has sent without is told of as if the rest were zeros.
-func (q *QP) withoutPrefix(length uint32) (rest uint32, prefix uint64) {
+// withoutPrefix returns how long a Send is without its prefix, and that. One that a peer has sent without is told of
+// as if the rest were zeros.
+func (q *Machine) withoutPrefix(length uint32) (rest uint32, prefix uint64) {
 	return length - uint32(min(uint64(length), q.prefix())), binary.BigEndian.Uint64(q.current.prefix[:])
 }
 
 // checkPrefix judges a Send of n octets.
-func (q *QP) checkPrefix(w *SendWork, n uint64) (Status, error) {
+func (q *Machine) checkPrefix(w *SendWork, n uint64) (Status, error) {
 	switch {
 	case w.Op != OpSend:
 	case w.Prefix != 0 && !q.prefixed:
@@ -70,16 +73,16 @@ func (q *QP) checkPrefix(w *SendWork, n uint64) (Status, error) {
 }
 
 // beginSegments has the message of an entry, which begins, be cut into segments.
-func (q *QP) beginSegments(e *sendEntry) {
+func (q *Machine) beginSegments(e *sendEntry) {
 	if e.Op == OpSend {
 		e.ahead = uint8(q.prefix())
 	}
 	q.setMessage(e.seg.Begin(e.length+uint32(e.ahead)), e)
 }
 
-// loadPrefix has g take the prefix, or what is left of it, as far as it is of the next n octets of a message, and returns how many
-// octets come after it.
-func (q *QP) loadPrefix(g *Gather, e *sendEntry, n int) int {
+// loadPrefix has g take the prefix, or what is left of it, as far as it is of the next n octets of a message, and
+// returns how many octets come after it.
+func (q *Machine) loadPrefix(g *Gather, e *sendEntry, n int) int {
 	if e.ahead == 0 {
 		return n
 	}
@@ -91,6 +94,6 @@ func (q *QP) loadPrefix(g *Gather, e *sendEntry, n int) int {
 }
 
 // loadNext has g take the next n octets of a message.
-func (q *QP) loadNext(g *Gather, e *sendEntry, n int) memory.Fault {
+func (q *Machine) loadNext(g *Gather, e *sendEntry, n int) memory.Fault {
 	return e.load(g, q.loadPrefix(g, e, n), q.cfg.Memory)
 }

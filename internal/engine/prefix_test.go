@@ -13,8 +13,8 @@ import (
 
 // prefix has the Sends of both begin with a prefix, or not.
 func (p *pair) prefix(on bool) {
-	p.a.QP.SetPrefix(on)
-	p.b.QP.SetPrefix(on)
+	p.a.Machine.SetPrefix(on)
+	p.b.Machine.SetPrefix(on)
 }
 
 // prefixed are octets after a prefix, as they are on the wire.
@@ -22,13 +22,15 @@ func prefixed(payload string) []byte { return append([]byte{1, 2, 3, 4, 5, 6, 7,
 
 const prefixValue = 0x0102030405060708
 
-// A prefix goes in front of what a Send has, inline or not or nothing, and is counted nowhere. Other messages have none.
+// A prefix goes in front of what a Send has, inline or not or nothing, and is counted nowhere. Other messages have
+// none.
 func TestPrefixSent(t *testing.T) {
 	p := initiator(t)
-	p.QP.SetPrefix(true)
+	p.Machine.SetPrefix(true)
 	buf := numbered(2000)
 	r := p.region(buf, 0)
-	for _, w := range []SendWork{work(0, OpSend), work(1, OpSend, all(r, 2000)), {ID: 2, Inline: []byte("in")}, {ID: 3, HasInvalidate: true, Invalidate: 9, Solicited: true}} {
+	for _, w := range []SendWork{work(0, OpSend), work(1, OpSend, all(r, 2000)), {ID: 2, Inline: []byte("in")},
+		{ID: 3, HasInvalidate: true, Invalidate: 9, Solicited: true}} {
 		w.Prefix = prefixValue
 		p.post(w)
 	}
@@ -36,16 +38,19 @@ func TestPrefixSent(t *testing.T) {
 	p.post(SendWork{ID: 5, Op: OpImmediate, Immediate: 7})
 	p.post(SendWork{ID: 6, Inline: []byte("none")})
 	first := testMULPDU - 18 - prefixLen
-	p.want(send(1, prefixed("")), send(2, prefixed(string(buf[:first]))).more(), send(2, buf[first:]).at(prefixLen+first), send(3, prefixed("in")),
-		sendAs(rdmap.OpSendSEInvalidate, 4, 9, prefixed("")), write(5, 100, numbered(3)), immediate(5, 7), send(6, append(make([]byte, prefixLen), "none"...)))
-	p.completion(success(0, OpSend, 0), success(1, OpSend, 2000), success(2, OpSend, 2), success(3, OpSend, 0), success(4, OpWrite, 3), success(5, OpImmediate, 0), success(6, OpSend, 4))
+	p.want(send(1, prefixed("")), send(2, prefixed(string(buf[:first]))).more(),
+		send(2, buf[first:]).at(prefixLen+first), send(3, prefixed("in")),
+		sendAs(rdmap.OpSendSEInvalidate, 4, 9, prefixed("")), write(5, 100, numbered(3)), immediate(5, 7),
+		send(6, append(make([]byte, prefixLen), "none"...)))
+	p.completion(success(0, OpSend, 0), success(1, OpSend, 2000), success(2, OpSend, 2), success(3, OpSend, 0),
+		success(4, OpWrite, 3), success(5, OpImmediate, 0), success(6, OpSend, 4))
 }
 
-// What comes after the prefix fills the receive, and the completion has the prefix, however it was cut. A message of 8 octets more
-// than the receive fits, and no longer one.
+// What comes after the prefix fills the receive, and the completion has the prefix, however it was cut. A message of 8
+// octets more than the receive fits, and no longer one.
 func TestPrefixReceived(t *testing.T) {
 	p := responder(t)
-	p.QP.SetPrefix(true)
+	p.Machine.SetPrefix(true)
 	buf := make([]byte, 40)
 	r := p.region(buf, memory.LocalWrite)
 	for id := range uint64(6) {
@@ -56,7 +61,8 @@ func TestPrefixReceived(t *testing.T) {
 		c.Prefix = prefixValue
 		return c
 	}
-	p.send(send(1, prefixed("four")), send(2, prefixed("")[:3]).more(), send(2, prefixed("a")[3:]).at(3), send(3, prefixed("")),
+	p.send(send(1, prefixed("four")), send(2, prefixed("")[:3]).more(),
+		send(2, prefixed("a")[3:]).at(3), send(3, prefixed("")),
 		send(4, prefixed("")).more(), send(4, []byte("bc")).at(8).more(), send(4, []byte("d")).at(10))
 	p.completion(of(0, 4), of(1, 1), of(2, 0), of(3, 3))
 	if got := string(buf[:24]); got != "four\x00a\x00\x00\x00\x00\x00\x00\x00\x00\x00bcd\x00\x00\x00\x00\x00\x00" {
@@ -74,7 +80,7 @@ func TestPrefixReceived(t *testing.T) {
 // What comes ahead of order goes into its receive as what comes in its turn, and the prefix is in the completion.
 func TestPrefixAhead(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
-	s.QP.SetPrefix(true)
+	s.Machine.SetPrefix(true)
 	buf := make([]byte, 8)
 	r := s.region(buf, memory.LocalWrite)
 	s.receive(0)
@@ -89,12 +95,13 @@ func TestPrefixAhead(t *testing.T) {
 	if string(buf) != "abcdefgh" {
 		t.Errorf("%q", buf)
 	}
-	if placed := s.QP.Stats().Ahead.Placed; placed != 2 {
+	if placed := s.Machine.Stats().Ahead.Placed; placed != 2 {
 		t.Errorf("%d segments were placed ahead", placed)
 	}
 }
 
-// In its turn, a segment that was placed ahead is judged by the memory that its octets after the prefix went to, and by no other.
+// In its turn, a segment that was placed ahead is judged by the memory that its octets after the prefix went to, and by
+// no other.
 //
 // Proves D26.
 func TestPrefixScatteredAhead(t *testing.T) {
@@ -105,22 +112,24 @@ func TestPrefixScatteredAhead(t *testing.T) {
 	}{
 		{0, behind, nil}, {3, behind - 3, nil}, {0, behind + size, []int{0}}, {0, behind + size + 1, []int{0, 1}},
 		{5, behind - 5 + 2, []int{0}}, {5, behind - 5 + size, []int{0}}, {5, behind - 5 + size + 1, []int{0, 1}},
-		{behind, size, []int{0}}, {behind, size + 1, []int{0, 1}}, {behind + size - 1, 1, []int{0}}, {behind + size, size, []int{1}},
+		{behind, size, []int{0}}, {behind, size + 1, []int{0, 1}}, {behind + size - 1, 1, []int{0}},
+		{behind + size, size, []int{1}},
 	} {
 		for gone := range 3 {
 			s := overMessages(t, mpa.RoleInitiator)
-			s.QP.SetPrefix(true)
-			if failed := s.scattered(size, gone, send(1, numbered(c.n)).at(c.mo).more()); failed != slices.Contains(c.gone, gone) {
-				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.QP.Cause())
+			s.Machine.SetPrefix(true)
+			if failed := s.scattered(size, gone, send(1,
+				numbered(c.n)).at(c.mo).more()); failed != slices.Contains(c.gone, gone) {
+				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.Machine.Cause())
 			}
 		}
 	}
 }
 
 // A Send that waits for a receive keeps its prefix.
-func TestPrefixUnready(t *testing.T) {
+func TestPrefixRNR(t *testing.T) {
 	p := responder(t, patient(1<<20, 100))
-	p.QP.SetPrefix(true)
+	p.Machine.SetPrefix(true)
 	p.send(send(1, prefixed("late")))
 	p.noCompletion()
 	buf := make([]byte, 4)
@@ -133,17 +142,18 @@ func TestPrefixUnready(t *testing.T) {
 	}
 }
 
-// A Send with a prefix needs a QP whose Sends have one: what was posted before that is known fails then, and so does the one that
-// is too long with it.
+// A Send with a prefix needs a QP whose Sends have one: what was posted before that is known fails then, and so does
+// the one that is too long with it.
 func TestPrefixRefused(t *testing.T) {
 	p := initiator(t)
-	if err := p.QP.PostSend(&SendWork{Prefix: 1}); !errors.Is(err, ErrNoPrefix) {
+	if err := p.Machine.PostSend(&SendWork{Prefix: 1}); !errors.Is(err, ErrNoPrefix) {
 		t.Error(err)
 	}
 	longest := make([]SGE, 2)
 	longest[0].Length, longest[1].Length = math.MaxInt32, math.MaxInt32+1-prefixLen
-	p.QP.SetPrefix(true)
-	if err := p.QP.PostSend(&SendWork{SGL: listOf(append(slices.Clone(longest), SGE{Length: 1})...)}); !errors.Is(err, ErrTooLong) {
+	p.Machine.SetPrefix(true)
+	if err := p.Machine.PostSend(&SendWork{SGL: listOf(append(slices.Clone(longest),
+		SGE{Length: 1})...)}); !errors.Is(err, ErrTooLong) {
 		t.Error(err)
 	}
 	for _, late := range []struct {
@@ -157,7 +167,7 @@ func TestPrefixRefused(t *testing.T) {
 		s := newSetup(mpa.RoleInitiator)
 		early := newHost(t, &p.clock, s)
 		early.post(late.work)
-		early.QP.SetPrefix(late.on)
+		early.Machine.SetPrefix(late.on)
 		early.connect(s)
 		early.output()
 		early.completion(failed(1, OpSend, late.status))

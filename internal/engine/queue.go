@@ -5,7 +5,7 @@ import (
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
-	"github.com/goiwarp/iwarp/rdmap/ring"
+	"github.com/goiwarp/iwarp/internal/ring"
 )
 
 // Errors of a post; the queue is as it was before.
@@ -13,12 +13,11 @@ var (
 	ErrQueueFull = errors.New("queue is full: poll its completions, wait until what is unsignaled was sent, or create it deeper")
 	ErrBadState  = errors.New("not allowed in this state")
 	ErrTooLong   = errors.New("message longer than 4294967295 octets")
-	ErrInline    = errors.New("inline data longer than the QP's MaxInline")
+	// ErrInlineRead and ErrTwoPayloads are errors of a Shape.
+	ErrInlineRead  = errors.New("a Read has inline data: it reads into registered memory, which its SGL names")
+	ErrTwoPayloads = errors.New("inline data and scatter/gather elements: a request takes one or the other")
 	// ErrNoReads is the error of an RDMA Read where the ORD is 0.
-	ErrNoReads   = errors.New("the connection carries no RDMA Reads and no Atomic Operations from this side, as its ORD is 0: this side has to offer an ORD, and the peer an IRD")
-	ErrManySinks = errors.New("an RDMA Read into more than one range of memory")
-	// ErrResult is the error of an Atomic Operation whose result does not fit.
-	ErrResult = errors.New("the result of an Atomic Operation is for one range of 8 octets, or for none")
+	ErrNoReads = errors.New("the connection carries no RDMA Reads and no Atomic Operations from this side, as its ORD is 0: this side has to offer an ORD, and the peer an IRD")
 	// ErrNoPrefix is the error of a Send with a prefix where Sends have none.
 	ErrNoPrefix = errors.New("a Send with a prefix, which those of this QP do not have")
 	// ErrNoExtensions is the error of an operation of RFC 7306 on a stream of version 0.

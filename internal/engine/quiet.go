@@ -20,18 +20,18 @@ import "time"
 // of them are taken. Those that were taken are answered, and the FIN follows.
 
 // holds reports whether the FIN of a close is held back, all our work being done.
-func (q *QP) holds(now time.Time) bool {
+func (q *Machine) holds(now time.Time) bool {
 	if q.drain.shut || q.finished || q.peerClosed {
-		q.quietBy = time.Time{}
+		q.finAt = time.Time{}
 		return false
 	}
-	if q.quietBy.IsZero() {
+	if q.finAt.IsZero() {
 		q.hold(now)
 	}
-	if now.Before(q.quietBy) {
+	if now.Before(q.finAt) {
 		return true
 	}
-	q.quietBy = time.Time{}
+	q.finAt = time.Time{}
 	return false
 }
 
@@ -44,7 +44,7 @@ const (
 )
 
 // hold sets the time at which a FIN that is held back is sent, if nothing comes until then.
-func (q *QP) hold(now time.Time) {
+func (q *Machine) hold(now time.Time) {
 	d := &q.drain
 	wait := d.wait
 	if d.heldBy.IsZero() {
@@ -57,38 +57,38 @@ func (q *QP) hold(now time.Time) {
 	case d.active:
 		wait += activeWait
 	}
-	q.quietBy = earlier(earlier(now.Add(wait), d.heldBy), d.readsBy)
+	q.finAt = earlier(earlier(now.Add(wait), d.heldBy), d.readsBy)
 }
 
-// RoundTrip says how long one takes, where that was not known when the close began and what comes now tells. It is to be called before
-// that is taken in.
-func (q *QP) RoundTrip(now time.Time, rtt time.Duration) {
+// RoundTrip says how long one takes, where that was not known when the close began and what comes now tells. It is to
+// be called before that is taken in.
+func (q *Machine) RoundTrip(now time.Time, rtt time.Duration) {
 	if d := &q.drain; q.closing && q.IRD > 0 && d.wait == 0 {
 		d.wait, d.earlyBy = rtt, now.Add(rtt)
 	}
 }
 
 // stirred takes note that octets have come from the peer.
-func (q *QP) stirred() {
+func (q *Machine) stirred() {
 	q.drain.active = q.closing
-	q.quietBy = time.Time{}
+	q.finAt = time.Time{}
 }
 
-// Quiet returns when a FIN that is held back is sent, if the peer asks for nothing until
+// FINHeldUntil returns when a FIN that is held back is sent, if the peer asks for nothing until
 // then; zero if none is.
-func (q *QP) Quiet() time.Time { return q.quietBy }
+func (q *Machine) FINHeldUntil() time.Time { return q.finAt }
 
 // Unsent reports that the LLP has octets of ours that it has not sent: the peer's next
 // Read may wait for them, so that a FIN that is held back waits for another round trip.
-func (q *QP) Unsent(now time.Time) {
-	if !q.quietBy.IsZero() {
+func (q *Machine) Unsent(now time.Time) {
+	if !q.finAt.IsZero() {
 		q.hold(now)
 	}
 }
 
 // limitReads takes no more Reads when they alone have kept a close from its FIN for long
 // enough.
-func (q *QP) limitReads(now time.Time) {
+func (q *Machine) limitReads(now time.Time) {
 	d := &q.drain
 	ours := q.sq.Len() > 0 || q.orq.Len() > 0 || q.rtr != 0
 	if !q.closing || d.shut || ours || q.irrq.Len() == 0 {

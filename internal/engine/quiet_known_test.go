@@ -11,7 +11,7 @@ import (
 const near = time.Microsecond
 
 func (p *peer) closeNear() {
-	p.QP.BeginClose(p.clock, near)
+	p.Machine.BeginClose(p.clock, near)
 	p.settle()
 }
 
@@ -64,7 +64,8 @@ func TestQuietMidMessage(t *testing.T) {
 			return func() { p.send(send(1, numbered(60)).more()) }, func() { p.send(send(1, numbered(40)).at(60)) }
 		},
 		"a Write": func(p *peer, stag uint32) (begin, end func()) {
-			return func() { p.send(write(stag, 0, numbered(10)).more()) }, func() { p.send(write(stag, 10, numbered(10))) }
+			return func() { p.send(write(stag, 0, numbered(10)).more()) },
+				func() { p.send(write(stag, 10, numbered(10))) }
 		},
 		"an FPDU": func(p *peer, stag uint32) (begin, end func()) {
 			b := p.w.Append(nil, write(stag, 0, numbered(100)).ulpdu())
@@ -131,7 +132,7 @@ func TestQuietLearned(t *testing.T) {
 	r := p.region(numbered(100), remoteAll)
 	p.closeOrderly()
 	p.advance(rtt)
-	p.QP.RoundTrip(p.clock, rtt)
+	p.Machine.RoundTrip(p.clock, rtt)
 	p.send(indications[mpa.RTRWrite])
 	p.advance(rtt - 1)
 	p.wantLLP()
@@ -145,28 +146,30 @@ func TestQuietLearned(t *testing.T) {
 	p = owed(t, func(s *setup) { s.CloseLimit = time.Minute }) // what comes within that time is progress of the close
 	r = p.region(make([]byte, 4<<20), remoteAll)
 	p.closeOrderly()
-	p.QP.RoundTrip(p.clock, rtt)
+	p.Machine.RoundTrip(p.clock, rtt)
 	p.send(indications[mpa.RTRWrite])
 	p.advance(rtt - 1)
 	p.window = 0
 	p.send(request(1, readOf(r.STag(), 4<<20)))
 	keeps(p, func(int) { p.window = 4 << 10 })
 	if got := p.clock.Sub(epoch).Round(time.Second); got != time.Minute {
-		t.Errorf("waited for %v: %v", got, p.QP.Cause())
+		t.Errorf("waited for %v: %v", got, p.Machine.Cause())
 	}
 }
 
-// What was known when the close began stands, a close that has yet to begin learns nothing, and where the peer may not read there is
-// nothing to wait for.
+// What was known when the close began stands, a close that has yet to begin learns nothing, and where the peer may not
+// read there is nothing to wait for.
 func TestQuietLearnsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin  func(p *peer)
 		change func(*setup)
 		held   time.Duration
 	}{
-		"known":    {func(p *peer) { p.closeFar(); p.QP.RoundTrip(p.clock, time.Hour) }, func(*setup) {}, rtt + activeWait},
-		"too soon": {func(p *peer) { p.QP.RoundTrip(p.clock, time.Hour); p.closeOrderly() }, func(*setup) {}, 0},
-		"no Reads": {func(p *peer) { p.closeOrderly(); p.QP.RoundTrip(p.clock, time.Hour) }, func(s *setup) { s.IRD = 0 }, 0},
+		"known": {func(p *peer) { p.closeFar(); p.Machine.RoundTrip(p.clock, time.Hour) },
+			func(*setup) {}, rtt + activeWait},
+		"too soon": {func(p *peer) { p.Machine.RoundTrip(p.clock, time.Hour); p.closeOrderly() }, func(*setup) {}, 0},
+		"no Reads": {func(p *peer) { p.closeOrderly(); p.Machine.RoundTrip(p.clock, time.Hour) },
+			func(s *setup) { s.IRD = 0 }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := owed(t, c.change)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 )
 
@@ -14,7 +15,7 @@ const rtt = 150 * time.Millisecond
 
 // closeFar is BeginClose on a path with a round trip.
 func (p *peer) closeFar() {
-	p.QP.BeginClose(p.clock, rtt)
+	p.Machine.BeginClose(p.clock, rtt)
 	p.settle()
 }
 
@@ -60,12 +61,12 @@ func TestQuietServesReads(t *testing.T) {
 	p.wantLLP()
 	p.advance(1)
 	p.wantLLP(Finish)
-	if !p.QP.Quiet().IsZero() {
+	if !p.Machine.FINHeldUntil().IsZero() {
 		t.Error("a FIN is held back that was sent")
 	}
 	p.send(request(7, readOf(r.STag(), 10)))
 	p.wantNothing()
-	if got := p.QP.Stats().Odd.Late; got != 1 {
+	if got := p.Machine.Stats().Odd.Late; got != 1 {
 		t.Errorf("%d late Reads", got)
 	}
 	p.advance(closeTime - 1) // the FIN was progress
@@ -73,7 +74,7 @@ func TestQuietServesReads(t *testing.T) {
 	p.fin()
 	p.wantState(Idle)
 	p.wantLLP(Drop)
-	if !p.QP.Deadline().IsZero() {
+	if !p.Machine.Deadline().IsZero() {
 		t.Error("a deadline after the end")
 	}
 }
@@ -103,7 +104,7 @@ func TestQuietAtOnce(t *testing.T) {
 	p.closeFar()
 	p.send(request(9, readOf(1, 0)))
 	p.wantState(Terminate)
-	if at := p.QP.Quiet(); !at.IsZero() {
+	if at := p.Machine.FINHeldUntil(); !at.IsZero() {
 		t.Errorf("waits until %v", at.Sub(p.clock))
 	}
 }
@@ -115,14 +116,14 @@ func TestQuietBothAtOnce(t *testing.T) {
 	p.b.receive(1)
 	p.run()
 	for _, h := range []*host{p.a, p.b} {
-		h.QP.BeginClose(p.clock, rtt)
+		h.Machine.BeginClose(p.clock, rtt)
 		h.settle()
 	}
 	p.run()
 	p.a.wantState(RTS)
 	p.clock = p.clock.Add(rtt)
 	for _, h := range []*host{p.a, p.b} {
-		h.QP.HandleTimeout(p.clock)
+		h.Machine.HandleTimeout(p.clock)
 		h.settle()
 	}
 	p.run()
@@ -133,15 +134,15 @@ func TestQuietBothAtOnce(t *testing.T) {
 // The peer's next Read may wait for octets of ours that the LLP has not sent yet.
 func TestQuietUnsent(t *testing.T) {
 	p, _ := served(t)
-	p.QP.Unsent(p.clock) // when nothing is held back
+	p.Machine.Unsent(p.clock) // when nothing is held back
 	p.closeFar()
 	for range 3 {
 		p.advance(rtt - 1)
-		p.QP.Unsent(p.clock)
+		p.Machine.Unsent(p.clock)
 	}
 	p.wantLLP()
-	for !p.QP.finished && p.clock.Before(epoch.Add(time.Hour)) { // but not for ever
-		p.QP.Unsent(p.clock)
+	for !p.Machine.finished && p.clock.Before(epoch.Add(time.Hour)) { // but not for ever
+		p.Machine.Unsent(p.clock)
 		p.advance(rtt / 2)
 	}
 	p.wantLateFIN()
@@ -176,7 +177,7 @@ func TestQuietWhileOctetsCome(t *testing.T) {
 	p.want(response(5, 0, numbered(10)))
 
 	p, r = served(t) // on a short path a peer that has sent something gets some time
-	p.QP.BeginClose(p.clock, time.Microsecond)
+	p.Machine.BeginClose(p.clock, time.Microsecond)
 	p.settle()
 	p.send(write(r.STag(), 0, numbered(10)))
 	p.advance(activeWait - 1)
@@ -187,13 +188,16 @@ func TestQuietWhileOctetsCome(t *testing.T) {
 	p.advance(1)
 	p.wantLLP(Finish)
 
-	p, r = served(t) // endless
-	p.closeFar()
-	for !p.QP.finished && p.clock.Before(epoch.Add(time.Hour)) {
-		p.send(write(r.STag(), 0, numbered(10)))
-		p.advance(rtt / 2)
+	for _, n := range []int{10, drainOctets} { // endless, also where each message is progress of the close
+		p, _ = served(t, func(s *setup) { s.MULPDU = layout.MaxMULPDU })
+		large := p.region(make([]byte, drainOctets), remoteAll)
+		p.closeFar()
+		for !p.Machine.finished && p.clock.Before(epoch.Add(time.Hour)) {
+			p.send(write(large.STag(), 0, numbered(n)))
+			p.advance(rtt / 2)
+		}
+		p.wantLateFIN()
 	}
-	p.wantLateFIN()
 }
 
 // A peer that reads without end keeps a close for half of CloseTimeout: then no more of
@@ -202,7 +206,7 @@ func TestQuietEndlessReader(t *testing.T) {
 	p, r := served(t)
 	p.closeFar()
 	msn := uint32(2)
-	for ; !p.QP.finished && msn < 1000; msn++ {
+	for ; !p.Machine.finished && msn < 1000; msn++ {
 		p.send(request(msn, readOf(r.STag(), 10)))
 		p.want(response(5, 0, numbered(10)))
 		p.advance(rtt / 2)
@@ -248,7 +252,7 @@ func TestQuietEndlessReader(t *testing.T) {
 	p.advance(closeTime)
 	p.wantState(Error)
 	p.wantLLP(Reset)
-	if err := p.QP.Cause(); !strings.Contains(err.Error(), "did not take") {
+	if err := p.Machine.Cause(); !strings.Contains(err.Error(), "did not take") {
 		t.Error(err)
 	}
 }
@@ -264,7 +268,7 @@ func TestQuietOwnWork(t *testing.T) {
 	p.output()
 	p.advance(closeTime / 2)
 	p.send(request(3, readOf(r.STag(), 20)))
-	if got := p.QP.Stats().Odd.Late; got != 0 {
+	if got := p.Machine.Stats().Odd.Late; got != 0 {
 		t.Errorf("%d late Reads", got)
 	}
 }
@@ -274,10 +278,10 @@ func TestQuietThenCloseTimeout(t *testing.T) {
 	p, _ := served(t)
 	p.closeFar()
 	p.clock = p.clock.Add(rtt + activeWait)
-	p.QP.HandleTimeout(p.clock)
+	p.Machine.HandleTimeout(p.clock)
 	p.settle()
 	p.wantLLP(Finish)
-	if left := p.QP.Deadline().Sub(p.clock); left != closeTime {
+	if left := p.Machine.Deadline().Sub(p.clock); left != closeTime {
 		t.Errorf("%v left", left)
 	}
 	p.advance(closeTime - 1)
@@ -302,7 +306,7 @@ func TestQuietProgress(t *testing.T) {
 		if c.after >= rtt { // something keeps the FIN back
 			p.closeFar()
 			p.advance(rtt - 1)
-			p.QP.Unsent(p.clock)
+			p.Machine.Unsent(p.clock)
 			p.advance(1)
 		} else {
 			p.closeFar()
@@ -312,7 +316,7 @@ func TestQuietProgress(t *testing.T) {
 		p.send(request(2, readOf(r.STag(), 4<<20)))
 		keeps(p, func(int) { p.window = 4 << 10 })
 		if got := p.clock.Sub(epoch).Round(time.Second); got != c.want {
-			t.Errorf("a Read after %v: waited for %v, want %v; %v", c.after, got, c.want, p.QP.Cause())
+			t.Errorf("a Read after %v: waited for %v, want %v; %v", c.after, got, c.want, p.Machine.Cause())
 		}
 	}
 }

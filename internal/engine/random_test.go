@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -82,7 +82,7 @@ func (s *side) length() int {
 func (s *side) post() {
 	s.nextID++
 	ops := []Op{OpSend, OpWrite, OpRead, OpLocalInvalidate, OpFetchAdd, OpCompareSwap, OpWriteImm, OpImmediate}
-	if s.QP.RDMAPVersion == 0 {
+	if s.Machine.RDMAPVersion == 0 {
 		ops = ops[:4]
 	}
 	w := SendWork{ID: s.nextID, Op: ops[s.rand.IntN(len(ops))], Fence: s.rand.IntN(4) == 0, Unsignaled: s.rand.IntN(4) == 0}
@@ -137,7 +137,7 @@ func (s *side) pieces(r *memory.Region, at, n, elements int) (sgl []SGE) {
 
 func (s *side) send(w *SendWork) int {
 	w.Solicited = s.rand.IntN(2) == 0
-	if s.QP.prefixed {
+	if s.Machine.prefixed {
 		w.Prefix = s.rand.Uint64()
 	}
 	n := s.length()
@@ -222,7 +222,7 @@ func (s *side) read(w *SendWork) int {
 
 // room reports whether another request can be posted.
 func (s *side) room() bool {
-	return !s.QP.sq.Full() && !s.peer.QP.rq.Full() && s.usedSink < sideMemory-10000 && s.peer.usedSink < sideMemory-10000 && s.peer.usedWindow < sideMemory-10000
+	return !s.Machine.sq.Full() && !s.peer.Machine.rq.Full() && s.usedSink < sideMemory-10000 && s.peer.usedSink < sideMemory-10000 && s.peer.usedWindow < sideMemory-10000
 }
 
 // check compares with the model.
@@ -250,7 +250,7 @@ func (s *side) check() {
 // Any requests of both sides at once, in any variant and under any split of both
 // streams, against a model: memory, completions and their order.
 //
-// Proves D05, D24, D25, D26, P20, P23, P28, P31, P32, P40, P41, P42, P43, P46, P47, R06, X03.
+// Proves D05, D24, D25, D26, P20, P23, P28, P31, P32, P40, P41, P42, P43, P46, P47, R06, A12, A21, A22, A25, A34, A35.
 func TestAnyWork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -385,9 +385,9 @@ func judge(t rapid.TB, s *setup, r *memory.Region, buf, stream []byte, piece fun
 		rest = rest[n:]
 	}
 	p.window = -1
-	v := verdict{Sent: p.output(), State: p.QP.State(), Done: p.done, Memory: bytes.Clone(buf), Stats: p.QP.Stats()}
-	if p.QP.Cause() != nil {
-		v.Cause = p.QP.Cause().Error()
+	v := verdict{Sent: p.output(), State: p.Machine.State(), Done: p.done, Memory: bytes.Clone(buf), Stats: p.Machine.Stats()}
+	if p.Machine.Cause() != nil {
+		v.Cause = p.Machine.Cause().Error()
 	}
 	for _, n := range p.notices {
 		v.Notices = append(v.Notices, noticeText(n))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -13,7 +14,7 @@ const hiddenRead = ^uint64(0)
 // beginRead sends the Read Request of a Send Queue entry. With ORD Reads
 // outstanding the whole queue stalls here, so that the order is kept (RDMA
 // verbs 6.5).
-func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
+func (q *Machine) beginRead(g *Gather, e *sendEntry) bool {
 	if moved, ok := q.mayRequest(e); !ok {
 		return moved
 	}
@@ -34,25 +35,19 @@ func (q *QP) beginRead(g *Gather, e *sendEntry) bool {
 
 // mayRequest reports whether the request of a Read, or of an Atomic Operation, may be sent now;
 // if not, whether the queue has moved on without it.
-func (q *QP) mayRequest(e *sendEntry) (moved, ok bool) {
+func (q *Machine) mayRequest(e *sendEntry) (moved, ok bool) {
 	switch {
 	case q.ORD == 0:
 		q.sq.next++
-		q.workError(e, StatusNoReadResources, e.Op.asked()+" was posted before there was a connection: "+ErrNoReads.Error())
+		q.workError(e, StatusNoReadResources, e.Op.Info().Asked+
+			" was posted before there was a connection: "+ErrNoReads.Error())
 		return true, false
 	case q.peerEnded():
-		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Reason: "the peer has closed its half, " + e.Op.asked() + " cannot be answered"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream,
+			Reason: "the peer has closed its half, " + e.Op.Info().Asked + " cannot be answered"}, nil)
 		return true, false
 	}
 	return false, !q.orq.Full()
-}
-
-// asked names an operation that is answered.
-func (o Op) asked() string {
-	if o.atomic() {
-		return "an Atomic Operation"
-	}
-	return "an RDMA Read"
 }
 
 // readRequest names the sink by the STag of its region. Of the region, local
@@ -71,7 +66,7 @@ func (e *sendEntry) readRequest(d memory.Domain) (rdmap.ReadRequest, memory.Faul
 	return r, memory.None
 }
 
-func (q *QP) requestRead(g *Gather, r rdmap.ReadRequest, pos uint64) {
+func (q *Machine) requestRead(g *Gather, r rdmap.ReadRequest, pos uint64) {
 	h := q.header(rdmap.OpReadRequest)
 	h.Last, h.MSN = true, q.readMSN
 	q.readMSN++
@@ -80,39 +75,54 @@ func (q *QP) requestRead(g *Gather, r rdmap.ReadRequest, pos uint64) {
 }
 
 // onReadResponse places a segment of the response to the oldest Read.
-func (q *QP) onReadResponse(f *mpa.FPDU, s *ddp.Segment) {
+func (q *Machine) onReadResponse(f *mpa.FPDU, s *ddp.Segment) {
 	if err := q.orq.Check(s); err != nil {
 		q.segmentError(f, s, err)
 		return
 	}
-	read, _, _ := q.orq.Front()
+	if q.inPlace && s.PayloadLen() > 0 && !q.orq.HasTurn(s) {
+		// It was placed for a Read that is complete, and the consumer may have changed that memory since.
+		if q.inPlace = false; f.Content.Len() == 0 {
+			q.segmentError(f, s, &rdmap.Error{Code: rdmap.CodeUnexpectedOpcode, Op: rdmap.OpReadResponse,
+				Field: "Opcode", Reason: "it was sent before the RDMA Read was asked for"})
+			return
+		}
+	}
+	read, got, _ := q.orq.Front()
 	if fault := q.placeResponse(f, &read, s); fault != memory.None {
 		q.sq.At(read.ID).status = localStatus(fault)
-		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: "the sink of an RDMA Read: " + fault.Mistake()}, s)
+		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset,
+			Reason: "the sink of an RDMA Read: " + fault.Mistake()}, s)
 		return
 	}
 	q.drain.drained(s.PayloadLen())
+	q.countOdd(s, s.PayloadLen() > 0 && s.TO-read.SinkTO != uint64(got))
 	if _, done := q.orq.Advance(s); done {
 		q.readDone(read.ID)
-	} else {
+	} else if q.orq.InOrder(s) {
 		q.sequelOf(s)
 	}
 }
 
-func (q *QP) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) memory.Fault {
+func (q *Machine) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) memory.Fault {
 	if s.PayloadLen() == 0 { // as a hidden Read's always is
 		return memory.None
 	}
-	sink := &q.sq.At(read.ID).SGL.Elements()[0]
-	at := sink.Offset + int(s.TO-read.SinkTO)
+	sink, off := &q.sq.At(read.ID).SGL.Elements()[0], s.TO-read.SinkTO
 	if q.inPlace {
-		return q.cfg.Memory.LocalCheck(sink.Region, &sink.Term, at, s.PayloadLen(), true)
+		return q.cfg.Memory.LocalCheck(sink.Region, &sink.Term, sink.Offset+int(off), s.PayloadLen(), true)
 	}
-	return q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, at, payload(f, s))
+	p := payload(f, s)
+	if early := q.overlapped(q.orq.Early(), off, p.Len()); early != nil {
+		return placeAround(early, off, p, func(off uint64, p layout.Content) memory.Fault {
+			return q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, sink.Offset+int(off), p)
+		})
+	}
+	return q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, sink.Offset+int(off), p)
 }
 
 // readDone completes a Read: its response has been delivered.
-func (q *QP) readDone(pos uint64) {
+func (q *Machine) readDone(pos uint64) {
 	switch {
 	case pos == hiddenRead:
 		return
@@ -126,14 +136,15 @@ func (q *QP) readDone(pos uint64) {
 	e.phase = phaseDone
 	if fault := q.invalidateSink(e); fault != memory.None {
 		e.status = StatusInvalidateFailed
-		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Reason: "the sink of an RDMA Read, local invalidation: " + fault.String()}, nil)
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic,
+			Reason: "the sink of an RDMA Read, local invalidation: " + fault.String()}, nil)
 	}
 	q.retire()
 }
 
 // invalidateSink does what a Read with InvalidateLocal asks for: after the
 // response is delivered and before the Read completes (RDMA verbs 8).
-func (q *QP) invalidateSink(e *sendEntry) memory.Fault {
+func (q *Machine) invalidateSink(e *sendEntry) memory.Fault {
 	if !e.InvalidateLocal {
 		return memory.None
 	}
@@ -145,13 +156,14 @@ func (q *QP) invalidateSink(e *sendEntry) memory.Fault {
 
 // onReadRequest queues a peer's Read. It is checked as a whole now, and again
 // as each segment of its response is made.
-func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
+func (q *Machine) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 	if !q.requested(f, s, rdmap.ReadRequestLen) {
 		return
 	}
 	r, _ := rdmap.ParseReadRequest(s.Payload) // CheckSegment has seen to its length
 	if fault := q.cfg.Memory.CheckRead(r.SrcSTag, r.SrcTO, r.Size); fault != memory.None {
-		q.fail(&Failure{Code: readCodes[fault], Offset: f.Offset, Reason: accessReason(fault, r.Size, r.SrcTO, r.SrcSTag)}, s)
+		q.fail(&Failure{Code: readCodes[fault], Offset: f.Offset,
+			Reason: accessReason(fault, r.Size, r.SrcTO, r.SrcSTag)}, s)
 		return
 	}
 	q.admit(s, r.Size > 0 || q.stats.RecvFPDUs > 1) // otherwise it may be a Ready-to-Receive indication
@@ -159,7 +171,7 @@ func (q *QP) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 
 // requested reports whether there is room for the request in a segment of queue 1, whose header
 // has n octets.
-func (q *QP) requested(f *mpa.FPDU, s *ddp.Segment, n uint64) bool {
+func (q *Machine) requested(f *mpa.FPDU, s *ddp.Segment, n uint64) bool {
 	if err := q.irrq.Check(s); err != nil {
 		q.segmentError(f, s, err)
 		return false
@@ -173,7 +185,7 @@ func (q *QP) requested(f *mpa.FPDU, s *ddp.Segment, n uint64) bool {
 
 // admit queues a request that has passed its checks. asks says that the consumer of the peer
 // asks for something.
-func (q *QP) admit(s *ddp.Segment, asks bool) {
+func (q *Machine) admit(s *ddp.Segment, asks bool) {
 	q.queues[rdmap.QNRead].Place(s)
 	// Our FIN, sent or soon to be, tells the peer that this Read will not be answered. RFC 5040, section 6.2
 	// leaves it to the ULP to end its operations before a graceful termination; what
@@ -195,7 +207,7 @@ func (q *QP) admit(s *ddp.Segment, asks bool) {
 //
 // RFC 5040, section 5.5: Read Responses are submitted in the order of the
 // requests. [P43]
-func (q *QP) beginResponse(g *Gather) bool {
+func (q *Machine) beginResponse(g *Gather) bool {
 	if a := q.irrq.FrontAtomic(); a != nil {
 		return q.answerAtomic(g, a)
 	}
@@ -210,7 +222,7 @@ func (q *QP) beginResponse(g *Gather) bool {
 }
 
 // respond builds the next segment of the response to the oldest request.
-func (q *QP) respond(g *Gather) bool {
+func (q *Machine) respond(g *Gather) bool {
 	var h ddp.Header
 	n, ok := q.nextOf(&q.response, g, &h)
 	if !ok {
@@ -236,7 +248,7 @@ func (q *QP) respond(g *Gather) bool {
 }
 
 // answered moves on from the oldest request.
-func (q *QP) answered() {
+func (q *Machine) answered() {
 	q.irrq.Pop()
 	q.drain.reads = max(q.drain.reads-1, 0)
 	q.busy, q.turn = sourceNone, sourceSend
@@ -244,7 +256,7 @@ func (q *QP) answered() {
 
 // failAnswer ends the connection because the oldest request, which was accepted, can no
 // longer be served. The Terminate carries what is left of a Read.
-func (q *QP) failAnswer(op rdmap.Opcode, code rdmap.Code, reason string) {
+func (q *Machine) failAnswer(op rdmap.Opcode, code rdmap.Code, reason string) {
 	q.busy = sourceNone
 	f := &Failure{Code: code, Op: op, HasOp: true, Offset: q.txOffset(), Reason: reason}
 	t := q.irrq.Terminate(f.Code)

@@ -30,7 +30,8 @@ func (rd *reader) read(id uint64, off, n int) SendWork {
 
 // asked is the Read Request for it.
 func (rd *reader) asked(msn uint32, off, n int) fpdu {
-	return request(msn, rdmap.ReadRequest{SinkSTag: rd.r.STag(), SinkTO: uint64(off), Size: uint32(n), SrcSTag: 77, SrcTO: 1000 + uint64(off)})
+	return request(msn, rdmap.ReadRequest{SinkSTag: rd.r.STag(), SinkTO: uint64(off), Size: uint32(n), SrcSTag: 77,
+		SrcTO: 1000 + uint64(off)})
 }
 
 func (rd *reader) answer(off int, b string) fpdu {
@@ -44,8 +45,8 @@ func ord(n int) func(*setup) { return func(s *setup) { s.ORD = n } }
 // posted after it does, so that the order is kept.
 func TestORD(t *testing.T) {
 	rd := newReader(t, ord(2))
-	if rd.QP.Negotiated().ORD != 2 {
-		t.Error(rd.QP.Negotiated().ORD)
+	if rd.Machine.Negotiated().ORD != 2 {
+		t.Error(rd.Machine.Negotiated().ORD)
 	}
 	for id := range 4 {
 		rd.post(rd.read(uint64(id), 8*id, 8))
@@ -164,13 +165,13 @@ func TestFenceAndPeersReads(t *testing.T) {
 // A Read with an ORD of zero is refused; one that was posted before it was known ends in error.
 func TestZeroORD(t *testing.T) {
 	rd := newReader(t, ord(0))
-	if w := rd.read(2, 0, 8); rd.QP.PostSend(&w) != ErrNoReads {
+	if w := rd.read(2, 0, 8); rd.Machine.PostSend(&w) != ErrNoReads {
 		t.Error("it is taken")
 	}
-	rd.QP.ORD = 1
+	rd.Machine.ORD = 1
 	rd.post(work(1, OpSend))
 	rd.post(rd.read(2, 0, 8))
-	rd.QP.ORD = 0
+	rd.Machine.ORD = 0
 	rd.post(work(3, OpSend))
 	rd.want(send(1, nil))
 	rd.wantTerminate(terminate(0x0000))
@@ -179,10 +180,11 @@ func TestZeroORD(t *testing.T) {
 
 // A Read has one sink.
 func TestReadSinks(t *testing.T) {
-	rd := newReader(t)
-	w := work(1, OpRead, SGE{Region: rd.r, Offset: 0, Length: 1}, SGE{Region: rd.r, Offset: 1, Length: 1})
-	if err := rd.QP.PostSend(&w); err != ErrManySinks {
-		t.Error(err)
+	for n, ok := range map[int]bool{0: true, 1: true, 2: false} {
+		s := Shape{Op: OpRead, Has: PartRemote, SGEs: n, Length: uint64(n)}
+		if err := s.Check(0); (err == nil) != ok {
+			t.Errorf("%d elements: %v", n, err)
+		}
 	}
 }
 
@@ -199,12 +201,13 @@ func TestResponseErrors(t *testing.T) {
 	}{
 		{"another STag", nil, func(rd *reader) fpdu { return response(rd.r.STag()+1, 8, numbered(8)) }, 0x1100},
 		{"one octet early", nil, func(rd *reader) fpdu { return rd.answer(7, "12345678") }, 0x1101},
-		{"one octet late", nil, func(rd *reader) fpdu { return rd.answer(9, "1234567").more() }, 0x1101},
+		{"begins late, and last", nil, func(rd *reader) fpdu { return rd.answer(9, "1234567") }, 0x0207},
+		{"one octet beyond the end", nil, func(rd *reader) fpdu { return rd.answer(9, "12345678").more() }, 0x1101},
 		{"one octet too long", nil, func(rd *reader) fpdu { return rd.answer(8, "123456789") }, 0x1101},
-		{"one octet too long, not last", nil, func(rd *reader) fpdu { return rd.answer(8, "123456789").more() }, 0x1101},
+		{"one octet too long, not last", nil, func(rd *reader) fpdu { return rd.answer(8, "123456789").more() },
+			0x1101},
 		{"too short", nil, func(rd *reader) fpdu { return rd.answer(8, "1234567") }, 0x0207},
 		{"empty", nil, func(rd *reader) fpdu { return rd.answer(8, "") }, 0x0207},
-		{"all octets and not last", nil, func(rd *reader) fpdu { return rd.answer(8, "12345678").more() }, 0x0207},
 		{"wrap", nil, func(rd *reader) fpdu { return rd.answer(-1, "12") }, 0x1101},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -312,8 +315,8 @@ func TestReadInvalidates(t *testing.T) {
 func TestIRD(t *testing.T) {
 	for ird := range 4 {
 		p := responder(t, func(s *setup) { s.IRD = ird })
-		if p.QP.Negotiated().IRD != ird {
-			t.Error(p.QP.Negotiated().IRD)
+		if p.Machine.Negotiated().IRD != ird {
+			t.Error(p.Machine.Negotiated().IRD)
 		}
 		p.receive(1)
 		p.send(send(1, nil))

@@ -26,7 +26,8 @@ func TestReplyDisliked(t *testing.T) {
 		want   string
 	}{
 		{"no common RTR", []func(*setup){enhanced, p2p(mpa.RTRRead), offered(mpa.RTRWrite)}, false, byRTR},
-		{"a common RTR", []func(*setup){enhanced, p2p(mpa.RTRRead), offered(mpa.RTRWrite | mpa.RTRRead)}, false, byDepths},
+		{"a common RTR", []func(*setup){enhanced, p2p(mpa.RTRRead),
+			offered(mpa.RTRWrite | mpa.RTRRead)}, false, byDepths},
 		{"client-server", []func(*setup){enhanced}, false, byDepths},
 		{"second FPDU", []func(*setup){enhanced, p2p(mpa.RTRRead), offered(mpa.RTRWrite)}, true, ""},
 		{"revision 1", []func(*setup){func(s *setup) { s.CRC = true }}, false, ""},
@@ -44,7 +45,8 @@ func TestReplyDisliked(t *testing.T) {
 				}
 				p.sendOctets(b)
 				got := p.wantCause(code, crc).Reason
-				if crc && got != c.want || !strings.HasSuffix(got, c.want) || c.want == "" && strings.Contains(got, "the peer") {
+				if crc && got != c.want || !strings.HasSuffix(got, c.want) || c.want == "" &&
+					strings.Contains(got, "a Terminate without a CRC") {
 					t.Errorf("got %q, want %q", got, c.want)
 				}
 			})
@@ -65,7 +67,8 @@ func TestTerminateAdvice(t *testing.T) {
 	}{
 		{terminateFor(rdmap.CodeDDPBaseOrBounds, bad), rdmap.CodeDDPBaseOrBounds, leaves},
 		{siw, rdmap.CodeDDPBaseOrBounds, "laid out as Linux's siw does, Layer and EType swapped; " + leaves},
-		{terminateFor(rdmap.CodeDDPMessageTooLong, send(1, nil)), rdmap.CodeDDPMessageTooLong, "the Send is longer than the receive that the peer has posted for it: send less, or let it post longer ones"},
+		{terminateFor(rdmap.CodeDDPMessageTooLong, send(1, nil)), rdmap.CodeDDPMessageTooLong,
+			"the Send is longer than the receive that the peer has posted for it: send less, or let it post longer ones"},
 		{terminateFor(rdmap.CodeUnexpectedOpcode, bad), rdmap.CodeUnexpectedOpcode, ""},
 	} {
 		p := initiator(t)
@@ -73,7 +76,7 @@ func TestTerminateAdvice(t *testing.T) {
 		if f := p.wantCause(c.code, true); f.Reason != c.want {
 			t.Errorf("got %q, want %q", f.Reason, c.want)
 		}
-		if n := p.QP.Stats().TerminatesRecv[c.code]; n != 1 {
+		if n := p.Machine.Stats().TerminatesRecv[c.code]; n != 1 {
 			t.Errorf("%v: %d Terminates received", c.code, n)
 		}
 	}
@@ -82,16 +85,18 @@ func TestTerminateAdvice(t *testing.T) {
 	cut := terminateFor(rdmap.CodeDDPBaseOrBounds, write(0x77, 0x1234, []byte("abc")))
 	cut.Payload = cut.Payload[:8]
 	p.send(cut)
-	if f := p.wantCause(rdmap.CodeDDPBaseOrBounds, true); !strings.HasPrefix(f.Reason, "its Terminate cannot be read") || strings.Contains(f.Reason, "leaves the memory") {
+	if f := p.wantCause(rdmap.CodeDDPBaseOrBounds, true); !strings.HasPrefix(f.Reason,
+		"its Terminate cannot be read") || strings.Contains(f.Reason, "leaves the memory") {
 		t.Error(f.Reason)
 	}
 
 	p = initiator(t)
 	p.send(send(1, []byte("abc"))) // for which there is no receive
-	if f := p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false); !strings.Contains(f.Reason, ": no receive is posted; post one for each") {
+	if f := p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false); !strings.Contains(f.Reason,
+		": no receive is posted; post one for each") {
 		t.Error(f.Reason)
 	}
-	if n := p.QP.Stats().TerminatesSent[rdmap.CodeDDPInvalidMSNNoBuffer]; n != 1 {
+	if n := p.Machine.Stats().TerminatesSent[rdmap.CodeDDPInvalidMSNNoBuffer]; n != 1 {
 		t.Errorf("%d Terminates sent", n)
 	}
 
@@ -103,14 +108,15 @@ func TestTerminateAdvice(t *testing.T) {
 	}
 }
 
-// An Initiator that got the depths that it asked for, and ends the connection for a reason of its own, is not said to dislike
-// them.
+// An Initiator that got the depths that it asked for, and ends the connection for a reason of its own, is not said to
+// dislike them.
 func TestReplyAsAsked(t *testing.T) {
 	for depth, guessed := range map[mpa.Depth]bool{8: false, 9: true} {
 		p := responder(t, func(s *setup) { s.Enhanced, s.PeerIRD, s.PeerORD, s.IRD, s.ORD = true, depth, depth, 8, 8 })
 		p.send(terminate(rdmap.CodeLocalCatastrophic))
 		got := p.wantCause(rdmap.CodeLocalCatastrophic, true).Reason
-		if strings.Contains(got, "may not take our Reply's") != guessed || !strings.Contains(got, "for a reason of its own, such as memory") {
+		if strings.Contains(got, "may not take our Reply's") != guessed ||
+			!strings.Contains(got, "for a reason of its own, such as memory") {
 			t.Errorf("it asked for %v: %q", depth, got)
 		}
 	}
@@ -127,7 +133,9 @@ func TestReplyAsAsked(t *testing.T) {
 func TestReadRefusalNamesMemory(t *testing.T) {
 	p := initiator(t)
 	r := rdmap.ReadRequest{Size: 100, SrcSTag: 0x77, SrcTO: 0x1234}
-	refused := rdmap.TerminateFor(rdmap.CodeBaseOrBounds, &ddp.Segment{Header: ddp.Header{Last: true, QN: rdmap.QNRead, MSN: 1, Version: 1, RsvdULP: rdmap.Control(1, rdmap.OpReadRequest)}, Payload: r.Append(nil)})
+	refused := rdmap.TerminateFor(rdmap.CodeBaseOrBounds,
+		&ddp.Segment{Header: ddp.Header{Last: true, QN: rdmap.QNRead, MSN: 1, Version: 1,
+			RsvdULP: rdmap.Control(1, rdmap.OpReadRequest)}, Payload: r.Append(nil)})
 	p.send(message(rdmap.OpTerminate, refused.Append(nil)))
 	const want = "the Read leaves the memory that the peer has registered (STag 0x00000077, TO 0x1234, 100 octets)"
 	if f := p.wantCause(rdmap.CodeBaseOrBounds, true); f.Reason != want {

@@ -38,10 +38,11 @@ type setup struct {
 func newSetup(role mpa.Role) *setup {
 	s := &setup{table: memory.NewTable()}
 	s.Config = Config{
-		SendDepth: 16, RecvDepth: 16, MaxInline: 2048, CloseTimeout: closeTime,
+		SendDepth: 16, RecvDepth: 16, CloseTimeout: closeTime,
 		Memory: memory.Domain{Table: s.table, PD: testPD, Stream: testStream},
 	}
-	s.Negotiated = mpa.Negotiated{Role: role, DDPVersion: 1, RDMAPVersion: 1, CRC: true, SendFirst: role == mpa.RoleInitiator}
+	s.Negotiated = mpa.Negotiated{Role: role, DDPVersion: 1, RDMAPVersion: 1, CRC: true,
+		SendFirst: role == mpa.RoleInitiator}
 	s.MULPDU, s.ORD, s.IRD = testMULPDU, 4, 4
 	return s
 }
@@ -50,16 +51,17 @@ func newSetup(role mpa.Role) *setup {
 // goroutines, and what it has told its consumer.
 type host struct {
 	rapid.TB
-	QP    *QP
-	now   *time.Time
-	table *memory.Table
-	g     *Gather
+	Machine *Machine
+	now     *time.Time
+	table   *memory.Table
+	g       *Gather
 
 	unread  []byte          // octets received that Input did not take
 	chunk   func(n int) int // how many of n octets the LLP takes at once; nil: all
 	window  int             // octets that the LLP still takes; negative: any number
 	done    []Completion    // in order
 	notices []Notice        // in order
+	spare   []Completion    // memory for Completions
 	states  []State         // that it was told of, in order
 	llp     []LLP           // in order
 }
@@ -82,7 +84,7 @@ func nextGather() *Gather {
 
 func newHost(t rapid.TB, now *time.Time, s *setup) *host {
 	h := &host{TB: t, now: now, table: s.table, g: nextGather(), window: -1}
-	h.QP = New(s.Config)
+	h.Machine = New(s.Config)
 	s.table.AddStream(s.Memory.PD)
 	return h
 }
@@ -90,7 +92,7 @@ func newHost(t rapid.TB, now *time.Time, s *setup) *host {
 // connect puts the QP into RTS.
 func (h *host) connect(s *setup) {
 	h.Helper()
-	if err := h.QP.Connect(&s.Params); err != nil {
+	if err := h.Machine.Connect(&s.Params); err != nil {
 		h.Fatal(err)
 	}
 	h.settle()
@@ -115,7 +117,7 @@ var numbered = testrig.Numbered
 // post posts to the Send Queue and expects no objection.
 func (h *host) post(w SendWork) {
 	h.Helper()
-	if err := h.QP.PostSend(&w); err != nil {
+	if err := h.Machine.PostSend(&w); err != nil {
 		h.Fatalf("post %d: %v", w.ID, err)
 	}
 	h.settle()
@@ -125,7 +127,7 @@ func (h *host) post(w SendWork) {
 func (h *host) receive(id uint64, sgl ...SGE) {
 	h.Helper()
 	w := RecvWork{ID: id, SGL: listOf(sgl...)}
-	if err := h.QP.PostReceive(&w); err != nil {
+	if err := h.Machine.PostReceive(&w); err != nil {
 		h.Fatalf("post receive %d: %v", id, err)
 	}
 	h.settle()
@@ -149,8 +151,8 @@ func all(r *memory.Region, n int) SGE { return SGE{Region: r, Length: n, Term: r
 func (h *host) output() []byte {
 	h.Helper()
 	var out []byte
-	for h.QP.Pending() && h.window != 0 {
-		v := h.QP.Output(*h.now, h.g)
+	for h.Machine.Pending() && h.window != 0 {
+		v := h.Machine.Output(*h.now, h.g)
 		if len(v) == 0 {
 			break
 		}
@@ -160,7 +162,7 @@ func (h *host) output() []byte {
 		b := slices.Concat(v...)
 		n := h.takes(len(b))
 		out = append(out, b[:n]...)
-		h.QP.Sent(*h.now, h.g, n)
+		h.Machine.Sent(*h.now, h.g, n)
 	}
 	h.checkQuiet()
 	if cap(h.g.arena) != GatherArena {
@@ -185,21 +187,22 @@ func (h *host) takes(n int) int {
 // nothing, or Pending said that it would not.
 func (h *host) checkQuiet() {
 	h.Helper()
-	if h.window == 0 || h.QP.InFlight() {
+	if h.window == 0 || h.Machine.InFlight() {
 		return
 	}
-	if v := h.QP.Output(*h.now, h.g); len(v) > 0 {
+	if v := h.Machine.Output(*h.now, h.g); len(v) > 0 {
 		h.Fatalf("%d octets to be sent that nobody was told of", len(slices.Concat(v...)))
 	}
 }
 
 // settle takes over what happened, as the driver does after every call.
 func (h *host) settle() {
-	done, notices := h.QP.Drain()
-	h.done = append(h.done, done...)
+	h.spare = h.Machine.Completions(h.spare)
+	h.done = append(h.done, h.spare...)
+	notices := h.Machine.Notices(nil)
 	h.notices = append(h.notices, notices...)
 	h.follow(notices)
-	if l := h.QP.LLP(); l != Keep {
+	if l := h.Machine.LLP(); l != Keep {
 		h.llp = append(h.llp, l)
 	}
 }
@@ -216,8 +219,8 @@ func (h *host) follow(notices []Notice) {
 		}
 		h.states = append(h.states, n.To)
 	}
-	if h.told() != h.QP.State() {
-		h.Fatalf("nobody was told of a change from %v to %v", h.told(), h.QP.State())
+	if h.told() != h.Machine.State() {
+		h.Fatalf("nobody was told of a change from %v to %v", h.told(), h.Machine.State())
 	}
 }
 
@@ -242,7 +245,7 @@ func (h *host) wantStates(want ...State) {
 func (h *host) input(b []byte) {
 	h.unread = append(h.unread, b...)
 	work := bytes.Clone(h.unread)
-	n := h.QP.Input(*h.now, work)
+	n := h.Machine.Input(*h.now, work)
 	if n < len(work) && !bytes.Equal(work[n:], h.unread[n:]) {
 		h.Fatal("octets that were not taken have changed")
 	}
@@ -253,14 +256,14 @@ func (h *host) input(b []byte) {
 
 // fin reports the peer's FIN.
 func (h *host) fin() {
-	h.QP.PeerClosed(*h.now, len(h.unread))
+	h.Machine.PeerClosed(*h.now, len(h.unread))
 	h.settle()
 }
 
 // modify asks for a transition and expects no objection.
 func (h *host) modify(to State) {
 	h.Helper()
-	if err := h.QP.Modify(*h.now, to); err != nil {
+	if err := h.Machine.Modify(*h.now, to); err != nil {
 		h.Fatalf("modify to %v: %v", to, err)
 	}
 	h.settle()
@@ -268,15 +271,15 @@ func (h *host) modify(to State) {
 
 // closeOrderly is BeginClose.
 func (h *host) closeOrderly() {
-	h.QP.BeginClose(*h.now, 0)
+	h.Machine.BeginClose(*h.now, 0)
 	h.settle()
 }
 
 // wantState expects the QP to be in a state.
 func (h *host) wantState(s State) {
 	h.Helper()
-	if h.QP.State() != s {
-		h.Fatalf("in state %v, want %v; cause: %v", h.QP.State(), s, h.QP.Cause())
+	if h.Machine.State() != s {
+		h.Fatalf("in state %v, want %v; cause: %v", h.Machine.State(), s, h.Machine.Cause())
 	}
 }
 
@@ -318,7 +321,7 @@ func (h *host) wantNotices(want ...NoticeKind) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		h.Fatalf("notices %v, want %v; cause: %v", got, want, h.QP.Cause())
+		h.Fatalf("notices %v, want %v; cause: %v", got, want, h.Machine.Cause())
 	}
 	h.notices = nil
 }

@@ -64,7 +64,7 @@ func TestNoRTR(t *testing.T) {
 	r.receive(1)
 	r.send(send(1, nil))
 	r.completion(success(1, OpReceive, 0))
-	if r.QP.Stats().Odd.NotRTR != 0 {
+	if r.Machine.Stats().Odd.NotRTR != 0 {
 		t.Error("counted")
 	}
 }
@@ -97,8 +97,8 @@ func TestResponderTakesRTR(t *testing.T) {
 			}
 			p.send(send(n, nil))
 			p.completion(success(2, OpReceive, 0))
-			if p.QP.Stats().Odd != (Oddities{Empty: p.QP.Stats().Odd.Empty}) {
-				t.Errorf("%+v", p.QP.Stats().Odd)
+			if p.Machine.Stats().Odd != (Oddities{Empty: p.Machine.Stats().Odd.Empty}) {
+				t.Errorf("%+v", p.Machine.Stats().Odd)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func TestHiddenReadInFront(t *testing.T) {
 // A consumer's Read with ORD 0 is refused, the RTR Read is not.
 func TestHiddenReadWithoutORD(t *testing.T) {
 	p := initiator(t, p2p(mpa.RTRRead), depths(0, 0))
-	if w := work(1, OpRead); p.QP.PostSend(&w) != ErrNoReads {
+	if w := work(1, OpRead); p.Machine.PostSend(&w) != ErrNoReads {
 		t.Error("a Read is taken")
 	}
 	p.want(indications[mpa.RTRRead])
@@ -202,7 +202,7 @@ func TestNotTheRTR(t *testing.T) {
 			tolerant.receive(1, all(r, 8))
 			tolerant.send(f)
 			tolerant.wantState(RTS)
-			if tolerant.QP.Stats().Odd.NotRTR != 1 {
+			if tolerant.Machine.Stats().Odd.NotRTR != 1 {
 				t.Error("not counted")
 			}
 			if rdmap.OpcodeOf(&f.H) == rdmap.OpSend {
@@ -233,7 +233,7 @@ func TestTerminateForRTR(t *testing.T) {
 			p.wantCause(code, true)
 			p.completion(flushed(1, OpReceive))
 			p.wantEndSilently()
-			if p.QP.Stats().Odd.NotRTR != 0 {
+			if p.Machine.Stats().Odd.NotRTR != 0 {
 				t.Error("counted as another message than the RTR indication")
 			}
 		}
@@ -270,7 +270,7 @@ func TestResponderTooEarly(t *testing.T) {
 	p.receive(1)
 	p.send(send(1, nil))
 	p.completion(success(1, OpReceive, 0))
-	if p.QP.Stats().Odd.Early != 1 {
+	if p.Machine.Stats().Odd.Early != 1 {
 		t.Error("not counted")
 	}
 	strict := func(s *setup) { s.StrictRTR = true }

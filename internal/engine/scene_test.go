@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -29,6 +30,7 @@ const (
 	sceneReceives = 6
 	sceneReads    = 3
 	sceneSlot     = 40                        // octets of each Write, receive and sink
+	sceneRead     = 12                        // of each Read
 	sceneOwn      = sceneSegments * sceneSlot // where those of receives and sinks begin
 	sceneSinks    = sceneReceives * sceneSlot // and within them, those of sinks
 )
@@ -42,13 +44,15 @@ func newSceneOf(t rapid.TB, over func(*setup), receives int) *scene {
 	x := &scene{peer: &peer{clock: epoch}, buf: make([]byte, sceneOwn+sceneSinks+sceneReads*sceneSlot)}
 	x.host = newHost(t, &x.clock, s)
 	x.start(s)
-	x.window = x.regionOf(x.buf[:sceneOwn], memory.Options{Access: remoteAll | memory.RemoteAtomic, PD: testPD, Stream: testStream})
+	x.window = x.regionOf(x.buf[:sceneOwn], memory.Options{Access: remoteAll | memory.RemoteAtomic,
+		PD: testPD, Stream: testStream})
 	x.own = x.region(x.buf[sceneOwn:], memory.LocalWrite)
 	for i := range receives {
 		x.receive(uint64(i), x.slot(i))
 	}
 	for i := range sceneReads {
-		x.post(work(uint64(sceneReceives+i), OpRead, SGE{Region: x.own, Offset: sceneSinks + i*sceneSlot, Length: 2 + i}))
+		x.post(work(uint64(sceneReceives+i), OpRead,
+			SGE{Region: x.own, Offset: sceneSinks + i*sceneSlot, Length: sceneRead}))
 	}
 	x.output()
 	return x
@@ -61,11 +65,13 @@ func (x *scene) slot(i int) SGE { return SGE{Region: x.own, Offset: i * sceneSlo
 type plot struct {
 	*rapid.T
 	*scene
-	msn, mo       uint32 // of the Send under way
-	reads         uint32 // Read Requests
-	answered, got int    // Reads, and octets of the one under way
-	ulpdus        [][]byte
-	last          []int // indices of what ends a Send
+	msn, mo  uint32          // of the Send under way
+	top      uint32          // its highest MO
+	reads    uint32          // Read Requests
+	answered int             // Reads
+	came     [sceneRead]bool // of the one under way
+	ulpdus   [][]byte
+	last     []int // indices of what ends a Send
 }
 
 func (x *scene) draw(t *rapid.T) *plot {
@@ -109,23 +115,31 @@ func (p *plot) segment(kind int, b []byte) fpdu {
 	return f
 }
 
+// send draws a segment that goes on where the one before ended, or overlaps it.
 func (p *plot) send(b []byte, last bool) fpdu {
-	f := send(p.msn, b).at(int(p.mo))
-	p.mo += uint32(len(b))
+	mo := p.mo
+	if rapid.Bool().Draw(p.T, "overlaps") {
+		mo = rapid.Uint32Range(p.top, p.mo).Draw(p.T, "MO")
+	}
+	f := send(p.msn, b).at(int(mo))
+	p.mo, p.top = max(p.mo, mo+uint32(len(b))), mo
 	if f.H.Last = last; last {
-		p.msn, p.mo = p.msn+1, 0
+		p.msn, p.mo, p.top = p.msn+1, 0, 0
 	}
 	return f
 }
 
+// response draws any part of a Read.
 func (p *plot) response() fpdu {
-	n := 2 + p.answered
-	part := rapid.IntRange(1, n-p.got).Draw(p.T, "part")
-	to := p.own.Base() + uint64(sceneSinks+p.answered*sceneSlot+p.got)
-	f := response(p.own.STag(), to, numbered(n)[p.got:p.got+part])
-	p.got += part
-	if f.H.Last = p.got == n; f.H.Last {
-		p.answered, p.got = p.answered+1, 0
+	from := rapid.IntRange(0, sceneRead-1).Draw(p.T, "from")
+	b := rapid.SliceOfN(rapid.Byte(), 0, sceneRead-from).Draw(p.T, "part")
+	f := response(p.own.STag(), p.own.Base()+uint64(sceneSinks+p.answered*sceneSlot+from), b)
+	for i := range b {
+		p.came[from+i] = true
+	}
+	f.H.Last = !slices.Contains(p.came[:], false) && rapid.Bool().Draw(p.T, "L")
+	if f.H.Last {
+		p.answered, p.came = p.answered+1, [sceneRead]bool{}
 	}
 	return f
 }
@@ -147,7 +161,7 @@ func (p *plot) wrong(b []byte) fpdu {
 func (x *scene) play(p *plot, order []int) {
 	for _, i := range order {
 		if i == len(p.ulpdus) {
-			x.QP.Ended(x.clock, uint64(i))
+			x.Machine.Ended(x.clock, uint64(i))
 			x.settle()
 		} else {
 			x.peer.segment(uint64(i), x.translate(p, p.ulpdus[i]))
@@ -181,10 +195,11 @@ func (x *scene) use(p *plot) {
 // verdict is what has come of it, with other names for the regions.
 func (x *scene) verdict() verdict {
 	x.Helper()
-	v := verdict{State: x.QP.State(), Memory: x.buf, Sent: slices.Concat(x.segments()...), Done: slices.Clone(x.done), Stats: x.QP.Stats()}
+	v := verdict{State: x.Machine.State(), Memory: x.buf, Sent: slices.Concat(x.segments()...),
+		Done: slices.Clone(x.done), Stats: x.Machine.Stats()}
 	v.Stats.Ahead = AheadStats{}
-	if x.QP.Cause() != nil {
-		v.Cause = x.anonymous(x.QP.Cause().Error())
+	if x.Machine.Cause() != nil {
+		v.Cause = x.anonymous(x.Machine.Cause().Error())
 	}
 	for _, n := range x.notices {
 		v.Notices = append(v.Notices, x.anonymous(noticeText(n)))
@@ -202,7 +217,7 @@ func (x *scene) verdict() verdict {
 
 // segments are those that the QP sends.
 func (x *scene) segments() (all [][]byte) {
-	if x.QP.Layer == LayerMessages {
+	if x.Machine.Layer == LayerMessages {
 		return x.letters()
 	}
 	for b := x.output(); len(b) > 0; {
@@ -225,8 +240,8 @@ func (x *scene) anonymous(s string) string {
 var crcs = regexp.MustCompile(`got 0x[0-9a-f]+ want 0x[0-9a-f]+`)
 
 // forgive makes octets the same that may differ: those of the segments after the last one that
-// had its turn, or failed then, those of receives and Reads that did not complete, and those of a receive after the end
-// of its message, where the peer had sent more for it.
+// had its turn, or failed then, those of receives and Reads that did not complete, and those of a receive or Read for
+// which the peer has sent more after the last segment.
 func (x *scene) forgive(turns int, p *plot, memories ...[]byte) {
 	told := make([]int, len(x.buf)/sceneSlot) // octets of each slot that someone was told of
 	for i := range min(turns-1, sceneSegments) {
@@ -242,4 +257,34 @@ func (x *scene) forgive(turns int, p *plot, memories ...[]byte) {
 			clear(m[i*sceneSlot+n : (i+1)*sceneSlot])
 		}
 	}
+	for _, part := range p.excess() {
+		for _, m := range memories {
+			clear(m[part[0]:part[1]])
+		}
+	}
+}
+
+// excess are the octets of receives and sinks for which there is more after the last segment, which is an error then.
+// Where that came ahead, it may have been taken for what was sent last.
+func (p *plot) excess() (parts [][2]int) {
+	ended := map[uint64]bool{}
+	for _, u := range p.ulpdus {
+		s, err := ddp.Parse(u)
+		if err != nil {
+			continue
+		}
+		slot, at := uint64(s.MSN-1), uint64(s.MO)
+		switch op := rdmap.OpcodeOf(&s.Header); {
+		case op == rdmap.OpReadResponse:
+			at = s.TO - p.own.Base()
+			slot, at = at/sceneSlot, at%sceneSlot
+		case s.Tagged || s.QN != rdmap.QNSend:
+			continue
+		}
+		if from := sceneOwn + slot*sceneSlot + at; ended[slot] && from < uint64(len(p.buf)) {
+			parts = append(parts, [2]int{int(from), int(min(from+uint64(len(s.Payload)), uint64(len(p.buf))))})
+		}
+		ended[slot] = ended[slot] || s.Last
+	}
+	return parts
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Placement and Delivery apart.
@@ -42,7 +42,10 @@ import (
 // 6.2.2). What was placed by segments after an error is there as well: RFC 5040, section 5.5,
 // rules 4 to 6, has the contents of a buffer indeterminate until what was to fill it is
 // delivered. Nor is there an order among Writes that overlap (rule 3). But each octet of a
-// receive, or of the sink of a Read, is as it would have been in order when that completes.
+// receive, or of the sink of a Read, is as it would have been in order when that completes: of segments
+// that overlap, the one that was sent last stays, so that one that has its turn is placed around those
+// that came ahead of it (ddp.Early). Only a peer that sends more of a message after its last segment,
+// an error in its turn, may find that in place of what it has sent before.
 //
 // A receive of a Shared Receive Queue is taken by the first segment of a message that has its
 // turn, so that those of the queue are used in the order in which messages can be received,
@@ -56,9 +59,9 @@ import (
 //
 // It reports false for one that is beyond what may be held, which is dropped. Where the LLP
 // does not bring it again, that has ended the connection.
-func (q *QP) Segment(now time.Time, at, end uint64, ulpdu []byte) (taken bool) {
+func (q *Machine) Segment(now time.Time, at, end uint64, ulpdu []byte) (taken bool) {
 	q.arrives(now)
-	taken = q.take(at, end, ulpdu)
+	taken = q.takeSegment(at, end, ulpdu)
 	q.takeTurns()
 	q.arrived(now)
 	return taken
@@ -66,7 +69,7 @@ func (q *QP) Segment(now time.Time, at, end uint64, ulpdu []byte) (taken bool) {
 
 // Ended says that the peer's half ends in order before a number. That has its turn as segments
 // have theirs.
-func (q *QP) Ended(now time.Time, at uint64) {
+func (q *Machine) Ended(now time.Time, at uint64) {
 	q.arrives(now)
 	q.ahead.endAt(at, nil)
 	q.takeTurns()
@@ -75,7 +78,7 @@ func (q *QP) Ended(now time.Time, at uint64) {
 
 // Broken says that the LLP has found an error at a number. That has its turn as segments have
 // theirs.
-func (q *QP) Broken(now time.Time, at uint64, err *mpa.Error) {
+func (q *Machine) Broken(now time.Time, at uint64, err *mpa.Error) {
 	q.arrives(now)
 	q.ahead.endAt(at, err)
 	q.takeTurns()
@@ -83,10 +86,10 @@ func (q *QP) Broken(now time.Time, at uint64, err *mpa.Error) {
 }
 
 // listens reports whether what comes from the peer still means anything.
-func (q *QP) listens() bool { return q.state == RTS || q.state == Closing }
+func (q *Machine) listens() bool { return q.state == RTS || q.state == Closing }
 
-// take takes in a segment that has just come.
-func (q *QP) take(at, end uint64, ulpdu []byte) (taken bool) {
+// takeSegment takes in a segment that has just come.
+func (q *Machine) takeSegment(at, end uint64, ulpdu []byte) (taken bool) {
 	a := &q.ahead
 	switch {
 	case !q.listens():
@@ -104,7 +107,7 @@ func (q *QP) take(at, end uint64, ulpdu []byte) (taken bool) {
 }
 
 // inTurn takes the segment through DDP and RDMAP that is next in order.
-func (q *QP) inTurn(at, end uint64, ulpdu []byte) {
+func (q *Machine) inTurn(at, end uint64, ulpdu []byte) {
 	q.ahead.next = end
 	if !q.receiving() {
 		return
@@ -115,7 +118,7 @@ func (q *QP) inTurn(at, end uint64, ulpdu []byte) {
 }
 
 // takeTurns takes all that have their turn by now, and the end of the peer's half.
-func (q *QP) takeTurns() {
+func (q *Machine) takeTurns() {
 	for q.listens() {
 		h, ok := q.ahead.pop()
 		if !ok {
@@ -129,7 +132,7 @@ func (q *QP) takeTurns() {
 }
 
 // heldTurn takes a segment that was held.
-func (q *QP) heldTurn(h *heldSegment) {
+func (q *Machine) heldTurn(h *heldSegment) {
 	if !h.placed {
 		q.inTurn(h.at, h.end, h.ulpdu)
 		return
@@ -145,7 +148,7 @@ func (q *QP) heldTurn(h *heldSegment) {
 	q.inPlace = false
 }
 
-func (q *QP) count(size int) {
+func (q *Machine) count(size int) {
 	q.stats.RecvFPDUs++
 	q.stats.RecvStream += uint64(size)
 }
@@ -154,7 +157,7 @@ func (q *QP) count(size int) {
 //
 // RFC 5041, section 6.2.1: "any further data received after the request is considered an
 // error and MUST cause the DDP Stream to be abortively torn down." [D31]
-func (q *QP) endOfPeer() {
+func (q *Machine) endOfPeer() {
 	e := &q.ahead.ending
 	switch {
 	case e.beyond && e.err == nil:

@@ -27,9 +27,9 @@ type SGL struct {
 	n    int
 }
 
-// Make makes the list one of n elements, and returns them, for the caller to fill.
+// Make makes an empty list one of n elements, and returns them, for the caller to fill.
 func (l *SGL) Make(n int) []SGE {
-	*l = SGL{n: n}
+	l.n = n
 	if n > fewSGE {
 		l.more = make([]SGE, n)
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
+	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
-	"github.com/goiwarp/iwarp/mpa/recovery"
 )
 
 // An MPA-aware TCP shows octets that have arrived while others in front of them are missing
@@ -38,7 +38,7 @@ type shown struct {
 
 // InputAhead takes octets that are on the stream from an offset on, while others in front of them may be
 // missing. Input gets all of them later. They are read and not kept.
-func (q *QP) InputAhead(now time.Time, at uint64, b []byte) {
+func (q *Machine) InputAhead(now time.Time, at uint64, b []byte) {
 	if len(b) == 0 || !q.looksAhead() {
 		return
 	}
@@ -53,12 +53,12 @@ func (q *QP) InputAhead(now time.Time, at uint64, b []byte) {
 }
 
 // looksAhead reports whether octets ahead of others may be of use. [R03]
-func (q *QP) looksAhead() bool {
+func (q *Machine) looksAhead() bool {
 	return q.state == RTS && q.Layer == LayerStream && q.MarkersReceive && q.CRC && !q.peerEnded() && !q.shown.off
 }
 
 // show looks for FPDUs in octets that came ahead, if all connections together may hold as many.
-func (q *QP) show(at, end uint64, b []byte) {
+func (q *Machine) show(at, end uint64, b []byte) {
 	if budget := q.Ahead.Budget; budget != nil {
 		if budget.Take(len(b)) != nil {
 			q.stats.Ahead.Dropped++
@@ -67,14 +67,15 @@ func (q *QP) show(at, end uint64, b []byte) {
 		q.shown.taken += len(b)
 	}
 	if q.shown.missing == nil {
-		q.shown.missing = recovery.New(recovery.Config{Markers: true, CRC: true, Buffer: q.Ahead.Octets, Start: q.rx.Offset()})
+		q.shown.missing = recovery.New(recovery.Config{Markers: true, CRC: true,
+			Buffer: q.Ahead.Octets, Start: q.rx.Offset()})
 	}
 	q.shown.end = max(q.shown.end, end)
 	q.look(at, b, q.rx.Offset())
 }
 
 // look gives octets to the Receiver, and places what it finds from an offset on.
-func (q *QP) look(at uint64, b []byte, from uint64) {
+func (q *Machine) look(at uint64, b []byte, from uint64) {
 	r := q.shown.missing
 	r.Segment(at, b)
 	for ev, ok := r.Next(); ok; ev, ok = r.Next() {
@@ -91,7 +92,7 @@ func (q *QP) look(at uint64, b []byte, from uint64) {
 }
 
 // placeShown places the payload of an FPDU, if it can, and notes what was placed.
-func (q *QP) placeShown(ev *recovery.Event) {
+func (q *Machine) placeShown(ev *recovery.Event) {
 	if len(q.ahead.held) >= q.Ahead.Segments {
 		q.stats.Ahead.Dropped++
 		return
@@ -110,23 +111,23 @@ func (q *QP) placeShown(ev *recovery.Event) {
 
 // lookAgain gives octets that are in order now to the Receiver, if there is one: what it
 // holds after them may become whole.
-func (q *QP) lookAgain(b []byte) {
+func (q *Machine) lookAgain(b []byte) {
 	if q.shown.missing != nil && q.state == RTS {
 		q.look(q.rx.Offset(), b, q.rx.Offset()+uint64(len(b)))
 	}
 }
 
 // caughtUp forgets what was shown, when all of it has come in order.
-func (q *QP) caughtUp(end uint64) {
+func (q *Machine) caughtUp(end uint64) {
 	if q.shown.end != 0 && end >= q.shown.end {
 		q.shown.missing, q.shown.end = nil, 0
 		clear(q.ahead.held)
 	}
 }
 
-// weighShown settles with the Budget what is held: octets of FPDUs that are not whole, and notes of those that are placed. If that is too
-// much, all of it is dropped, as it comes again.
-func (q *QP) weighShown() {
+// weighShown settles with the Budget what is held: octets of FPDUs that are not whole, and notes of those that are
+// placed. If that is too much, all of it is dropped, as it comes again.
+func (q *Machine) weighShown() {
 	budget := q.Ahead.Budget
 	if budget == nil {
 		return
@@ -147,7 +148,7 @@ func (q *QP) weighShown() {
 }
 
 // forgetShown forgets what was shown, as nothing more is heard.
-func (q *QP) forgetShown() {
+func (q *Machine) forgetShown() {
 	if q.shown.taken > 0 {
 		q.Ahead.Budget.Give(q.shown.taken)
 	}
@@ -156,7 +157,7 @@ func (q *QP) forgetShown() {
 
 // onPlaced takes an FPDU through DDP and RDMAP whose payload was placed before its turn. It
 // reports false, and does nothing, if it was not.
-func (q *QP) onPlaced(f *mpa.FPDU, octets []byte) bool {
+func (q *Machine) onPlaced(f *mpa.FPDU, octets []byte) bool {
 	h, ok := q.ahead.held[f.Offset]
 	if !ok {
 		return false
@@ -164,7 +165,8 @@ func (q *QP) onPlaced(f *mpa.FPDU, octets []byte) bool {
 	delete(q.ahead.held, f.Offset)
 	f.Content.CopyTo(q.rxHeader[:])
 	n := min(h.size, ddp.UntaggedHeaderLen)
-	if h.size != f.Content.Len() || !bytes.Equal(h.header[:n], q.rxHeader[:n]) || !bytes.Equal(h.crc[:], octets[len(octets)-layout.CRCLen:]) {
+	if h.size != f.Content.Len() || !bytes.Equal(h.header[:n], q.rxHeader[:n]) ||
+		!bytes.Equal(h.crc[:], octets[len(octets)-layout.CRCLen:]) {
 		return false
 	}
 	q.inPlace = true

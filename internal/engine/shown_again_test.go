@@ -29,15 +29,15 @@ func TestShownBecomesWhole(t *testing.T) {
 		t.Errorf("% x", buf)
 	}
 	s.tell(len(s.stream))
-	if s.wantState(RTS); !bytes.Equal(buf[:large], numbered(large)) || s.QP.Stats().RecvFPDUs != 3 {
-		t.Errorf("%d FPDUs, % x", s.QP.Stats().RecvFPDUs, buf)
+	if s.wantState(RTS); !bytes.Equal(buf[:large], numbered(large)) || s.Machine.Stats().RecvFPDUs != 3 {
+		t.Errorf("%d FPDUs, % x", s.Machine.Stats().RecvFPDUs, buf)
 	}
 }
 
 // wantPlaced expects so many FPDUs to have been placed before their turn.
 func (s *showing) wantPlaced(n uint64) {
 	s.Helper()
-	if got := s.QP.Stats().Ahead.Placed; got != n {
+	if got := s.Machine.Stats().Ahead.Placed; got != n {
 		s.Errorf("%d FPDUs were placed ahead, want %d", got, n)
 	}
 }
@@ -101,8 +101,8 @@ func TestShownBetweenFPDUs(t *testing.T) {
 	s.wantPlaced(2)
 	s.tell(len(s.stream))
 	s.completion(success(1, OpReceive, large))
-	if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) || len(s.QP.ahead.held) > 0 {
-		t.Errorf("%d are held, % x", len(s.QP.ahead.held), buf)
+	if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) || len(s.Machine.ahead.held) > 0 {
+		t.Errorf("%d are held, % x", len(s.Machine.ahead.held), buf)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestShownUpToBound(t *testing.T) {
 		s := overAware(t, mpa.RoleInitiator)
 		r := s.region(make([]byte, large), remoteAll)
 		s.writes(write(1, 0, nil), write(r.STag(), 0, numbered(large)))
-		s.QP.Ahead.Octets = len(s.stream) - beyond
+		s.Machine.Ahead.Octets = len(s.stream) - beyond
 		s.showFPDU(1)
 		s.wantAhead(want)
 	}
@@ -179,12 +179,12 @@ func TestShownInManyPieces(t *testing.T) {
 	}
 	s.wantAhead(AheadStats{MostOctets: pieces})
 	s.show(4*pieces+100, 4*pieces+101)
-	if st := s.QP.Stats().Ahead; st.Dropped != 1 {
+	if st := s.Machine.Stats().Ahead; st.Dropped != 1 {
 		t.Errorf("%+v", st)
 	}
 	s.tell(len(s.stream))
-	if s.wantState(RTS); s.QP.Stats().RecvFPDUs != 1 {
-		t.Errorf("%d FPDUs", s.QP.Stats().RecvFPDUs)
+	if s.wantState(RTS); s.Machine.Stats().RecvFPDUs != 1 {
+		t.Errorf("%d FPDUs", s.Machine.Stats().RecvFPDUs)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestShownInAnyOrder(t *testing.T) {
 		a.fin()
 		b := newScene(t, aware)
 		b.unfold(t, p, b.streamOf(p, fill, damage))
-		placed += b.QP.Stats().Ahead.PlacedOctets
+		placed += b.Machine.Stats().Ahead.PlacedOctets
 		inOrder, any := a.verdict(), b.verdict()
 		if inOrder.State != Idle {
 			damaged++
@@ -70,7 +70,8 @@ func TestShownInAnyOrder(t *testing.T) {
 			t.Fatalf("in order, and shown before:\n%s", diff)
 		}
 	}
-	for round := 0; round < 20 && (placed == 0 || damaged == 0); round++ { // a few inputs may have no error in them, by chance
+	// a few inputs may have no error in them, by chance
+	for round := 0; round < 20 && (placed == 0 || damaged == 0); round++ {
 		rapid.Check(t, arrive)
 	}
 	if placed == 0 || damaged == 0 {
@@ -95,7 +96,7 @@ func FuzzInputAhead(f *testing.F) {
 		s.PeerToPeer, s.Negotiated.RTR = mode&4 != 0, mpa.RTRRead|mpa.RTRSend
 		x := newSecretive(t, s)
 		stream, other := x.streams(mode, data)
-		for told := 0; len(script) > 2 && x.QP.State() == RTS; script = script[3:] {
+		for told := 0; len(script) > 2 && x.Machine.State() == RTS; script = script[3:] {
 			at, n := int(script[0]&0x7f)<<4|int(script[1]&0xf), 1+int(script[2])*8
 			switch from := stream; {
 			case script[0]&0x80 == 0:
@@ -106,12 +107,12 @@ func FuzzInputAhead(f *testing.F) {
 				from = other
 				fallthrough
 			default:
-				x.QP.InputAhead(x.clock, uint64(told+at), from[min(told+at, len(from)):min(told+at+n, len(from))])
+				x.Machine.InputAhead(x.clock, uint64(told+at), from[min(told+at, len(from)):min(told+at+n, len(from))])
 				x.settle()
 			}
 			x.check()
-			if len(x.QP.ahead.held) > 5 || x.QP.Stats().Ahead.MostOctets > 3000 {
-				t.Fatalf("%d FPDUs are held, %+v", len(x.QP.ahead.held), x.QP.Stats().Ahead)
+			if len(x.Machine.ahead.held) > 5 || x.Machine.Stats().Ahead.MostOctets > 3000 {
+				t.Fatalf("%d FPDUs are held, %+v", len(x.Machine.ahead.held), x.Machine.Stats().Ahead)
 			}
 		}
 		x.fin()

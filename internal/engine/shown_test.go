@@ -48,7 +48,7 @@ func (s *showing) showAs(at int64, b []byte) {
 	s.Helper()
 	b = bytes.Clone(b)
 	same := bytes.Clone(b)
-	s.QP.InputAhead(s.clock, uint64(at), b)
+	s.Machine.InputAhead(s.clock, uint64(at), b)
 	if !bytes.Equal(b, same) {
 		s.Fatal("octets that were shown were written to")
 	}
@@ -66,7 +66,7 @@ func (s *showing) tell(to int) {
 
 func (s *showing) wantAhead(want AheadStats) {
 	s.Helper()
-	if got := s.QP.Stats().Ahead; got != want {
+	if got := s.Machine.Stats().Ahead; got != want {
 		s.Errorf("ahead: %+v, want %+v", got, want)
 	}
 }
@@ -89,19 +89,20 @@ func TestShownIsPlaced(t *testing.T) {
 	s.tell(s.begins[1])
 	s.completion(success(0, OpReceive, 0))
 	s.show(s.begins[2], len(s.stream))
-	if !bytes.Equal(buf[2*large:], numbered(large)) || s.QP.shown.missing.Stats().Held != 0 {
-		t.Errorf("% x, %d octets held", buf[2*large:], s.QP.shown.missing.Stats().Held)
+	if !bytes.Equal(buf[2*large:], numbered(large)) || s.Machine.shown.missing.Stats().Held != 0 {
+		t.Errorf("% x, %d octets held", buf[2*large:], s.Machine.shown.missing.Stats().Held)
 	}
 	s.receive(2, SGE{Region: r, Offset: 0, Length: 10})
 	s.noCompletion()
 	s.tell(len(s.stream))
 	s.completion(success(1, OpReceive, large), success(2, OpReceive, 0))
 	s.wantAhead(AheadStats{Placed: 1, PlacedOctets: large, Held: 1, HeldOctets: 18}) // the last had no receive
-	if !bytes.Equal(buf[large:2*large], numbered(large)) || s.QP.shown.missing != nil {
+	if !bytes.Equal(buf[large:2*large], numbered(large)) || s.Machine.shown.missing != nil {
 		t.Errorf("% x", buf[large:2*large])
 	}
-	if len(s.QP.ahead.held) != 0 || s.QP.Stats().RecvFPDUs != 4 || s.QP.Stats().RecvStream != uint64(len(s.stream)) {
-		t.Errorf("%d held, %+v", len(s.QP.ahead.held), s.QP.Stats())
+	if len(s.Machine.ahead.held) != 0 || s.Machine.Stats().RecvFPDUs != 4 ||
+		s.Machine.Stats().RecvStream != uint64(len(s.stream)) {
+		t.Errorf("%d held, %+v", len(s.Machine.ahead.held), s.Machine.Stats())
 	}
 }
 
@@ -157,8 +158,8 @@ func TestShownAreLies(t *testing.T) {
 			if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) {
 				t.Errorf("% x", buf)
 			}
-			if len(s.QP.ahead.held) > 0 || s.QP.shown.missing != nil {
-				t.Errorf("%d are held", len(s.QP.ahead.held))
+			if len(s.Machine.ahead.held) > 0 || s.Machine.shown.missing != nil {
+				t.Errorf("%d are held", len(s.Machine.ahead.held))
 			}
 		})
 	}
@@ -180,7 +181,7 @@ func TestShownIsDamaged(t *testing.T) {
 	s.wantState(RTS)
 	s.wantAhead(AheadStats{})
 	s.tell(len(s.stream))
-	if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) || s.QP.looksAhead() {
+	if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) || s.Machine.looksAhead() {
 		t.Errorf("% x", buf)
 	}
 	s.stream = append(s.stream, damaged...)
@@ -194,12 +195,12 @@ func TestShownIsDamaged(t *testing.T) {
 // Proves R03.
 func TestNotLookedAt(t *testing.T) {
 	for name, change := range map[string]func(s *showing){
-		"no markers":     func(s *showing) { s.QP.MarkersReceive = false },
-		"no CRC":         func(s *showing) { s.QP.CRC = false },
+		"no markers":     func(s *showing) { s.Machine.MarkersReceive = false },
+		"no CRC":         func(s *showing) { s.Machine.CRC = false },
 		"FIN":            func(s *showing) { s.fin() },
 		"Terminate":      func(s *showing) { s.modify(Terminate) },
-		"too far":        func(s *showing) { s.QP.Ahead.Octets = 2*large - 1 },
-		"too many FPDUs": func(s *showing) { s.QP.Ahead.Segments = 0 },
+		"too far":        func(s *showing) { s.Machine.Ahead.Octets = 2*large - 1 },
+		"too many FPDUs": func(s *showing) { s.Machine.Ahead.Segments = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := overAware(t, mpa.RoleInitiator, func(s *setup) { s.HalfClose = true })
@@ -208,7 +209,8 @@ func TestNotLookedAt(t *testing.T) {
 			s.writes(write(r.STag(), 0, numbered(large)), write(r.STag(), large, numbered(large)))
 			change(s)
 			s.showFPDU(1)
-			if st := s.QP.Stats().Ahead; st.Placed+st.Held != 0 || !bytes.Equal(buf, make([]byte, 2*large)) || st.Dropped > 1 {
+			if st := s.Machine.Stats().Ahead; st.Placed+st.Held != 0 ||
+				!bytes.Equal(buf, make([]byte, 2*large)) || st.Dropped > 1 {
 				t.Errorf("%+v", st)
 			}
 		})
@@ -230,8 +232,8 @@ func TestFloodOfShown(t *testing.T) {
 	}
 	for at := len(s.stream) - 7; at > 0; at -= 7 { // backwards, in pieces that are no FPDU
 		s.show(at, at+7)
-		if n := s.shownHeld(); n > octets || len(s.QP.ahead.held) > segments {
-			t.Fatalf("%d octets and %d FPDUs are held", n, len(s.QP.ahead.held))
+		if n := s.shownHeld(); n > octets || len(s.Machine.ahead.held) > segments {
+			t.Fatalf("%d octets and %d FPDUs are held", n, len(s.Machine.ahead.held))
 		}
 	}
 	for n := range s.begins {
@@ -239,20 +241,21 @@ func TestFloodOfShown(t *testing.T) {
 	}
 	s.showAs(1<<62, numbered(large))
 	s.showAs(-1, numbered(large)) // beyond the last octet that there can be
-	if len(s.QP.ahead.held) > segments || s.QP.Stats().Ahead.Dropped == 0 {
-		t.Errorf("%d FPDUs are held, %+v", len(s.QP.ahead.held), s.QP.Stats().Ahead)
+	if len(s.Machine.ahead.held) > segments || s.Machine.Stats().Ahead.Dropped == 0 {
+		t.Errorf("%d FPDUs are held, %+v", len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
 	}
 	s.tell(len(s.stream))
-	if s.wantState(RTS); len(s.QP.ahead.held) > 0 || s.QP.shown.missing != nil || s.QP.Stats().RecvFPDUs != 512 {
-		t.Errorf("%d FPDUs are held, %d received", len(s.QP.ahead.held), s.QP.Stats().RecvFPDUs)
+	if s.wantState(RTS); len(s.Machine.ahead.held) > 0 || s.Machine.shown.missing != nil ||
+		s.Machine.Stats().RecvFPDUs != 512 {
+		t.Errorf("%d FPDUs are held, %d received", len(s.Machine.ahead.held), s.Machine.Stats().RecvFPDUs)
 	}
 }
 
 func (s *showing) shownHeld() int {
-	if s.QP.shown.missing == nil {
+	if s.Machine.shown.missing == nil {
 		return 0
 	}
-	return s.QP.shown.missing.Stats().Held
+	return s.Machine.shown.missing.Stats().Held
 }
 
 // While octets are missing a close holds its FIN back: more is on its way.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -32,21 +32,25 @@ func TestReadOnce(t *testing.T) {
 		for _, marked := range []bool{false, true} {
 			for _, n := range []int{1, 100, 1400, 40000} {
 				for op, begin := range map[rdmap.Opcode]func(p *peer, r *memory.Region){
-					rdmap.OpSend:         func(p *peer, r *memory.Region) { p.post(work(1, OpSend, all(r, n))) },
-					rdmap.OpWrite:        func(p *peer, r *memory.Region) { p.post(work(1, OpWrite, all(r, n))) },
-					rdmap.OpReadResponse: func(p *peer, r *memory.Region) { p.send(request(1, readOf(r.STag(), uint32(n)))) },
+					rdmap.OpSend:  func(p *peer, r *memory.Region) { p.post(work(1, OpSend, all(r, n))) },
+					rdmap.OpWrite: func(p *peer, r *memory.Region) { p.post(work(1, OpWrite, all(r, n))) },
+					rdmap.OpReadResponse: func(p *peer,
+						r *memory.Region) {
+						p.send(request(1, readOf(r.STag(), uint32(n))))
+					},
 				} {
 					p := initiator(t, func(s *setup) { s.MULPDU, s.MarkersSend = 50000, marked })
 					buf := numbered(n)
 					r := p.region(buf, remoteAll)
 					begin(p, r)
-					v := p.QP.Output(*p.now, p.g)
+					v := p.Machine.Output(*p.now, p.g)
 					change(p, r, buf)
 					b := slices.Concat(v...)
 					rx := mpa.NewReader(marked, true)
 					f, used, err := rx.Next(b)
 					if err != nil || used != len(b) {
-						t.Fatalf("%s, %v of %d octets, markers %t: %v, %d of %d octets", name, op, n, marked, err, used, len(b))
+						t.Fatalf("%s, %v of %d octets, markers %t: %v, %d of %d octets",
+							name, op, n, marked, err, used, len(b))
 					}
 					if !bytes.HasSuffix(f.ULPDU, numbered(n)) {
 						t.Fatalf("%s, %v of %d octets, markers %t: other octets than were there", name, op, n, marked)
@@ -66,14 +70,14 @@ func TestGatherIsBounded(t *testing.T) {
 		p.post(work(id, OpWrite, all(r, 10<<20)))
 	}
 	for range 20 {
-		n := len(slices.Concat(p.QP.Output(*p.now, p.g)...))
+		n := len(slices.Concat(p.Machine.Output(*p.now, p.g)...))
 		if n < gatherOctets || n > GatherArena || cap(p.g.arena) != GatherArena {
 			t.Fatalf("%d octets in an arena of %d", n, cap(p.g.arena))
 		}
-		p.QP.Sent(*p.now, p.g, 1) // the peer takes one octet
-		if got := len(slices.Concat(p.QP.Output(*p.now, p.g)...)); got != n-1 {
+		p.Machine.Sent(*p.now, p.g, 1) // the peer takes one octet
+		if got := len(slices.Concat(p.Machine.Output(*p.now, p.g)...)); got != n-1 {
 			t.Fatalf("%d octets left of %d", got, n)
 		}
-		p.QP.Sent(*p.now, p.g, n-1)
+		p.Machine.Sent(*p.now, p.g, n-1)
 	}
 }

@@ -62,9 +62,9 @@ const (
 	Keep LLP = iota
 	// Finish: send a FIN; what Output gave has all been sent.
 	Finish
-	// Part: the peer's half has ended. End ours as well, unless Finish did, and call Parted when the peer has
-	// acknowledged that, or Failed, and Owed until then. Only with Params.TellsEnd.
-	Part
+	// AwaitFINAck: the peer's half has ended. End ours as well, unless Finish did, and call FINAcked when the peer has
+	// acknowledged that, or Failed, and Unacked until then. Only with Params.TellsEnd.
+	AwaitFINAck
 	// Drop: close; both directions have ended.
 	Drop
 	// Reset: close at once, abortively.

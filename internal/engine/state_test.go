@@ -46,15 +46,15 @@ func TestModify(t *testing.T) {
 		for to := Idle; to <= Closing+1; to++ {
 			p := inState[from](t)
 			p.wantState(from)
-			err := p.QP.Modify(p.clock, to)
+			err := p.Machine.Modify(p.clock, to)
 			want := from
 			if allowed[[2]State{from, to}] {
 				want = to
 			} else if !errors.Is(err, ErrBadState) {
 				t.Errorf("from %v to %v: %v", from, to, err)
 			}
-			if p.QP.State() != want {
-				t.Errorf("from %v to %v: in %v; %v", from, to, p.QP.State(), err)
+			if p.Machine.State() != want {
+				t.Errorf("from %v to %v: in %v; %v", from, to, p.Machine.State(), err)
 			}
 			if MayAsk(from, to) != allowed[[2]State{from, to}] {
 				t.Errorf("MayAsk(%v, %v)", from, to)
@@ -75,9 +75,9 @@ func TestModify(t *testing.T) {
 func TestConnectState(t *testing.T) {
 	for from, reach := range inState {
 		p := reach(t)
-		err := p.QP.Connect(&newSetup(mpa.RoleInitiator).Params)
-		if (err == nil) != (from == Idle) || from != Idle && p.QP.State() != from {
-			t.Errorf("in state %v: %v, then %v", from, err, p.QP.State())
+		err := p.Machine.Connect(&newSetup(mpa.RoleInitiator).Params)
+		if (err == nil) != (from == Idle) || from != Idle && p.Machine.State() != from {
+			t.Errorf("in state %v: %v, then %v", from, err, p.Machine.State())
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestPostState(t *testing.T) {
 	for s, reach := range inState {
 		p := reach(t)
 		w, r := work(1, OpSend), RecvWork{}
-		send, receive := p.QP.PostSend(&w), p.QP.PostReceive(&r)
+		send, receive := p.Machine.PostSend(&w), p.Machine.PostReceive(&r)
 		open := s == Idle || s == RTS
 		if (send == nil) != open || (receive == nil) != open {
 			t.Errorf("in state %v: %v, %v", s, send, receive)
@@ -103,7 +103,7 @@ func TestPostTellsCause(t *testing.T) {
 	p := inState[Terminate](t)
 	w := work(1, OpSend)
 	var f *Failure
-	if err := p.QP.PostSend(&w); !errors.As(err, &f) || f.Code != rdmap.CodeLocalCatastrophic {
+	if err := p.Machine.PostSend(&w); !errors.As(err, &f) || f.Code != rdmap.CodeLocalCatastrophic {
 		t.Error(err)
 	}
 }
@@ -164,7 +164,7 @@ func TestModifyError(t *testing.T) {
 	p.wantNothing()
 	p.wantLLP(Reset)
 	p.completion(flushed(1, OpSend), flushed(2, OpReceive))
-	if p.QP.Cause() == nil {
+	if p.Machine.Cause() == nil {
 		t.Error("no cause")
 	}
 }
@@ -178,10 +178,10 @@ func TestErrorToIdleWhileFlushing(t *testing.T) {
 	p.output()
 	p.modify(Error)
 	p.noCompletion()
-	if err := p.QP.Modify(p.clock, Idle); !errors.Is(err, ErrBadState) {
+	if err := p.Machine.Modify(p.clock, Idle); !errors.Is(err, ErrBadState) {
 		t.Fatal(err)
 	}
-	p.QP.Abandon(p.clock, p.g)
+	p.Machine.Abandon(p.clock, p.g)
 	p.settle()
 	p.completion(flushed(1, OpSend))
 	p.modify(Idle)
@@ -197,15 +197,15 @@ func TestErrorWhileInFlight(t *testing.T) {
 	p.output()
 	p.modify(Error)
 	p.noCompletion()
-	if p.QP.Pending() {
+	if p.Machine.Pending() {
 		t.Error("there is something to be sent on a connection that has ended")
 	}
-	v := p.QP.Output(p.clock, p.g)
+	v := p.Machine.Output(p.clock, p.g)
 	n := 0
 	for _, b := range v {
 		n += len(b)
 	}
-	p.QP.Sent(p.clock, p.g, n)
+	p.Machine.Sent(p.clock, p.g, n)
 	p.settle()
 	if len(p.done) != 3 || p.done[2] != flushed(3, OpReceive) {
 		t.Fatalf("%+v", p.done)
@@ -224,8 +224,8 @@ func TestModifyClosing(t *testing.T) {
 	p.wantLLP(Drop)
 	p.wantState(Idle)
 	p.wantNotices(NoticeCloseComplete)
-	if p.QP.Cause() != ErrClosedHere {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrClosedHere {
+		t.Error(p.Machine.Cause())
 	}
 
 	p = initiator(t)
@@ -267,5 +267,32 @@ func TestConnectAgain(t *testing.T) {
 		p.wantLLP(Drop)
 		p.wantState(Idle)
 		p.start(s)
+	}
+}
+
+// States, statuses and transitions have names and bounds.
+func TestNames(t *testing.T) {
+	if RTS.String() != "RTS" || State(9).String() != "unknown state" {
+		t.Error("states")
+	}
+	if StatusFatal.String() != "fatal error" || Status(99).String() != "unknown status" {
+		t.Error("statuses")
+	}
+	if !Legal(RTS, Closing) || Legal(Idle, Closing) {
+		t.Error("transitions")
+	}
+}
+
+// Every status has a name of its own, and no other has one.
+func TestStatusNames(t *testing.T) {
+	seen := map[string]bool{}
+	for s := StatusSuccess; s <= StatusRegisterFailed; s++ {
+		if name := s.String(); name == "" || name == "unknown status" || seen[name] {
+			t.Errorf("status %d: %q", s, name)
+		}
+		seen[s.String()] = true
+	}
+	if got := (StatusRegisterFailed + 1).String(); got != "unknown status" {
+		t.Error(got)
 	}
 }

@@ -39,13 +39,15 @@ func newRegions(p *peer) *regions {
 		return p.regionOf(c.buf[16:48], memory.Options{Access: a, PD: pd, Stream: stream, Base: regionBase})
 	}
 	c.r = reg(testPD, 0, remoteAll)
-	c.other, c.bound, c.ours = reg(testPD+1, 0, remoteAll), reg(testPD, testStream+1, remoteAll), reg(testPD, testStream, remoteAll)
+	c.other, c.bound, c.ours = reg(testPD+1, 0, remoteAll), reg(testPD, testStream+1, remoteAll),
+		reg(testPD, testStream, remoteAll)
 	c.read, c.write = reg(testPD, 0, memory.RemoteRead), reg(testPD, 0, memory.RemoteWrite)
 	c.local = reg(testPD, 0, memory.LocalWrite)
-	c.offered, c.void = reg(testPD, 0, remoteAll|memory.RemoteInvalidate), reg(testPD, 0, remoteAll|memory.RemoteInvalidate)
+	c.offered, c.void = reg(testPD, 0, remoteAll|memory.RemoteInvalidate),
+		reg(testPD, 0, remoteAll|memory.RemoteInvalidate)
 	c.gone = reg(testPD, 0, remoteAll)
 	p.table.Revoke(c.gone)
-	p.QP.cfg.Memory.LocalInvalidate(c.void)
+	p.Machine.cfg.Memory.LocalInvalidate(c.void)
 	return c
 }
 
@@ -130,7 +132,8 @@ func TestWriteAccess(t *testing.T) {
 // was placed before stays.
 func TestWriteSegments(t *testing.T) {
 	c := newRegions(responder(t))
-	c.send(write(c.r.STag(), regionBase+4, []byte("efgh")).more(), write(c.r.STag(), regionBase, []byte("abcdE")).more())
+	c.send(write(c.r.STag(), regionBase+4, []byte("efgh")).more(),
+		write(c.r.STag(), regionBase, []byte("abcdE")).more())
 	bad := write(c.r.STag(), regionBase+30, []byte("xyz"))
 	c.send(bad)
 	c.wantTerminate(terminateFor(0x1101, bad))
@@ -157,12 +160,13 @@ func TestZeroLengthAccess(t *testing.T) {
 
 // Proves P24, P25, P54, D41, D45: a Read Request is judged as a whole before an
 // octet is read; the Terminate has all its headers.
-// Proves Z05, Z06, Z08, Z11, Z12, Z16, Z18, Z19: not an octet of other memory is sent.
+// Proves Z05, Z06, Z08, Z11, Z12, Z16-Z19: not an octet of other memory is sent.
 func TestReadAccess(t *testing.T) {
 	for _, a := range accesses {
 		t.Run(a.name, func(t *testing.T) {
 			c := newRegions(responder(t))
-			f := request(1, rdmap.ReadRequest{SinkSTag: 9, SinkTO: 8, Size: uint32(a.n), SrcSTag: a.stag(c), SrcTO: regionBase + a.to})
+			f := request(1, rdmap.ReadRequest{SinkSTag: 9, SinkTO: 8, Size: uint32(a.n), SrcSTag: a.stag(c),
+				SrcTO: regionBase + a.to})
 			c.send(f)
 			if a.read != 0 {
 				c.wantTerminate(terminateFor(a.read, f))
@@ -190,7 +194,7 @@ func TestReadAccessLongest(t *testing.T) {
 func TestRevokeDuringWrite(t *testing.T) {
 	for name, revoke := range map[string]func(*regions){
 		"revoked":     func(c *regions) { c.table.Revoke(c.r) },
-		"invalidated": func(c *regions) { c.QP.cfg.Memory.LocalInvalidate(c.r) },
+		"invalidated": func(c *regions) { c.Machine.cfg.Memory.LocalInvalidate(c.r) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newRegions(responder(t))
@@ -294,7 +298,8 @@ func TestTaggedOnTheWire(t *testing.T) {
 	w.RemoteSTag, w.RemoteTO = 0x12345678, to
 	p.post(w)
 	second := uint64(to)
-	p.want(write(0x12345678, to, b[:1430]).more(), write(0x12345678, second+1430, b[1430:2860]).more(), write(0x12345678, second+2860, b[2860:]))
+	p.want(write(0x12345678, to, b[:1430]).more(), write(0x12345678, second+1430, b[1430:2860]).more(),
+		write(0x12345678, second+2860, b[2860:]))
 	p.wantNothing()
 }
 

@@ -17,7 +17,7 @@ func fastRegion(p *peer) (r *memory.Region, again func() []byte) {
 		buf := []byte("registrd")
 		g := memory.Registration{Memory: [][]byte{buf}, Access: memory.LocalWrite}
 		r.Announce(&g)
-		if f := p.QP.cfg.Memory.FastRegister(r, &g); f != memory.None {
+		if f := p.Machine.cfg.Memory.FastRegister(r, &g); f != memory.None {
 			p.Fatal(f)
 		}
 		return buf
@@ -43,7 +43,7 @@ func TestRequestsKeepTheirRegistration(t *testing.T) {
 			if name == "Read, asked" {
 				asked, _ = p.next()
 			}
-			p.QP.cfg.Memory.LocalInvalidate(r)
+			p.Machine.cfg.Memory.LocalInvalidate(r)
 			buf := again()
 			switch name {
 			case "receive":
@@ -71,19 +71,21 @@ func TestRequestsKeepTheirRegistration(t *testing.T) {
 	}
 }
 
-// A registration whose post is taken back, as one after it was refused, is none: what is posted then means the one before, which is still to come.
+// A registration whose post is taken back, as one after it was refused, is none: what is posted then means the one
+// before, which is still to come.
 func TestTakenBackRegistration(t *testing.T) {
 	p := initiator(t)
 	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
 	testrig.Must(t, err)
 	register := func(id uint64, text string) SendWork {
-		return SendWork{ID: id, Op: OpFastRegister, Fence: true, Register: &Register{r, memory.Registration{Memory: [][]byte{[]byte(text)}}}}
+		return SendWork{ID: id, Op: OpFastRegister, Fence: true,
+			Register: &Register{r, memory.Registration{Memory: [][]byte{[]byte(text)}}}}
 	}
 	p.post(work(1, OpSend)) // for which the registration waits
 	p.post(register(2, "expected"))
-	from := p.QP.Posted()
+	from := p.Machine.Posted()
 	p.post(register(3, "mistaken"))
-	p.QP.TakeBackSends(from)
+	p.Machine.TakeBackSends(from)
 	p.post(work(4, OpSend, all(r, 8)))
 	p.next()
 	if sent, _ := p.next(); string(sent.Payload) != "expected" {

@@ -11,7 +11,7 @@ import (
 // onTerminate acts on the peer's Terminate. It is not answered with another:
 // what was queued is dropped, the connection closed. One with faults says at
 // least that the peer has given up, and is surfaced with what is wrong with it.
-func (q *QP) onTerminate(s *ddp.Segment) {
+func (q *Machine) onTerminate(s *ddp.Segment) {
 	t, err := rdmap.ParseTerminate(s.Payload)
 	f := &Failure{Code: t.Code, Peer: true, Layout: t.Layout, Err: err}
 	switch {
@@ -47,7 +47,7 @@ func (q *QP) onTerminate(s *ddp.Segment) {
 // firstTerminate says what about the startup may be the reason of a Terminate that
 // comes in place of a first message. That siw swaps Layer and EType does not show in
 // those that it sends then.
-func (q *QP) firstTerminate(code rdmap.Code) string {
+func (q *Machine) firstTerminate(code rdmap.Code) string {
 	if q.Dialect == mpa.DialectRtr && q.Role == mpa.RoleInitiator {
 		return "it may be about our Rtr frame, as some responders repeat the Request's S=1 without knowing that frame, Linux's siw for one: use another dialect"
 	}
@@ -65,7 +65,7 @@ func terminatedHeader(t *rdmap.Terminate) (ddp.Header, bool) {
 
 // blameRead completes the Read that the peer names as the one in error, so that
 // its poster learns more than that it was flushed.
-func (q *QP) blameRead(t *rdmap.Terminate, h *ddp.Header) {
+func (q *Machine) blameRead(t *rdmap.Terminate, h *ddp.Header) {
 	if h.Tagged || h.QN != rdmap.QNRead {
 		return
 	}
@@ -81,7 +81,7 @@ func (q *QP) blameRead(t *rdmap.Terminate, h *ddp.Header) {
 
 // readOf finds the outstanding Read whose request had an MSN. Linux's siw gives
 // back another MSN; if no Read has it, the oldest is meant.
-func (q *QP) readOf(msn uint32) (oldest uint64, ok bool) {
+func (q *Machine) readOf(msn uint32) (oldest uint64, ok bool) {
 	for pos := q.sq.Head(); pos < q.sq.next; pos++ {
 		e := q.sq.At(pos)
 		switch {

@@ -24,6 +24,13 @@ func (b *batch[T]) drain() []T {
 	return v
 }
 
+// swap hands over the entries, and has the next ones take the memory of to.
+func (b *batch[T]) swap(to []T) []T {
+	v := b.drain()
+	b.items = to
+	return v
+}
+
 // slack reports whether there is memory for more than keep entries.
 func (b *batch[T]) slack(keep int) bool { return cap(b.items) > keep }
 
@@ -37,15 +44,16 @@ func (b *batch[T]) trim(keep int) {
 
 // Slack reports whether the QP has much more memory than its work takes, so that a Trim
 // after some time may be worth it.
-func (q *QP) Slack() bool {
-	return q.sq.Slack() || q.rq.Slack() || q.orq.Slack() || q.irrq.Slack() || q.done.slack(0) || q.notices.slack(len(q.few)) || q.ahead.slack() ||
+func (q *Machine) Slack() bool {
+	return q.sq.Slack() || q.rq.Slack() || q.orq.Slack() || q.irrq.Slack() || q.done.slack(0) ||
+		q.notices.slack(len(q.few)) || q.ahead.slack() ||
 		q.queues[rdmap.QNSend].Slack() || q.current != nil && !q.taken
 }
 
 // Trim gives back memory that was not needed since the Trim before. Called at a distance
 // that is long against the time that work takes, it does not take away what will be wanted
 // again at once.
-func (q *QP) Trim() {
+func (q *Machine) Trim() {
 	q.sq.Trim()
 	q.rq.Trim()
 	q.orq.Trim()
@@ -58,7 +66,7 @@ func (q *QP) Trim() {
 }
 
 // trimCurrent leaves the receive under way, and memory for the next one if there were some since the Trim before.
-func (q *QP) trimCurrent() {
+func (q *Machine) trimCurrent() {
 	if !q.taken && !q.tookOne {
 		q.current = nil
 	}

@@ -11,8 +11,8 @@ import (
 // Whatever part of a QP has had something to hold gives its memory back at the second Trim: at the
 // first one it may still be wanted.
 func TestTrimEachPart(t *testing.T) {
-	for name, fill := range map[string]func(q *QP, n int){
-		"sends": func(q *QP, n int) {
+	for name, fill := range map[string]func(q *Machine, n int){
+		"sends": func(q *Machine, n int) {
 			for range n {
 				q.sq.push(&SendWork{})
 			}
@@ -20,7 +20,7 @@ func TestTrimEachPart(t *testing.T) {
 				q.sq.Drop()
 			}
 		},
-		"receives": func(q *QP, n int) {
+		"receives": func(q *Machine, n int) {
 			for range n {
 				q.rq.Add()
 			}
@@ -28,7 +28,7 @@ func TestTrimEachPart(t *testing.T) {
 				q.rq.Pop()
 			}
 		},
-		"our Reads": func(q *QP, n int) {
+		"our Reads": func(q *Machine, n int) {
 			for range n {
 				q.orq.Push(rdmap.Read{})
 			}
@@ -36,7 +36,7 @@ func TestTrimEachPart(t *testing.T) {
 				q.orq.Pop()
 			}
 		},
-		"the peer's Reads": func(q *QP, n int) {
+		"the peer's Reads": func(q *Machine, n int) {
 			for i := range uint32(n) {
 				s := request(i+1, rdmap.ReadRequest{}).segment()
 				if err := q.irrq.Push(&s); err != nil {
@@ -47,19 +47,19 @@ func TestTrimEachPart(t *testing.T) {
 				q.irrq.Pop()
 			}
 		},
-		"completions": func(q *QP, n int) {
+		"completions": func(q *Machine, n int) {
 			for range n {
 				q.done.add(Completion{})
 			}
 			q.done.drain()
 		},
-		"notices": func(q *QP, n int) {
+		"notices": func(q *Machine, n int) {
 			for range n {
 				q.notices.add(Notice{})
 			}
 			q.notices.drain()
 		},
-		"Sends ahead of their turn": func(q *QP, n int) {
+		"Sends ahead of their turn": func(q *Machine, n int) {
 			queue, sends := &q.queues[rdmap.QNSend], make([]ddp.Segment, n)
 			for i := range sends {
 				sends[i] = send(uint32(i+1), []byte("x")).segment()
@@ -71,7 +71,7 @@ func TestTrimEachPart(t *testing.T) {
 				queue.Place(&sends[i])
 			}
 		},
-		"the receive under way": func(q *QP, n int) {
+		"the receive under way": func(q *Machine, n int) {
 			for range n {
 				q.takeReceive()
 			}
@@ -80,16 +80,16 @@ func TestTrimEachPart(t *testing.T) {
 		for _, n := range []int{1, 64} {
 			t.Run(fmt.Sprintf("%s, %d", name, n), func(t *testing.T) {
 				p := initiator(t, func(s *setup) { s.SendDepth, s.RecvDepth, s.ORD, s.IRD = n, n, n, n })
-				p.QP.Trim()
-				if p.QP.Trim(); p.QP.Slack() {
+				p.Machine.Trim()
+				if p.Machine.Trim(); p.Machine.Slack() {
 					t.Error("slack at first")
 				}
-				fill(p.QP, n)
-				if few := name == "notices" && n <= len(p.QP.few); p.QP.Slack() == few {
+				fill(p.Machine, n)
+				if few := name == "notices" && n <= len(p.Machine.few); p.Machine.Slack() == few {
 					t.Errorf("slack afterwards: %t", !few)
 				}
-				p.QP.Trim()
-				if p.QP.Trim(); p.QP.Slack() {
+				p.Machine.Trim()
+				if p.Machine.Trim(); p.Machine.Slack() {
 					t.Error("trimmed, and there is slack")
 				}
 			})
@@ -105,7 +105,8 @@ func TestTrimBatch(t *testing.T) {
 		drained    bool
 		want       int // the capacity
 	}{
-		{16, 4, true, 0}, {16, 5, true, 16}, {16, 1, false, 16}, {4, 0, true, 0}, {4, 1, true, 0}, {4, 2, true, 4}, {1, 0, true, 0}, {1, 1, true, 1}, {8, 0, true, 0}, {8, 8, true, 8},
+		{16, 4, true, 0}, {16, 5, true, 16}, {16, 1, false, 16}, {4, 0, true, 0}, {4, 1, true, 0}, {4, 2, true, 4},
+		{1, 0, true, 0}, {1, 1, true, 1}, {8, 0, true, 0}, {8, 8, true, 8},
 	} {
 		var b batch[[4]uint64] // large enough for append to add as many as are wanted, on all machines
 		for range c.most {
@@ -125,8 +126,8 @@ func TestTrimBatch(t *testing.T) {
 	}
 }
 
-// A Trim between two segments of a Send leaves the receive that it fills, and there is no slack in that. Memory for the next one stays
-// while there are some.
+// A Trim between two segments of a Send leaves the receive that it fills, and there is no slack in that. Memory for the
+// next one stays while there are some.
 func TestTrimWithinSend(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 10)
@@ -134,8 +135,8 @@ func TestTrimWithinSend(t *testing.T) {
 	for id := range uint64(2) {
 		p.receive(id, SGE{Region: r, Offset: 0, Length: 10})
 		p.send(send(uint32(id+1), []byte("ab")).more())
-		p.QP.Trim()
-		if p.QP.Trim(); p.QP.Slack() {
+		p.Machine.Trim()
+		if p.Machine.Trim(); p.Machine.Slack() {
 			t.Error("slack within a Send")
 		}
 		p.send(send(uint32(id+1), []byte("cd")).at(2))
@@ -149,26 +150,26 @@ func TestTrimWithinSend(t *testing.T) {
 	p.send(send(3, nil))
 	p.completion(success(2, OpReceive, 0))
 	for i, want := range []bool{true, false} {
-		if p.QP.Trim(); (p.QP.current != nil) != want {
+		if p.Machine.Trim(); (p.Machine.current != nil) != want {
 			t.Errorf("after %d Trims there is memory for a receive: %t", i+1, !want)
 		}
 	}
 }
 
 // When nothing waits for a receive any more, there is no table of what waits.
-func TestTrimUnready(t *testing.T) {
+func TestTrimRNR(t *testing.T) {
 	p := responder(t, patient(1<<20, 100))
 	for msn := range uint32(9) {
 		p.send(send(msn+1, nil))
 	}
 	for id := range uint64(9) {
-		if p.QP.unready.segments == nil {
+		if p.Machine.rnr.segments == nil {
 			t.Fatal("nothing waits")
 		}
 		p.receiveLate(id)
 		p.completion(success(id, OpReceive, 0))
 	}
-	if p.QP.unready.segments != nil {
-		t.Errorf("room for %d segments is left", cap(p.QP.unready.segments))
+	if p.Machine.rnr.segments != nil {
+		t.Errorf("room for %d segments is left", cap(p.Machine.rnr.segments))
 	}
 }

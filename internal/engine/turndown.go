@@ -9,9 +9,8 @@ import (
 // TurnDown is for a connection that the startup frames have brought up and that
 // cannot be used: n.TerminateCode says why. It returns the reason, and the FPDU of the
 // Terminate that tells the peer: the only one that is sent. A Responder that has to
-// wait for an FPDU sends none.
+// wait for an FPDU sends none (RFC 5044, section 7.1.2).
 func TurnDown(n mpa.Negotiated) (fpdu []byte, f *Failure) {
-	// [Q11]
 	segment, f := TurnDownSegment(n)
 	if !n.SendFirst {
 		return nil, f

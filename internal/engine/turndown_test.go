@@ -17,12 +17,12 @@ func TestTurnDown(t *testing.T) {
 	for _, code := range []mpa.Code{mpa.CodeLocalCatastrophic, mpa.CodeInsufficientIRD, mpa.CodeNoMatchingRTR} {
 		for _, marked := range []bool{false, true} {
 			p := initiator(t, func(s *setup) { s.TerminateCode, s.MarkersSend = code, marked })
-			fpdu, f := TurnDown(p.QP.Negotiated().Negotiated)
+			fpdu, f := TurnDown(p.Machine.Negotiated().Negotiated)
 			if got := p.output(); !bytes.Equal(fpdu, got) {
 				t.Errorf("%v: % x, a QP sends % x", code, fpdu, got)
 			}
-			if f.Error() != p.QP.Cause().Error() {
-				t.Errorf("%v: %v, a QP says %v", code, f, p.QP.Cause())
+			if f.Error() != p.Machine.Cause().Error() {
+				t.Errorf("%v: %v, a QP says %v", code, f, p.Machine.Cause())
 			}
 			frame, _, err := p.r.Next(fpdu)
 			if err != nil {

@@ -2,16 +2,16 @@ package engine
 
 import (
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // Sends of the peer's: which receive each gets, its placement there, and its delivery.
 
 // onSend places a segment of a Send and completes the receive with the last.
-func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
+func (q *Machine) onSend(f *mpa.FPDU, s *ddp.Segment) {
 	queue := &q.queues[rdmap.QNSend]
 	buffers := q.ensureReceive(s)
 	if err := queue.Check(s, buffers, q.capacity); err != nil {
@@ -20,7 +20,9 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 	}
 	if fault := q.placeSend(f, s); fault != memory.None {
 		q.completeReceive(localStatus(fault))
-		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset, Reason: "the memory of the receive for a Send: " + fault.String() + "; keep it registered until the receive is complete"}, nil)
+		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Offset: f.Offset,
+			Reason: "the memory of the receive for a Send: " + fault.String() +
+				"; keep it registered until the receive is complete"}, nil)
 		return
 	}
 	q.partial[partialSend] = !s.Last
@@ -34,8 +36,8 @@ func (q *QP) onSend(f *mpa.FPDU, s *ddp.Segment) {
 	}
 }
 
-// countOdd counts segments of a Send that are legal and yet unusual. [Z30]
-func (q *QP) countOdd(s *ddp.Segment, disorder bool) {
+// countOdd counts segments of a Send, or of a Read Response, that are legal and yet unusual. [Z30]
+func (q *Machine) countOdd(s *ddp.Segment, disorder bool) {
 	if disorder {
 		q.stats.Odd.Disorder++
 	}
@@ -47,7 +49,7 @@ func (q *QP) countOdd(s *ddp.Segment, disorder bool) {
 // ensureReceive takes a receive for the message under way and returns how many
 // there are: one or none. A segment that is not of the message expected takes
 // none, as other QPs may want the receives of a shared queue.
-func (q *QP) ensureReceive(s *ddp.Segment) int {
+func (q *Machine) ensureReceive(s *ddp.Segment) int {
 	if !q.taken && s.MSN == q.queues[rdmap.QNSend].MSN() {
 		q.taken = q.takeReceive()
 	}
@@ -58,7 +60,7 @@ func (q *QP) ensureReceive(s *ddp.Segment) int {
 }
 
 // takeReceive has the next receive be the current one, and reports whether there is one.
-func (q *QP) takeReceive() bool {
+func (q *Machine) takeReceive() bool {
 	if q.current == nil {
 		q.current = new(RecvWork)
 	}
@@ -70,7 +72,7 @@ func (q *QP) takeReceive() bool {
 
 // receiveError ends the connection over a Send that cannot be received. One
 // that is too long takes its receive with it.
-func (q *QP) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
+func (q *Machine) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	switch err.Code {
 	case rdmap.CodeDDPMessageTooLong:
 		q.completeReceive(StatusLocalLength)
@@ -81,15 +83,56 @@ func (q *QP) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	q.segmentError(f, s, err)
 }
 
-func (q *QP) placeSend(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
+func (q *Machine) placeSend(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
+	queue, mo := &q.queues[rdmap.QNSend], uint64(s.MO)
 	if q.inPlace {
-		return q.checkScattered(uint64(s.MO), s.PayloadLen())
+		queue.DropAhead(s)
+		return q.checkScattered(mo, s.PayloadLen())
 	}
-	return q.scatter(q.current, uint64(s.MO), payload(f, s))
+	p := payload(f, s)
+	if early := q.overlapped(queue.Early(), mo, p.Len()); early != nil {
+		return placeAround(early, mo, p, func(mo uint64,
+			p layout.Content) memory.Fault {
+			return q.scatter(q.current, mo, p)
+		})
+	}
+	return q.scatter(q.current, mo, p)
+}
+
+// overlapped returns what was placed early, if n bytes that have their turn overlap it, and are to be placed around
+// it. What was shown comes once more, if it is on the stream at all: it is placed then.
+func (q *Machine) overlapped(early *ddp.Early, from uint64, n int) *ddp.Early {
+	switch a, b := early.Free(from, from+uint64(n)); {
+	case b-a == uint64(n):
+		return nil
+	case q.Layer == LayerStream:
+		clear(q.ahead.held)
+		return nil
+	}
+	return early
+}
+
+// placeAround places the payload of a segment that has its turn, except where one that was sent after it
+// is in place already: where the two overlap, the later bytes stay. [D24]
+func placeAround(early *ddp.Early, from uint64, p layout.Content,
+	place func(from uint64, p layout.Content) memory.Fault) memory.Fault {
+	for p.Len() > 0 {
+		a, b := early.Free(from, from+uint64(p.Len()))
+		if a == b {
+			break
+		}
+		_, p = p.Cut(int(a - from))
+		free, rest := p.Cut(int(b - a))
+		if f := place(a, free); f != memory.None {
+			return f
+		}
+		from, p = b, rest
+	}
+	return memory.None
 }
 
 // scatter copies payload to the octets of a receive from offset mo on.
-func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
+func (q *Machine) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
 	mo, p = q.split(to, mo, p)
 	sgl := to.SGL.Elements()
 	for i := range sgl {
@@ -113,7 +156,7 @@ func (q *QP) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
 
 // checkScattered judges the memory of n octets of the receive from offset mo on, where scatter
 // has put them before.
-func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
+func (q *Machine) checkScattered(mo uint64, n int) memory.Fault {
 	mo, n = q.splitPlaced(mo, n)
 	sgl := q.current.SGL.Elements()
 	for i := range sgl {
@@ -133,7 +176,7 @@ func (q *QP) checkScattered(mo uint64, n int) memory.Fault {
 
 // delivered completes the receive of a Send. An STag to be invalidated is,
 // before the consumer hears of the message.
-func (q *QP) delivered(f *mpa.FPDU, s *ddp.Segment, length uint32) {
+func (q *Machine) delivered(f *mpa.FPDU, s *ddp.Segment, length uint32) {
 	stag, invalidates := rdmap.InvalidateSTag(&s.Header)
 	if invalidates {
 		if fault := q.cfg.Memory.Invalidate(stag); fault != memory.None {

@@ -86,7 +86,7 @@ func TestSegmentErrors(t *testing.T) {
 			p.send(tt.good...)
 			for range tt.good {
 				if f, ok := p.next(); ok && rdmap.OpcodeOf(&f.H) == rdmap.OpTerminate {
-					t.Fatalf("refused too early: %v", p.QP.Cause())
+					t.Fatalf("refused too early: %v", p.Machine.Cause())
 				}
 			}
 			p.send(tt.bad)
@@ -97,9 +97,9 @@ func TestSegmentErrors(t *testing.T) {
 	}
 }
 
-// Proves P07: opcodes 12 to 15 are not known here, on any queue and tagged.
+// Proves P07: the opcodes that do not exist are not known here, on any queue and tagged.
 func TestUnknownOpcodes(t *testing.T) {
-	for op := uint8(12); op < 16; op++ {
+	for op := uint8(rdmap.Opcodes); op < 16; op++ {
 		for _, f := range []fpdu{send(1, nil), send(1, nil).with(qn(1)), send(1, nil).with(qn(2)), write(1, 0, nil)} {
 			f = f.with(opcode(op))
 			p := responder(t)
@@ -146,14 +146,15 @@ func TestScatter(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 20)
 	r := p.region(buf, memory.LocalWrite)
-	p.receive(1, SGE{Region: r, Offset: 15, Length: 5}, SGE{}, SGE{Region: r, Offset: 10, Length: 1}, SGE{Region: r, Offset: 0, Length: 6})
+	p.receive(1, SGE{Region: r, Offset: 15, Length: 5}, SGE{}, SGE{Region: r, Offset: 10, Length: 1},
+		SGE{Region: r, Offset: 0, Length: 6})
 	b := []byte("abcdefghijk")
 	p.send(send(1, b[4:8]).at(4).more(), send(1, b[0:4]).more(), send(1, nil).at(3).more(), send(1, b[8:]).at(8))
 	p.completion(success(1, OpReceive, 11))
 	if want := "ghijk\x00\x00\x00\x00\x00f\x00\x00\x00\x00abcde"; string(buf) != want {
 		t.Errorf("%q, want %q", buf, want)
 	}
-	if got := p.QP.Stats().Odd; got.Disorder != 3 || got.Empty != 1 {
+	if got := p.Machine.Stats().Odd; got.Disorder != 3 || got.Empty != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -167,7 +168,8 @@ func TestInterleaved(t *testing.T) {
 	buf := make([]byte, 20)
 	r := p.region(buf, remoteAll)
 	p.receive(1, SGE{Region: r, Offset: 0, Length: 10})
-	p.send(send(1, []byte("ab")).more(), write(r.STag(), 10, []byte("AB")).more(), request(1, rdmap.ReadRequest{SinkSTag: 5}),
+	p.send(send(1, []byte("ab")).more(), write(r.STag(), 10, []byte("AB")).more(),
+		request(1, rdmap.ReadRequest{SinkSTag: 5}),
 		send(1, []byte("cd")).at(2).more(), write(r.STag(), 12, []byte("CD")), send(1, []byte("ef")).at(4))
 	p.want(response(5, 0, nil))
 	p.completion(success(1, OpReceive, 6))
@@ -189,8 +191,10 @@ func TestReceiveMemory(t *testing.T) {
 		{"revoked", func(c *regions) SGE { return all(c.gone, 10) }, StatusLocalProtection},
 		{"invalidated", func(c *regions) SGE { return all(c.void, 10) }, StatusLocalProtection},
 		{"no region", func(*regions) SGE { return SGE{Length: 10} }, StatusLocalProtection},
-		{"after the region", func(c *regions) SGE { return SGE{Region: c.r, Offset: 30, Length: 10} }, StatusLocalProtection},
-		{"before the region", func(c *regions) SGE { return SGE{Region: c.r, Offset: -1, Length: 10} }, StatusLocalProtection},
+		{"after the region", func(c *regions) SGE { return SGE{Region: c.r, Offset: 30, Length: 10} },
+			StatusLocalProtection},
+		{"before the region", func(c *regions) SGE { return SGE{Region: c.r, Offset: -1, Length: 10} },
+			StatusLocalProtection},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newRegions(responder(t))
@@ -229,7 +233,7 @@ func TestNoSendTimeout(t *testing.T) {
 	r := p.region(make([]byte, 10), remoteAll)
 	source.work = []RecvWork{{ID: 1, SGL: listOf(all(r, 10))}}
 	p.send(send(1, []byte("abc")).more())
-	if at := p.QP.Deadline(); !at.IsZero() {
+	if at := p.Machine.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline in %v", at.Sub(p.clock))
 	}
 	p.send(send(1, []byte("de")).at(3))
@@ -267,12 +271,13 @@ func TestSendTimeout(t *testing.T) {
 	p.advance(time.Millisecond)
 	p.wantTerminate(terminate(rdmap.CodeCatastrophicStream))
 	p.completion(flushed(1, OpReceive))
-	if !errors.Is(p.QP.Cause(), ErrTimeout) || !strings.Contains(p.QP.Cause().Error(), "2 octets") {
-		t.Error(p.QP.Cause())
+	if !errors.Is(p.Machine.Cause(), ErrTimeout) || !strings.Contains(p.Machine.Cause().Error(), "2 octets") {
+		t.Error(p.Machine.Cause())
 	}
 
 	p = begin(false)
-	p.send(send(1, make([]byte, 64000)).at(1).more(), send(1, make([]byte, 64000)).at(64001).more(), send(1, make([]byte, 3071)).at(128001).more())
+	p.send(send(1, make([]byte, 64000)).at(1).more(), send(1, make([]byte, 64000)).at(64001).more(),
+		send(1, make([]byte, 3071)).at(128001).more())
 	p.advance(timeout + 2*time.Second - 1)
 	p.wantState(RTS)
 	p.send(send(1, nil).at(131072))
@@ -321,7 +326,7 @@ func TestSharedReceives(t *testing.T) {
 			for id := range uint64(3) {
 				srq.work = append(srq.work, RecvWork{ID: id + 1, SGL: listOf(all(r, 4))})
 			}
-			if err := p.QP.PostReceive(&RecvWork{}); err == nil {
+			if err := p.Machine.PostReceive(&RecvWork{}); err == nil {
 				t.Error("posted beside the Shared Receive Queue")
 			}
 			p.send(send(1, numbered(4)))
@@ -345,9 +350,9 @@ func TestSendWithGap(t *testing.T) {
 	p := responder(t)
 	buf := numbered(128)
 	p.receive(1, all(p.region(buf, memory.LocalWrite), 128))
-	again := send(1, make([]byte, 32)).more()
-	p.send(again, again)
-	p.wantTerminate(terminateFor(0x1204, again))
+	again, last := send(1, make([]byte, 32)).more(), send(1, make([]byte, 64)).at(64)
+	p.send(again, again, last)
+	p.wantTerminate(terminateFor(0x1204, last))
 	p.completion(flushed(1, OpReceive))
 	p.noCompletion()
 }

@@ -17,7 +17,8 @@ import (
 func (n *twin) vanishes(t *testing.T) (gone int) {
 	t.Helper()
 	gone = 70000 / os.Getpagesize() * os.Getpagesize()
-	b, err := syscall.Mmap(-1, 0, twinMemory, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	b, err := syscall.Mmap(-1, 0, twinMemory, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,20 +37,20 @@ func TestVanishedForAWhile(t *testing.T) {
 	gone := n.vanishes(t)
 	n.g.reset(0, 0)
 	n.posts(1, OpWrite, [3][3]int{{0, gone - 10000, 20000}})
-	if !n.QP.nextFPDU(n.g) {
+	if !n.Machine.nextFPDU(n.g) {
 		t.Fatal("nothing is built")
 	}
-	if sent := n.QP.Stats().SentOctets[rdmap.OpWrite]; sent == 0 || sent > 10000 {
+	if sent := n.Machine.Stats().SentOctets[rdmap.OpWrite]; sent == 0 || sent > 10000 {
 		t.Fatalf("%d octets are built of the 10000 that are there", sent)
 	}
 	b := n.memory[0][:gone+10000]
 	if err := syscall.Mprotect(b[gone:cap(b)], syscall.PROT_READ); err != nil {
 		t.Fatal(err)
 	}
-	for n.QP.nextFPDU(n.g) {
+	for n.Machine.nextFPDU(n.g) {
 	}
-	if sent := n.QP.Stats().SentOctets[rdmap.OpWrite]; sent != 20000 || n.QP.State() != RTS {
-		t.Errorf("%d octets are built, in state %v", sent, n.QP.State())
+	if sent := n.Machine.Stats().SentOctets[rdmap.OpWrite]; sent != 20000 || n.Machine.State() != RTS {
+		t.Errorf("%d octets are built, in state %v", sent, n.Machine.State())
 	}
 }
 
@@ -66,13 +67,15 @@ func (c twins) ended(t *testing.T, id uint64, status Status) {
 	})
 }
 
-// What lies in memory that is gone is not sent, in the middle of a message or at its beginning; whole FPDUs are sent of what lies before it, and a Terminate.
+// What lies in memory that is gone is not sent, in the middle of a message or at its beginning; whole FPDUs are sent of
+// what lies before it, and a Terminate.
 func TestVanishedSource(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		for _, crc := range []bool{false, true} {
 			for _, op := range []Op{OpSend, OpWrite, OpRead} {
 				for _, before := range []int{0, 10, 30000} {
-					t.Run(fmt.Sprintf("%v of %d octets that are there, markers %t, CRC %t", op, before, marked, crc), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%v of %d octets that are there, markers %t, CRC %t",
+						op, before, marked, crc), func(t *testing.T) {
 						c := newTwins(t, func(s *setup) {
 							s.MarkersSend, s.CRC = marked, crc
 							aligned(1448, marked)(s)
@@ -93,7 +96,7 @@ func TestVanishedSource(t *testing.T) {
 							c.ended(t, 1, StatusLocalProtection)
 						}
 						c.do(func(n *twin) { n.comes(write(1, 0, nil)); n.arrives(0) })
-						if got := c[0].QP.Stats().TerminatesSent[rdmap.CodeLocalCatastrophic]; got != 1 {
+						if got := c[0].Machine.Stats().TerminatesSent[rdmap.CodeLocalCatastrophic]; got != 1 {
 							t.Errorf("%d Terminates", got)
 						}
 					})

@@ -142,7 +142,7 @@ func TestRtrResponderFirst(t *testing.T) {
 	p.send(send(1, nil))
 	p.completion(success(1, OpReceive, 0))
 	p.wantState(RTS)
-	if odd := p.QP.Stats().Odd; odd != (Oddities{}) {
+	if odd := p.Machine.Stats().Odd; odd != (Oddities{}) {
 		t.Errorf("%+v", odd)
 	}
 }
@@ -153,7 +153,8 @@ func TestRtrResponderFirst(t *testing.T) {
 // Proves E05, E10, E11.
 func TestEstablishmentTerminates(t *testing.T) {
 	for own, change := range []func(*setup){version0, func(*setup) {}} {
-		for _, code := range []rdmap.Code{rdmap.CodeMPALocalCatastrophic, rdmap.CodeMPAInsufficientIRD, rdmap.CodeMPANoMatchingRTR} {
+		for _, code := range []rdmap.Code{rdmap.CodeMPALocalCatastrophic, rdmap.CodeMPAInsufficientIRD,
+			rdmap.CodeMPANoMatchingRTR} {
 			p := responder(t, change)
 			p.receive(1)
 			p.send(terminate(code).ofVersion(uint8(own), uint8(own)))
@@ -189,7 +190,7 @@ func TestDeserted(t *testing.T) {
 	p.completion(flushed(1, OpReceive))
 	const want = "the peer closed the connection before its first FPDU: connection lost: its startup frame was of revision 1 and ours of revision 0, " +
 		"with DDP and RDMAP version 0, which a non-permissive IETF RNIC does not have"
-	if err := p.QP.Cause(); !errors.Is(err, ErrLost) || err.Error() != want {
+	if err := p.Machine.Cause(); !errors.Is(err, ErrLost) || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 
@@ -197,22 +198,23 @@ func TestDeserted(t *testing.T) {
 	p.send(write(1, 0, nil).ofVersion(0, 0))
 	p.fin()
 	p.wantState(Idle)
-	if p.QP.Cause() != ErrPeerClosed {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrPeerClosed {
+		t.Error(p.Machine.Cause())
 	}
 
 	p = responder(t, version0) // as with equal revisions
 	p.fin()
 	p.wantState(Idle)
-	if p.QP.Cause() != ErrPeerClosed {
-		t.Error(p.QP.Cause())
+	if p.Machine.Cause() != ErrPeerClosed {
+		t.Error(p.Machine.Cause())
 	}
 
 	p = responder(t, version0, revisions(0, 1))
-	p.QP.Failed(*p.now, errReset)
+	p.Machine.Failed(*p.now, errReset)
 	p.settle()
 	p.wantLLP(Reset)
-	if err := p.QP.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, errReset) || err.Error() == errReset.Error() {
+	if err := p.Machine.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, errReset) ||
+		err.Error() == errReset.Error() {
 		t.Errorf("got %v", err)
 	}
 }

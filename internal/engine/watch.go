@@ -14,7 +14,7 @@ const sendRate = 64 << 10
 // watchSend sets the time by which a Send under way is to be complete. It holds a receive
 // that other QPs could use; a peer that never ends it, or lets its octets drip, must not
 // keep that for ever (RFC 5042, section 6.4.3.1).
-func (q *QP) watchSend(now time.Time) {
+func (q *Machine) watchSend(now time.Time) {
 	if q.cfg.SendTimeout <= 0 || q.cfg.Source == nil {
 		return
 	}
@@ -31,7 +31,7 @@ func (q *QP) watchSend(now time.Time) {
 }
 
 // sendTimedOut ends the connection of a peer that does not finish its Send.
-func (q *QP) sendTimedOut() {
+func (q *Machine) sendTimedOut() {
 	q.sendBy = time.Time{}
 	placed := q.queues[rdmap.QNSend].Placed()
 	q.fail(&Failure{

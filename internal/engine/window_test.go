@@ -18,7 +18,8 @@ func (h *host) windowOf(first bool) *memory.Window {
 
 // bind is a request to bind a window to all of a region of regionLen octets.
 func bind(id uint64, w *memory.Window, r *memory.Region, a memory.Access) SendWork {
-	return SendWork{ID: id, Op: OpBind, Bind: &Bind{w, memory.Binding{Region: r, Length: regionLen, Base: 100, Access: a, Key: 5}}}
+	return SendWork{ID: id, Op: OpBind, Bind: &Bind{w,
+		memory.Binding{Region: r, Length: regionLen, Base: 100, Access: a, Key: 5}}}
 }
 
 const windowAll = memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic
@@ -39,13 +40,18 @@ func TestAccessByWindow(t *testing.T) {
 	}{
 		{"within", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 100, 0, 0},
 		{"last octets", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 100 + regionLen - 2, 0, 0},
-		{"one octet too far", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 100 + regionLen - 1, 0x1101, 0x0101},
+		{"one octet too far", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0,
+			100 + regionLen - 1, 0x1101, 0x0101},
 		{"one before", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 99, 0x1101, 0x0101},
-		{"no right to read", memory.RemoteWrite, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 100, 0, 0x0102},
-		{"no right to write", memory.RemoteRead, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 100, 0x1102, 0},
+		{"no right to read", memory.RemoteWrite, memory.Domain{PD: testPD, Stream: testStream},
+			false, 0, 100, 0, 0x0102},
+		{"no right to write", memory.RemoteRead, memory.Domain{PD: testPD, Stream: testStream},
+			false, 0, 100, 0x1102, 0},
 		{"another key", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 1, 100, 0x1100, 0x0100},
-		{"another stream's", windowAll, memory.Domain{PD: testPD, Stream: testStream + 1}, false, 0, 100, 0x1102, 0x0103},
-		{"of the first type, bound elsewhere", windowAll, memory.Domain{PD: testPD, Stream: testStream + 1}, true, 0, 100, 0, 0},
+		{"another stream's", windowAll, memory.Domain{PD: testPD, Stream: testStream + 1},
+			false, 0, 100, 0x1102, 0x0103},
+		{"of the first type, bound elsewhere", windowAll,
+			memory.Domain{PD: testPD, Stream: testStream + 1}, true, 0, 100, 0, 0},
 		{"not bound", 0, memory.Domain{}, false, 0, 100, 0x1100, 0x0100},
 	} {
 		for _, reads := range []bool{false, true} {
@@ -91,13 +97,13 @@ func TestInvalidateByWindow(t *testing.T) {
 		{"a region with windows", func(c *regions, _, _ *memory.Window) uint32 { return c.ours.STag() }, false, 0x0109},
 		{"another key", func(_ *regions, w, _ *memory.Window) uint32 { return w.STag() ^ 1 }, false, 0x0100},
 		{"not bound", func(c *regions, w, _ *memory.Window) uint32 {
-			c.QP.cfg.Memory.LocalInvalidate(w)
+			c.Machine.cfg.Memory.LocalInvalidate(w)
 			return w.STag()
 		}, false, 0x0100},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newRegions(responder(t))
-			w, first, d := c.windowOf(false), c.windowOf(true), c.QP.cfg.Memory
+			w, first, d := c.windowOf(false), c.windowOf(true), c.Machine.cfg.Memory
 			if tt.other {
 				d.Stream++
 			}
@@ -145,7 +151,8 @@ func TestBindInOrder(t *testing.T) {
 	p.wantNothing()
 	read, _ := rdmap.ParseReadRequest(asked.Payload)
 	p.send(response(read.SinkSTag, read.SinkTO, []byte("abcd")))
-	p.completion(success(1, OpRead, 4), success(2, OpBind, 0), success(3, OpSend, 0), success(4, OpLocalInvalidate, 0), success(5, OpBind, 0))
+	p.completion(success(1, OpRead, 4), success(2, OpBind, 0), success(3, OpSend, 0),
+		success(4, OpLocalInvalidate, 0), success(5, OpBind, 0))
 	bad := write(w.STag(), 100, []byte("cd"))
 	p.send(bad)
 	p.wantTerminate(terminateFor(0x1102, bad))
@@ -196,10 +203,16 @@ func TestBindFails(t *testing.T) {
 			c.completion(success(9, OpBind, 0))
 			return bind(2, w, c.r, windowAll)
 		},
-		"a region without LocalWrite": func(c *regions) SendWork { return bind(2, c.windowOf(false), c.read, windowAll) },
-		"invalidated memory":          func(c *regions) SendWork { return bind(2, c.windowOf(true), c.void, windowAll) },
-		"revoked memory":              func(c *regions) SendWork { return bind(2, c.windowOf(false), c.gone, windowAll) },
-		"another Protection Domain":   func(c *regions) SendWork { return bind(2, c.windowOf(false), c.other, windowAll) },
+		"a region without LocalWrite": func(c *regions) SendWork {
+			return bind(2,
+				c.windowOf(false), c.read, windowAll)
+		},
+		"invalidated memory": func(c *regions) SendWork { return bind(2, c.windowOf(true), c.void, windowAll) },
+		"revoked memory":     func(c *regions) SendWork { return bind(2, c.windowOf(false), c.gone, windowAll) },
+		"another Protection Domain": func(c *regions) SendWork {
+			return bind(2,
+				c.windowOf(false), c.other, windowAll)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newRegions(initiator(t))
@@ -223,7 +236,9 @@ func TestReadIntoAnotherRegistration(t *testing.T) {
 		testrig.Must(t, err)
 		one, two := make([]byte, 8), make([]byte, 8)
 		register := func(id uint64, buf []byte) SendWork {
-			return SendWork{ID: id, Op: OpFastRegister, Register: &Register{r, memory.Registration{Memory: [][]byte{buf}, Access: memory.LocalWrite, Key: uint8(id)}}}
+			return SendWork{ID: id, Op: OpFastRegister,
+				Register: &Register{r, memory.Registration{Memory: [][]byte{buf},
+					Access: memory.LocalWrite, Key: uint8(id)}}}
 		}
 		p.post(register(1, one))
 		p.post(work(2, OpRead, all(r, 4)))
@@ -238,7 +253,8 @@ func TestReadIntoAnotherRegistration(t *testing.T) {
 		}
 		p.send(resp)
 		p.wantTerminate(terminateFor(0x1100, resp))
-		p.completion(success(1, OpFastRegister, 0), failed(2, OpRead, StatusLocalProtection), success(3, OpLocalInvalidate, 0), success(4, OpFastRegister, 0))
+		p.completion(success(1, OpFastRegister, 0), failed(2, OpRead, StatusLocalProtection),
+			success(3, OpLocalInvalidate, 0), success(4, OpFastRegister, 0))
 		if string(one)+string(two) != string(make([]byte, 16)) {
 			t.Errorf("%q %q", one, two)
 		}
@@ -250,7 +266,8 @@ func TestFastRegisterFails(t *testing.T) {
 	p := initiator(t)
 	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
 	testrig.Must(t, err)
-	w := SendWork{ID: 1, Op: OpFastRegister, Register: &Register{r, memory.Registration{Memory: [][]byte{make([]byte, 8)}}}}
+	w := SendWork{ID: 1, Op: OpFastRegister, Register: &Register{r,
+		memory.Registration{Memory: [][]byte{make([]byte, 8)}}}}
 	p.post(w)
 	p.post(w) // it is valid
 	p.post(work(2, OpSend))

@@ -5,23 +5,6 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Op is what a work request asks for, or what a completion is of.
-type Op uint8
-
-const (
-	OpSend Op = iota
-	OpWrite
-	OpRead
-	OpLocalInvalidate
-	OpReceive
-	OpFetchAdd    // the operations of RFC 7306
-	OpCompareSwap //
-	OpWriteImm    // an RDMA Write and Immediate Data after it
-	OpImmediate   // Immediate Data alone
-	OpBind        // a Memory Window
-	OpFastRegister
-)
-
 // MaxMessage is the longest message, in octets: DDP lengths have 32 bits
 // (RFC 5041, section 3).
 const MaxMessage = 1<<32 - 1
@@ -46,8 +29,9 @@ type SendWork struct {
 	Prefix          uint64        // OpSend: see prefix.go
 	Unsignaled      bool
 	Solicited       bool
-	Fence           bool // waits for all earlier Reads and Atomic Operations; of local operations: for all earlier requests
-	Cookie          any  // handed back in the completion
+	// waits for all earlier Reads and Atomic Operations; of local operations: for all earlier requests
+	Fence  bool
+	Cookie any // handed back in the completion
 }
 
 // Bind says what a window is bound to.

@@ -8,9 +8,10 @@ import (
 
 // onWrite places a segment of an RDMA Write. It is never delivered: nothing
 // tells the consumer (RFC 5040, section 5.1).
-func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
+func (q *Machine) onWrite(f *mpa.FPDU, s *ddp.Segment) {
 	if fault := q.placeWrite(f, s); fault != memory.None {
-		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset, Reason: accessReason(fault, uint32(s.PayloadLen()), s.TO, s.STag)}, s)
+		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset,
+			Reason: accessReason(fault, uint32(s.PayloadLen()), s.TO, s.STag)}, s)
 		return
 	}
 	q.countWritten(s)
@@ -22,7 +23,7 @@ func (q *QP) onWrite(f *mpa.FPDU, s *ddp.Segment) {
 	q.sequelOf(s)
 }
 
-func (q *QP) placeWrite(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
+func (q *Machine) placeWrite(f *mpa.FPDU, s *ddp.Segment) memory.Fault {
 	if q.inPlace {
 		return q.cfg.Memory.CheckWrite(s.STag, s.TO, uint64(s.PayloadLen()))
 	}

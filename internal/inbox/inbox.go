@@ -1,8 +1,12 @@
-// Package inbox keeps receives of one length posted at a QP: each has a slot of registered memory, and the slot's number as
-// its WRID.
+// Package inbox keeps receives of one length posted at a QP: each has a slot of registered memory, and the slot's
+// number as its WRID.
 package inbox
 
-import "github.com/goiwarp/iwarp"
+import (
+	"context"
+
+	"github.com/goiwarp/iwarp"
+)
 
 // An Inbox is the slots of one QP. It has no lock: one goroutine posts and reads a slot at a time.
 type Inbox struct {
@@ -49,5 +53,25 @@ func (b *Inbox) Octets(wc *iwarp.WC) []byte {
 func (b *Inbox) Close() {
 	if b != nil {
 		_ = b.mr.Deregister() // it is registered, and has no windows
+	}
+}
+
+// Each calls f with the completions of a CQ as they come. The error is f's, or that of [iwarp.CQ.Wait] when none come
+// any more or the context has ended. After an error of f's, those that came together with the last one are lost.
+func Each(ctx context.Context, cq *iwarp.CQ, f func(*iwarp.WC) error) error {
+	var wcs [32]iwarp.WC
+	for {
+		n := cq.Poll(wcs[:])
+		for i := range n {
+			if err := f(&wcs[i]); err != nil {
+				return err
+			}
+		}
+		if n > 0 {
+			continue
+		}
+		if err := cq.Wait(ctx); err != nil {
+			return err
+		}
 	}
 }

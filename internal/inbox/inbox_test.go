@@ -24,10 +24,11 @@ func connect(t *testing.T) (from, to *iwarp.QP, b *inbox.Inbox) {
 	}()
 	req, err := iwarp.Respond(t.Context(), theirs, nil, iwarp.ListenConfig{})
 	testrig.Must(t, err)
-	to, err = req.Accept(t.Context(), iwarp.AcceptConfig{QP: iwarp.QPConfig{RecvDepth: slots}, Prepare: func(qp *iwarp.QP) (err error) {
-		b, err = inbox.Open(qp, slots, length)
-		return err
-	}})
+	to, err = req.Accept(t.Context(), iwarp.AcceptConfig{QP: iwarp.QPConfig{RecvDepth: slots},
+		Prepare: func(qp *iwarp.QP) (err error) {
+			b, err = inbox.Open(qp, slots, length)
+			return err
+		}})
 	testrig.Must(t, err)
 	<-ended
 	return from, to, b
@@ -46,7 +47,8 @@ func TestInbox(t *testing.T) {
 				wcs = append(wcs, wc)
 			}
 			for i := range wcs { // they were posted in this order
-				if got, want := string(b.Octets(&wcs[i])), fmt.Sprintf("round %d, %d", round, i); got != want || wcs[i].ID != uint64(i) {
+				if got, want := string(b.Octets(&wcs[i])),
+					fmt.Sprintf("round %d, %d", round, i); got != want || wcs[i].ID != uint64(i) {
 					t.Errorf("in slot %d: %q, want %q in %d", wcs[i].ID, got, want, i)
 				}
 			}
@@ -79,7 +81,8 @@ func TestEach(t *testing.T) {
 		for i := range slots {
 			testrig.Must(t, from.PostSend(&iwarp.SendWR{Inline: fmt.Appendf(nil, "message %d", i)}))
 		}
-		if err := inbox.Each(t.Context(), to.RecvCQ(), take); err != enough || fmt.Sprint(got) != "[message 0 message 1 message 2]" {
+		if err := inbox.Each(t.Context(), to.RecvCQ(), take); err != enough ||
+			fmt.Sprint(got) != "[message 0 message 1 message 2]" {
 			t.Errorf("%v after %q", err, got)
 		}
 		ended := make(chan error)
@@ -93,7 +96,8 @@ func TestEach(t *testing.T) {
 	})
 }
 
-// TestNoRoom has a QP with fewer receives than slots: nothing is left registered, as its Protection Domain can be closed.
+// TestNoRoom has a QP with fewer receives than slots: nothing is left registered, as its Protection Domain can be
+// closed.
 func TestNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pd, err := iwarp.NewRNIC(iwarp.RNICConfig{}).AllocPD()

@@ -1,4 +1,5 @@
-// Package manual makes man pages and shell completion of a command from the definitions by which package kong reads its command line.
+// Package manual makes man pages and shell completion of a command from the definitions by which package kong reads its
+// command line.
 package manual
 
 import (
@@ -44,7 +45,8 @@ func Of(app *kong.Application) *Tool {
 		if n.Hidden {
 			continue
 		}
-		c := command{name: n.Name, help: n.Help, detail: n.Detail, synopsis: n.Summary(), options: append(optionsOf(n.Flags), t.options...)}
+		c := command{name: n.Name, help: n.Help, detail: n.Detail, synopsis: n.Summary(),
+			options: append(optionsOf(n.Flags), t.options...)}
 		for _, p := range n.Positional {
 			c.arguments = append(c.arguments, argument{p.Summary(), p.Help, valuesOf(p, app)})
 		}
@@ -74,8 +76,8 @@ func optionsOf(flags []*kong.Flag) (all []option) {
 	return all
 }
 
-// only are the values that are allowed, if others are not: an enumeration, or what the tag complete has, with commas, of an option that takes them in more
-// ways, such as in any case.
+// only are the values that are allowed, if others are not: an enumeration, or what the tag complete has, with commas,
+// of an option that takes them in more ways, such as in any case.
 func only(v *kong.Value) []string {
 	switch {
 	case v.Enum != "":
@@ -86,8 +88,8 @@ func only(v *kong.Value) []string {
 	return nil
 }
 
-// valuesOf are the values that an argument has: with the tag complete:"commands" the names of the commands, of which the definition knows
-// nothing while it is made.
+// valuesOf are the values that an argument has: with the tag complete:"commands" the names of the commands, of which
+// the definition knows nothing while it is made.
 func valuesOf(v *kong.Value, app *kong.Application) (all []string) {
 	if v.Tag.Get("complete") != "commands" {
 		return only(v)

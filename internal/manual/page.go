@@ -12,7 +12,8 @@ import (
 // columns is the width of the source, before what is escaped.
 const columns = 60
 
-// Page writes the man page of a command, or with an empty name that of the tool, of which it is a part: section 1, in the macros of man(7).
+// Page writes the man page of a command, or with an empty name that of the tool, of which it is a part: section 1, in
+// the macros of man(7).
 func (t *Tool) Page(w io.Writer, name string, e Edition) error {
 	p := &page{Edition: e}
 	if name == "" {
@@ -20,7 +21,7 @@ func (t *Tool) Page(w io.Writer, name string, e Edition) error {
 	} else {
 		i := slices.IndexFunc(t.commands, func(c command) bool { return c.name == name })
 		if i < 0 {
-			return fmt.Errorf("there is no command %q: there are %s", name, strings.Join(t.names(), ", "))
+			return fmt.Errorf("there is no command %q; iwarp --help lists all", name)
 		}
 		p.command(t, &t.commands[i])
 	}
@@ -48,7 +49,8 @@ func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n",
 func (p *page) section(name string) { p.line(".SH %s", roff(strings.ToUpper(name))) }
 
 func (p *page) head(t *Tool, title string) {
-	p.line(`.TH %s 1 "%s" "%s %s" "%s"`, roff(strings.ToUpper(title)), p.Date, roff(t.name), roff(p.Version), roff(t.name))
+	p.line(`.TH %s 1 "%s" "%s %s" "%s"`, roff(strings.ToUpper(title)), p.Date, roff(t.name),
+		roff(p.Version), roff(t.name))
 }
 
 func (p *page) tool(t *Tool) {

@@ -28,7 +28,8 @@ func (t *Tool) Complete(w io.Writer, shell string) error {
 		return fmt.Errorf("there is no completion for %q: the shells are %s", shell, strings.Join(Shells(), ", "))
 	}
 	made, err := template.New(shell).Delims("<<", ">>").Funcs(template.FuncMap{
-		"join": strings.Join, "words": words, "quote": quote, "brief": brief, "zsh": zshWord, "zvalue": zshValue, "function": function,
+		"join": strings.Join, "words": words, "quote": quote, "brief": brief, "zsh": zshWord,
+		"zvalue": zshValue, "function": function,
 	}).Parse(text)
 	if err != nil {
 		return err
@@ -63,7 +64,8 @@ type optionView struct {
 func (t *Tool) view() view {
 	v := view{Name: t.name, Names: t.names(), Words: words(t.options), Options: viewOf(t.options)}
 	for _, c := range t.commands {
-		one := commandView{Name: c.name, Help: c.help, Words: words(c.options), Options: viewOf(c.options), Files: len(c.arguments) > 0}
+		one := commandView{Name: c.name, Help: c.help, Words: words(c.options), Options: viewOf(c.options),
+			Files: len(c.arguments) > 0}
 		for _, a := range c.arguments {
 			one.Values = append(one.Values, a.values...)
 		}
@@ -74,7 +76,8 @@ func (t *Tool) view() view {
 
 func viewOf(options []option) (all []optionView) {
 	for _, o := range options {
-		all = append(all, optionView{o.long, o.short, o.value, o.help, o.values, words([]option{o}), o.several, o.value != ""})
+		all = append(all, optionView{o.long, o.short, o.value, o.help, o.values, words([]option{o}),
+			o.several, o.value != ""})
 	}
 	return all
 }
@@ -82,7 +85,7 @@ func viewOf(options []option) (all []optionView) {
 // quote is a text in single quotes, as every shell takes it.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-var sentence = regexp.MustCompile(`^.*?[^.]\. `)
+var sentence = regexp.MustCompile(`(?s)^.*?[^.]\.\s`)
 
 // brief is the first sentence of a help text.
 func brief(text string) string {

@@ -29,9 +29,11 @@ func privateDataRows() (rows []Row) {
 		add := func(what string, toR, toI int, demanded string) {
 			rows = append(rows, Row{
 				Name: name + ": " + what, Requirement: d.requirement, Demanded: demanded,
-				Initiator: Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages, PrivateData: privateData(toR)}},
+				Initiator: Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages,
+					PrivateData: privateData(toR)}},
 				Responder: Responder{
-					Dialects: []mpa.Dialect{d.dialect}, Messages: d.messages, Answer: mpa.Answer{PrivateData: privateData(toI)},
+					Dialects: []mpa.Dialect{d.dialect}, Messages: d.messages,
+					Answer: mpa.Answer{PrivateData: privateData(toI)},
 				},
 			})
 		}
@@ -53,17 +55,21 @@ func rejectRows() (rows []Row) {
 	for _, d := range room {
 		for _, n := range []int{0, d.most} {
 			row := Row{
-				Name:        fmt.Sprintf("%s%s, %s of private data", short(d.dialect), wording.If(d.messages, "+messages", ""), wording.Octets(n)),
+				Name: fmt.Sprintf("%s%s, %s of private data",
+					short(d.dialect), wording.If(d.messages, "+messages", ""), wording.Octets(n)),
 				Requirement: "RFC 5044 7.1.2 [Q10]",
-				Initiator:   Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages, PrivateData: privateData(n)}},
+				Initiator: Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages,
+					PrivateData: privateData(n)}},
 				Responder: Responder{
-					Dialects: []mpa.Dialect{d.dialect}, Messages: d.messages, Reject: &Rejection{PrivateData: privateData(n)},
+					Dialects: []mpa.Dialect{d.dialect}, Messages: d.messages,
+					Reject: &Rejection{PrivateData: privateData(n)},
 				},
 				Demanded: fmt.Sprintf("reject pd=%d/%[1]d stream=open closed=fin", n),
 			}
 			if d.dialect == mpa.DialectStartKey {
 				row.Requirement = "CULLEY 13.3.1 [K07]"
-				row.Demanded = wording.If(d.messages, fmt.Sprintf("reject pd=%d/%[1]d stream=closed", n), "close closed=fin")
+				row.Demanded = wording.If(d.messages,
+					fmt.Sprintf("reject pd=%d/%[1]d stream=closed", n), "close closed=fin")
 			}
 			rows = append(rows, row)
 			if d.most == 0 {

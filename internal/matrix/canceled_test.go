@@ -25,8 +25,8 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends runs after a while, one later than the other, until one is complete: each has the rows that were over
-// by then, which are as demanded, and says whether rows are missing.
+// TestInterrupted ends runs after a while, one later than the other, until one is complete: each has the rows that were
+// over by then, which are as demanded, and says whether rows are missing.
 func TestInterrupted(t *testing.T) {
 	for after := time.Millisecond; ; after *= 2 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -39,8 +39,10 @@ func TestInterrupted(t *testing.T) {
 		}
 		var text strings.Builder
 		werr := r.Report().WriteText(&text, false)
-		if r.Cells != rows || r.AsDemanded != rows || r.Interrupted != (err != nil) || werr != nil || strings.Contains(text.String(), "stopped: interrupted") != r.Interrupted {
-			t.Fatalf("after %v: %d of %d cells in %d rows, %v\n%s", after, r.AsDemanded, r.Cells, rows, err, text.String())
+		if r.Cells != rows || r.AsDemanded != rows || r.Interrupted != (err != nil) || werr != nil ||
+			strings.Contains(text.String(), "stopped: interrupted") != r.Interrupted {
+			t.Fatalf("after %v: %d of %d cells in %d rows, %v\n%s",
+				after, r.AsDemanded, r.Cells, rows, err, text.String())
 		}
 		if err == nil {
 			return

@@ -148,7 +148,9 @@ func (c *cell) connect(ctx context.Context) error {
 	offer := in.Offer
 	offer.Timeout = longer(ctx)
 	d := iwarp.Dialer{
-		PD: c.i.pd, QP: c.i.qpConfig(ctx), MPA: offer, NoReads: in.NoReads, NoFallback: in.NoFallback, Prepare: c.i.prepare,
+		KeepRejected: true,
+		PD:           c.i.pd, QP: c.i.qpConfig(ctx), MPA: offer, NoReads: in.NoReads,
+		NoFallback: in.NoFallback, Prepare: c.i.prepare,
 	}
 	c.i.qp, c.failed = c.over.Dial(ctx, &d, c.tap.addr())
 	if ctx.Err() != nil {
@@ -239,7 +241,8 @@ func (c *cell) rejected(ctx context.Context) error {
 		if a.conn != nil {
 			conns = append(conns, a.conn)
 		}
-		c.facts.say("exchange", "stream", wording.If(len(conns) == 2 && converse(ctx, conns[0], conns[1]), "open", "closed"))
+		c.facts.say("exchange", "stream", wording.If(len(conns) == 2 &&
+			converse(ctx, conns[0], conns[1]), "open", "closed"))
 	}
 	for _, conn := range conns {
 		_ = conn.Close()

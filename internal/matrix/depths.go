@@ -26,26 +26,31 @@ var depthRows = []struct {
 	rtr               mpa.RTR // offered, if not the usual
 	demanded          string
 }{
-	{"each has enough", "[E03] [E04]", depths{8, 4, 8}, depths{16, 2, 16}, 0, "request=8/4 reply=16/2 ird=8/16 ord=4/2"},
+	{"each has enough", "[E03] [E04]", depths{8, 4, 8}, depths{16, 2, 16}, 0,
+		"request=8/4 reply=16/2 ird=8/16 ord=4/2"},
 	{"the responder sets its ORD at most to the initiator's IRD", "[E04]", depths{3, 4, 3}, depths{16, 9, 16}, 0,
 		"request=3/4 reply=16/3 ird=3/16 ord=4/3"},
 	{"the initiator sets its ORD at most to the responder's IRD", "[E04]", depths{8, 20, 8}, depths{5, 2, 5}, 0,
 		"request=8/20 reply=5/2 ird=8/5 ord=5/2"},
-	{"the responder raises its IRD", "[E04] [E14]", depths{8, 20, 8}, depths{5, 2, 64}, 0, "request=8/20 reply=20/2 ird=8/20 ord=20/2"},
+	{"the responder raises its IRD", "[E04] [E14]", depths{8, 20, 8}, depths{5, 2, 64}, 0,
+		"request=8/20 reply=20/2 ird=8/20 ord=20/2"},
 	{"the responder raises its IRD as far as it can", "[E04] [E14]", depths{8, 20, 8}, depths{5, 2, 12}, 0,
 		"request=8/20 reply=12/2 ird=8/12 ord=12/2"},
 	{"no Reads of the initiator's, nor to it", "[E04]", depths{0, 0, 0}, depths{16, 16, 16}, 0,
 		"request=0/0 reply=16/0 ird=0/16 ord=0/0 data=sw/sw"},
 	{"no Reads to the responder, nor of its", "[E04]", depths{8, 4, 8}, depths{0, 0, 0}, mpa.RTRWrite,
 		"request=8/4 reply=0/0 ird=8/0 ord=0/0 data=sw/sw"},
-	{"no Reads to the responder but the RTR indication that it names", "[E04]", depths{8, 4, 8}, depths{0, 0, 0}, mpa.RTRRead,
+	{"no Reads to the responder but the RTR indication that it names", "[E04]", depths{8, 4, 8},
+		depths{0, 0, 0}, mpa.RTRRead,
 		"request=8/4 reply=1/0 ird=8/1 ord=1/0 rtr=read data=swr/sw"},
 	{"no Reads but the RTR indication", "[E04]", depths{0, 0, 0}, depths{0, 0, 0}, mpa.RTRRead,
 		"request=0/0 reply=1/0 ird=0/1 ord=0/0 rtr=read data=sw/sw"},
 	{"the largest values", "[E06]", depths{most, most, most}, depths{most, most, most}, 0,
 		fmt.Sprintf("request=%d/%[1]d reply=%[1]d/%[1]d ird=%[1]d/%[1]d ord=%[1]d/%[1]d", most)},
-	{"initiator's ORD is 0x3FFF", "[E06]", depths{8, off, 8}, depths{7, 5, 64}, 0, "request=8/16383 reply=16383/5 ird=8/7 ord=*/5"},
-	{"initiator's IRD is 0x3FFF", "[E06]", depths{off, 4, 8}, depths{7, 5, 64}, 0, "request=16383/4 reply=7/16383 ird=*/7 ord=4/5"},
+	{"initiator's ORD is 0x3FFF", "[E06]", depths{8, off, 8}, depths{7, 5, 64}, 0,
+		"request=8/16383 reply=16383/5 ird=8/7 ord=*/5"},
+	{"initiator's IRD is 0x3FFF", "[E06]", depths{off, 4, 8}, depths{7, 5, 64}, 0,
+		"request=16383/4 reply=7/16383 ird=*/7 ord=4/5"},
 	{"initiator's IRD and ORD are 0x3FFF", "[E06]", depths{off, off, 8}, depths{7, 5, 64}, 0,
 		"request=16383/16383 reply=16383/16383 ird=*/7 ord=*/5"},
 }
@@ -62,7 +67,8 @@ var depthReplyRows = []struct {
 	{"Reply's IRD is 0x3FFF", "[E06]", depths{8, 4, 8}, off, 3, "up reply=16383/3 ird=8/* ord=4/*", ""},
 	{"Reply's ORD is 0x3FFF", "[E06]", depths{8, 4, 64}, 9, off, "up reply=9/16383 ird=8/* ord=4/*", ""},
 	{"Reply's ORD needs a higher IRD", "[E04] [E14]", depths{8, 4, 64}, 9, 20, "up reply=9/20 ird=20/* ord=4/*", ""},
-	{"Reply's ORD needs a higher IRD than there is", "[E05]", depths{8, 4, 8}, 9, 100, "terminate reply=9/100 code=0x2006", " closed=fin"},
+	{"Reply's ORD needs a higher IRD than there is", "[E05]", depths{8, 4, 8}, 9, 100,
+		"terminate reply=9/100 code=0x2006", " closed=fin"},
 }
 
 // clientServerRows are the model A=0.

@@ -69,11 +69,11 @@
 // # JSON
 //
 // A [Report] as JSON has "cells", the number of rows that were run; "as_demanded", the
-// number of those that were right; "ms", the time taken; "interrupted", true if the last rows are missing for that; "figures", a list with
-// "figure", "title" and "cells", a list, for each; and "wider", a list. An entry of
+// number of those that were right; "ms", the time taken; "interrupted", true if the last rows are missing for that;
+// "figures", a list with "figure", "title" and "cells", a list, for each; and "wider", a list. An entry of
 // the lists of rows has "group", "name", "requirements" (a list of IDs), "section" (of
 // which document), "demanded", "got", "ok",
-// "differences" (a list of texts), "initiator_error", "responder_error" (why the connection failed there, if it did), "wire" (the startup frames, in order of direction) and "ms". An entry of
-// "cells" also has "initiator", "initiator_markers", "responder", "responder_markers"
-// and "printed", the cell as the document has it.
+// "differences" (a list of texts), "initiator_error", "responder_error" (why the connection failed there, if it did),
+// "wire" (the startup frames, in order of direction) and "ms". An entry of "cells" also has "initiator",
+// "initiator_markers", "responder", "responder_markers" and "printed", the cell as the document has it.
 package matrix

@@ -18,7 +18,8 @@ func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
 func Title(over string) string { return "Dialects and kinds of RNIC, over " + over }
 
 func (r *Report) document() *report.Document {
-	d := &report.Document{Tool: "matrix", Title: Title(r.network), Interrupted: r.Interrupted, Took: report.OfMilliseconds(r.MS)}
+	d := &report.Document{Tool: "matrix", Title: Title(r.network), Interrupted: r.Interrupted,
+		Took: report.OfMilliseconds(r.MS)}
 	if r.Interrupted {
 		d.Stopped = "interrupted"
 	}
@@ -81,14 +82,16 @@ func groupSection(rows []*Result) report.Section {
 		right += wording.Bit(rows[i].OK)
 		s.Checks = append(s.Checks, rows[i].check())
 	}
-	s.Lines = []report.Line{{Label: rows[0].Group, Text: fmt.Sprintf("%3d %-4s %3d as demanded", len(rows), wording.Things(len(rows), "row")+",", right)}}
+	s.Lines = []report.Line{{Label: rows[0].Group,
+		Text: fmt.Sprintf("%3d %-4s %3d as demanded", len(rows), wording.Things(len(rows), "row")+",", right)}}
 	return s
 }
 
 // check is a row as all reports have it.
 func (r *Result) check() report.Check {
 	c := report.Check{
-		Group: r.Group, Name: r.Name, Requirements: strings.Join(r.Requirements, " "), Document: r.Section, Verdict: "pass", Expected: r.Demanded, Got: r.Got,
+		Group: r.Group, Name: r.Name, Requirements: strings.Join(r.Requirements, " "), Document: r.Section,
+		Verdict: "pass", Expected: r.Demanded, Got: r.Got,
 		Details: []report.Line{{Label: "demanded", Text: r.Demanded}, {Label: "got", Text: r.Got}},
 		Took:    report.OfMilliseconds(r.MS),
 	}
@@ -101,7 +104,8 @@ func (r *Result) check() report.Check {
 	for _, w := range r.Wire {
 		c.Details = append(c.Details, report.Line{Label: "wire", Text: w})
 	}
-	for _, e := range []report.Line{{Label: "initiator", Text: r.InitiatorError}, {Label: "responder", Text: r.ResponderError}} {
+	for _, e := range []report.Line{{Label: "initiator", Text: r.InitiatorError},
+		{Label: "responder", Text: r.ResponderError}} {
 		if e.Text != "" {
 			c.Details = append(c.Details, report.Line{Label: e.Label, Text: ascii(e.Text)})
 		}

@@ -56,9 +56,9 @@ func newEndpoint(who string, kind mpa.Kind, seed byte) (*endpoint, error) {
 	return e, nil
 }
 
-// qpConfig turns nudges off: nothing is sent merely because time passes. A close has as long as the row.
+// qpConfig gives a close as long as the row has.
 func (e *endpoint) qpConfig(ctx context.Context) iwarp.QPConfig {
-	return iwarp.QPConfig{Nudge: -1, CloseTimeout: left(ctx)}
+	return iwarp.QPConfig{CloseTimeout: left(ctx)}
 }
 
 // left is how much time the row has yet, or 0 if it has no bound.
@@ -70,7 +70,8 @@ func left(ctx context.Context) time.Duration {
 	return max(time.Until(end), time.Nanosecond)
 }
 
-// longer is more time than the row has, or 0 if it has no bound: it is the row's end that ends a startup, and is told of as that.
+// longer is more time than the row has, or 0 if it has no bound: it is the row's end that ends a startup, and is told
+// of as that.
 func longer(ctx context.Context) time.Duration {
 	if left := left(ctx); left > 0 {
 		return left + time.Minute
@@ -170,7 +171,7 @@ type causes struct {
 
 // Enabled implements slog.Handler.
 func (c *causes) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= iwarp.LevelConnection
+	return level >= slog.LevelInfo
 }
 
 // Handle implements slog.Handler.

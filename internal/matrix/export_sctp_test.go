@@ -1,8 +1,8 @@
 package matrix
 
 import (
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/script"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A Packet is one of SCTP, from the initiator or not.

@@ -70,7 +70,8 @@ func Names(text string, rev uint8) bool { return names(text, rev) }
 
 // Relayed has two functions play the ends of a connection with a relay between them,
 // and returns how it says that they closed, and what it kept.
-func Relayed(ctx context.Context, initiator, responder func(*net.TCPConn) error) (ending string, kept [2]string, err error) {
+func Relayed(ctx context.Context, initiator, responder func(*net.TCPConn) error) (ending string,
+	kept [2]string, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", kept, err

@@ -159,7 +159,8 @@ func (r *Row) demandsFact(key string) bool {
 	return slices.ContainsFunc(r.demands(), func(d demand) bool { return d.key == key })
 }
 
-// everySCTP are the demands of every row over SCTP, and in the end of those that do not fail before there is an Initiate.
+// everySCTP are the demands of every row over SCTP, and in the end of those that do not fail before there is an
+// Initiate.
 func everySCTP(first demand, add func(key, value string)) {
 	add("chunks", "as-they-should")
 	add("ssn", "gapless/gapless")

@@ -105,7 +105,8 @@ func TestFiguresAreTheDraft(t *testing.T) {
 				}
 				row := f.Row(line, column)
 				if up := strings.HasPrefix(row.Demanded, "up "); up == (i.Cells[column] == "close") {
-					t.Errorf("figure %d, %v -> %v: %q is demanded as %q", f.Number, i.RNIC, r, i.Cells[column], row.Demanded)
+					t.Errorf("figure %d, %v -> %v: %q is demanded as %q",
+						f.Number, i.RNIC, r, i.Cells[column], row.Demanded)
 				}
 			}
 		}

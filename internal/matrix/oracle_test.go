@@ -38,7 +38,8 @@ func TestWrongCellDiffers(t *testing.T) {
 	}
 	text := printed(t, report, false)
 	for _, want := range []string{
-		"| V=0 M=1/1 FAIL |", "| close     FAIL", "demanded close, got up", "demanded up, got close", "fail           figure 2/RDMAC M=1 -> RDMAC M=1",
+		"| V=0 M=1/1 FAIL |", "| close     FAIL", "demanded close, got up", "demanded up, got close",
+		"fail           figure 2/RDMAC M=1 -> RDMAC M=1",
 		"demanded M=1/0, got M=0/1", "9 cells, 0 as demanded",
 	} {
 		if !strings.Contains(text, want) {
@@ -127,9 +128,11 @@ func TestJudge(t *testing.T) {
 		{"up CRC=1", [][3]string{up}, "up CRC=unknown", []string{"demanded CRC=1, got CRC=unknown"}},
 		{"close", [][3]string{up}, "up", []string{"demanded close, got up"}},
 		{"up rtr=write,read", [][3]string{up, {"wire", "rtr", "read"}}, "up rtr=read", nil},
-		{"up rtr=write,read", [][3]string{up, {"wire", "rtr", "send"}}, "up rtr=send", []string{"demanded rtr=write,read, got rtr=send"}},
+		{"up rtr=write,read", [][3]string{up, {"wire", "rtr", "send"}}, "up rtr=send",
+			[]string{"demanded rtr=write,read, got rtr=send"}},
 		{"up ird=*/7", [][3]string{up, {"both", "ird", "32/7"}}, "up ird=32/7", nil},
-		{"up ird=*/7", [][3]string{up, {"both", "ird", "32/8"}}, "up ird=32/8", []string{"demanded ird=*/7, got ird=32/8"}},
+		{"up ird=*/7", [][3]string{up, {"both", "ird", "32/8"}}, "up ird=32/8",
+			[]string{"demanded ird=*/7, got ird=32/8"}},
 		{"up failure=*", [][3]string{up}, "up failure=unknown", []string{"demanded failure=*, got failure=unknown"}},
 	} {
 		got, differences := matrix.Judge(c.demands, c.said...)
@@ -147,7 +150,8 @@ func TestHang(t *testing.T) {
 		Initiator: matrix.Initiator{Offer: mpa.Offer{Dialect: mpa.DialectRFC5044}},
 		Responder: matrix.Responder{Replies: []*mpa.StartupFields{half}},
 	}}
-	report, err := matrix.RunData(t.Context(), matrix.Config{Timeout: 50 * time.Millisecond}, nil, []matrix.Group{{Name: "hang", Rows: rows}})
+	report, err := matrix.RunData(t.Context(), matrix.Config{Timeout: 50 * time.Millisecond}, nil,
+		[]matrix.Group{{Name: "hang", Rows: rows}})
 	testrig.Must(t, err)
 	r := report.Wider[0]
 	if r.OK || len(r.Differences) == 0 || r.Differences[0] != "it hangs: it is not over after 50ms" {
@@ -162,11 +166,12 @@ func TestNothingPicked(t *testing.T) {
 	}
 }
 
-// TestNoErrorWhereAllIsWell: that a connection was closed in order is no error of either end, and where one was refused, as is
-// demanded, both tell why.
+// TestNoErrorWhereAllIsWell: that a connection was closed in order is no error of either end, and where one was
+// refused, as is demanded, both tell why.
 func TestNoErrorWhereAllIsWell(t *testing.T) {
 	for _, over := range []string{network.TCP, network.SCTP} {
-		report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience, Network: over, Match: regexp.MustCompile("^(private data|SCTP private data|figure 2)/")})
+		report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience, Network: over,
+			Match: regexp.MustCompile("^(private data|SCTP private data|figure 2)/")})
 		testrig.Must(t, err)
 		rows := slices.Clone(report.Wider)
 		for _, f := range report.Figures {
@@ -190,7 +195,8 @@ func TestNoErrorWhereAllIsWell(t *testing.T) {
 
 // TestJSON holds the keys that the package's documentation names.
 func TestJSON(t *testing.T) {
-	report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience, Match: regexp.MustCompile("^(figure 2/RDMAC M=1 -> non|rejections/rfc5044, 0)")})
+	report, err := matrix.Run(t.Context(), matrix.Config{Timeout: patience,
+		Match: regexp.MustCompile("^(figure 2/RDMAC M=1 -> non|rejections/rfc5044, 0)")})
 	testrig.Must(t, err)
 	row := []string{
 		"group", "name", "requirements", "section", "demanded", "got", "ok", "differences", "wire", "ms",
@@ -207,11 +213,13 @@ func TestJSON(t *testing.T) {
 	if len(cells) != 2 {
 		t.Fatalf("%d cells", len(cells))
 	}
-	keys(t, cells[0].(map[string]any), append([]string{"initiator", "initiator_markers", "responder", "responder_markers", "printed", "initiator_error", "responder_error"}, row...)...)
+	keys(t, cells[0].(map[string]any), append([]string{"initiator", "initiator_markers", "responder",
+		"responder_markers", "printed", "initiator_error", "responder_error"}, row...)...)
 	keys(t, wider[0].(map[string]any), append(row, "initiator_error")...)
 	var junit bytes.Buffer
 	testrig.Must(t, report.Report().WriteJUnit(&junit))
-	if want := fmt.Sprintf(` time="%.3f"`, report.MS/1000); !strings.Contains(strings.SplitAfter(junit.String(), "\n")[1], want) {
+	if want := fmt.Sprintf(` time="%.3f"`, report.MS/1000); !strings.Contains(strings.SplitAfter(junit.String(),
+		"\n")[1], want) {
 		t.Errorf("JUnit has another time than JSON, %s: %s", want, &junit)
 	}
 }
@@ -257,7 +265,8 @@ func TestText(t *testing.T) {
 		text += printed(t, report, true)
 	}
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSuffix(line, "\n"); len(line) > 100 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+		if line = strings.TrimSuffix(line, "\n"); len(line) > 100 ||
+			strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}

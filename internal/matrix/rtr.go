@@ -52,9 +52,12 @@ func rtrRows() (rows []sharedRow) {
 	for o, offered := range rtrSets {
 		for s, supported := range rtrSets {
 			c := sharedRow{
-				section: "9.2", ids: "[E08] [E09]", demanded: fmt.Sprintf("up p2p=1 rtr=%s answer=%s", rtrWords.Replace(rtrTable[o][s]), supported.answer),
-				mpa: " first=initiator", sctp: " codes=5/6", name: fmt.Sprintf("offered %v, supported %v", offered.set, supported.set),
-				i: Initiator{Offer: mpa.Offer{RTR: offered.set}}, r: Responder{Answer: mpa.Answer{RTR: supported.set}},
+				section: "9.2", ids: "[E08] [E09]",
+				demanded: fmt.Sprintf("up p2p=1 rtr=%s answer=%s", rtrWords.Replace(rtrTable[o][s]), supported.answer),
+				mpa:      " first=initiator", sctp: " codes=5/6",
+				name: fmt.Sprintf("offered %v, supported %v", offered.set, supported.set),
+				i:    Initiator{Offer: mpa.Offer{RTR: offered.set}},
+				r:    Responder{Answer: mpa.Answer{RTR: supported.set}},
 			}
 			if rtrTable[o][s] == "7" {
 				c.ids, c.demanded, c.mpa = "[E08] [E10]", "terminate code=0x2007", " closed=fin"

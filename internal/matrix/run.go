@@ -93,8 +93,8 @@ var ErrNothingPicked = errors.New("matrix: no row is picked")
 // Networks returns the names of the networks that there are rows for.
 func Networks() []string { return []string{network.TCP, network.SCTP, network.UserTCP} }
 
-// Run runs all rows that a Config picks. The error is the context's, beside a report on the rows that were over by then, or
-// ErrNothingPicked; a row that is not as demanded is no error.
+// Run runs all rows that a Config picks. The error is the context's, beside a report on the rows that were over by
+// then, or ErrNothingPicked; a row that is not as demanded is no error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	switch cfg.Network {
 	case network.SCTP:

@@ -28,7 +28,8 @@ func sctpStartupRows() (rows []Row) {
 		}
 		rows = append(rows,
 			Row{
-				Name: "enhanced, " + who + " sends first", Requirement: both + "[C01] [C02] [C04]", ResponderFirst: first,
+				Name:        "enhanced, " + who + " sends first",
+				Requirement: both + "[C01] [C02] [C04]", ResponderFirst: first,
 				Demanded: "up dialect=rfc6581 " + enhancedCodes + " V=1 p2p=1 fellback=0 pd=0/0",
 			},
 			Row{
@@ -50,7 +51,8 @@ func sctpStartupRows() (rows []Row) {
 		})
 	for _, d := range []mpa.Dialect{mpa.DialectRtr, mpa.DialectRevision0, mpa.DialectStartKey} {
 		rows = append(rows, Row{
-			Name: short(d) + " is MPA's", Requirement: "RFC 5043 5.2.2 [C01]", Initiator: Initiator{Offer: mpa.Offer{Dialect: d}}, Demanded: unsaid,
+			Name: short(d) + " is MPA's", Requirement: "RFC 5043 5.2.2 [C01]",
+			Initiator: Initiator{Offer: mpa.Offer{Dialect: d}}, Demanded: unsaid,
 		})
 	}
 	return rows
@@ -60,7 +62,8 @@ func sctpStartupRows() (rows []Row) {
 func sctpDepthRows() (rows []Row) {
 	for _, c := range depthRows {
 		rows = append(rows, Row{
-			Name: c.name, Requirement: "RFC 6581 7, 9.1 " + c.requirement, Demanded: "up " + c.demanded + " " + enhancedCodes,
+			Name: c.name, Requirement: "RFC 6581 7, 9.1 " + c.requirement,
+			Demanded:  "up " + c.demanded + " " + enhancedCodes,
 			Initiator: Initiator{Offer: c.i.offer(c.rtr), NoReads: c.i.ird == 0},
 			Responder: Responder{Answer: c.r.offer(0).Answer(), NoReads: c.r.ird == 0},
 		})
@@ -76,8 +79,8 @@ func sctpDepthRows() (rows []Row) {
 	return rows
 }
 
-// sctpKinds are the two kinds of Initiate: the dialect that stands for each, and how much private data its messages have
-// room for.
+// sctpKinds are the two kinds of Initiate: the dialect that stands for each, and how much private data its messages
+// have room for.
 var sctpKinds = []struct {
 	name    string
 	dialect mpa.Dialect
@@ -88,14 +91,15 @@ var sctpKinds = []struct {
 	{"plain", mpa.DialectRFC5044, 512, 1},
 }
 
-// sctpPrivateDataRows: "Private Data length MUST NOT exceed 512 bytes in any message, including enhanced RDMA connection
-// establishment data." RFC 6581, section 7.
+// sctpPrivateDataRows: "Private Data length MUST NOT exceed 512 bytes in any message, including enhanced RDMA
+// connection establishment data." RFC 6581, section 7.
 func sctpPrivateDataRows() (rows []Row) {
 	for _, k := range sctpKinds {
 		add := func(what string, toR, toI int, demanded string) {
 			rows = append(rows, Row{
 				Name: k.name + ": " + what, Requirement: "RFC 5043 5.2.3; RFC 6581 7 [C02]", Demanded: demanded,
-				Initiator: Initiator{Offer: mpa.Offer{Dialect: k.dialect, PrivateData: privateData(toR)}, NoFallback: true},
+				Initiator: Initiator{Offer: mpa.Offer{Dialect: k.dialect,
+					PrivateData: privateData(toR)}, NoFallback: true},
 				Responder: Responder{Answer: mpa.Answer{PrivateData: privateData(toI)}},
 			})
 		}
@@ -108,15 +112,17 @@ func sctpPrivateDataRows() (rows []Row) {
 	return rows
 }
 
-// sctpRejectRows: "The Enhanced Reject function code MUST be used to indicate rejection of enhanced DDP stream session".
+// sctpRejectRows: "The Enhanced Reject function code MUST be used to indicate rejection of enhanced DDP stream
+// session".
 func sctpRejectRows() (rows []Row) {
 	for _, k := range sctpKinds {
 		for _, n := range []int{0, k.most} {
 			rows = append(rows, Row{
-				Name: fmt.Sprintf("%s, %s of private data", k.name, wording.Octets(n)), Requirement: "RFC 5043 6.3; RFC 6581 7 [C01] [C02] [C03]",
-				Initiator: Initiator{Offer: mpa.Offer{Dialect: k.dialect, PrivateData: privateData(n)}},
-				Responder: Responder{Reject: &Rejection{PrivateData: privateData(n)}},
-				Demanded:  fmt.Sprintf("reject pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+2),
+				Name:        fmt.Sprintf("%s, %s of private data", k.name, wording.Octets(n)),
+				Requirement: "RFC 5043 6.3; RFC 6581 7 [C01] [C02] [C03]",
+				Initiator:   Initiator{Offer: mpa.Offer{Dialect: k.dialect, PrivateData: privateData(n)}},
+				Responder:   Responder{Reject: &Rejection{PrivateData: privateData(n)}},
+				Demanded:    fmt.Sprintf("reject pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+2),
 			})
 		}
 	}
@@ -129,17 +135,27 @@ var sctpAnswerRows = []struct {
 	in                          Initiator
 	say                         [][]Message
 }{
-	{"knows no enhanced Initiate, and takes a plain one", "RFC 5043 6.4; RFC 6581 10 [C03] [E13]", "up V=1 dialect=rfc5044 codes=1/2 fellback=1",
+	{"knows no enhanced Initiate, and takes a plain one", "RFC 5043 6.4; RFC 6581 10 [C03] [E13]",
+		"up V=1 dialect=rfc5044 codes=1/2 fellback=1",
 		Initiator{}, [][]Message{{terminate}, {accept(nil)}}},
-	{"knows no enhanced Initiate, no fallback", "RFC 5043 6.4 [C03]", "refuse codes=5/4", Initiator{NoFallback: true}, [][]Message{{terminate}}},
-	{"takes none", "RFC 5043 6.4; RFC 6581 10 [C03] [E13]", "refuse codes=1/4", Initiator{}, [][]Message{{terminate}, {terminate}}},
-	{"Accept to an Enhanced Initiate", "RFC 6581 7, 10 [C01]", "violate codes=5/2", Initiator{}, [][]Message{{accept(nil)}}},
-	{"Enhanced Accept to an Initiate", "RFC 6581 7, 10 [C01]", "violate codes=1/6", plainInitiator, [][]Message{{enhancedAccept(p2p)}}},
-	{"Initiate in answer", "RFC 5043 6.2 [C04]", "violate codes=5/1", Initiator{}, [][]Message{{control(sctp.FunctionInitiate, nil)}}},
-	{"a Function Code that does not exist", "RFC 5043 5.2.3 [C01]", "violate codes=5/8", Initiator{}, [][]Message{{control(8, nil)}}},
-	{"513 octets of private data", "RFC 5043 5.2.3 [C02]", "violate codes=1/2", plainInitiator, [][]Message{{accept(privateData(513))}}},
-	{"no room for IRD and ORD", "RFC 6581 7 [C02]", "violate codes=5/6", Initiator{}, [][]Message{{control(sctp.FunctionEnhancedAccept, privateData(3))}}},
-	{"a DDP Segment in place of an answer", "RFC 5043 6.3 [C04]", "violate", Initiator{}, [][]Message{{{sctp.PPIDSegment, make([]byte, 20)}}}},
+	{"knows no enhanced Initiate, no fallback", "RFC 5043 6.4 [C03]", "refuse codes=5/4", Initiator{NoFallback: true},
+		[][]Message{{terminate}}},
+	{"takes none", "RFC 5043 6.4; RFC 6581 10 [C03] [E13]", "refuse codes=1/4", Initiator{},
+		[][]Message{{terminate}, {terminate}}},
+	{"Accept to an Enhanced Initiate", "RFC 6581 7, 10 [C01]", "violate codes=5/2", Initiator{},
+		[][]Message{{accept(nil)}}},
+	{"Enhanced Accept to an Initiate", "RFC 6581 7, 10 [C01]", "violate codes=1/6", plainInitiator,
+		[][]Message{{enhancedAccept(p2p)}}},
+	{"Initiate in answer", "RFC 5043 6.2 [C04]", "violate codes=5/1", Initiator{},
+		[][]Message{{control(sctp.FunctionInitiate, nil)}}},
+	{"a Function Code that does not exist", "RFC 5043 5.2.3 [C01]", "violate codes=5/8", Initiator{},
+		[][]Message{{control(8, nil)}}},
+	{"513 octets of private data", "RFC 5043 5.2.3 [C02]", "violate codes=1/2", plainInitiator,
+		[][]Message{{accept(privateData(513))}}},
+	{"no room for IRD and ORD", "RFC 6581 7 [C02]", "violate codes=5/6", Initiator{},
+		[][]Message{{control(sctp.FunctionEnhancedAccept, privateData(3))}}},
+	{"a DDP Segment in place of an answer", "RFC 5043 6.3 [C04]", "violate", Initiator{},
+		[][]Message{{{sctp.PPIDSegment, make([]byte, 20)}}}},
 	{"Reject to an Enhanced Initiate", "RFC 5043 6.3 [C03]", "reject codes=5/3 pd=unknown/9", Initiator{},
 		[][]Message{{control(sctp.FunctionReject, privateData(9))}}},
 	{"A=0 to A=1", "RFC 6581 7, 9.2 [E08] [E10]", "terminate code=0x2007 codes=5/6", Initiator{},
@@ -169,13 +185,18 @@ var sctpRequestRows = []struct {
 }{
 	{"A=0 with B, C and D", "RFC 6581 7, 9.2 [E07]", "up p2p=0 answer=none flags=BCD/- codes=5/6",
 		enhancedInitiate(mpa.Enhanced{B: true, C: true, D: true, IRD: 8, ORD: 4}), nil},
-	{"A=1 without B, C and D", "RFC 6581 7, 9.2 [C01] [E08]", "close codes=5/7 flags=A/AB,A/AC,A/AD,A/ABC,A/ABD,A/ACD,A/ABCD",
+	{"A=1 without B, C and D", "RFC 6581 7, 9.2 [C01] [E08]",
+		"close codes=5/7 flags=A/AB,A/AC,A/AD,A/ABC,A/ABD,A/ACD,A/ABCD",
 		enhancedInitiate(mpa.Enhanced{A: true, IRD: 8, ORD: 4}), nil},
-	{"ends at once", "RFC 5043 6.2 [C03]", "up codes=1/2", []Message{control(sctp.FunctionInitiate, nil)}, []Message{terminate}},
-	{"an Accept in an open session", "RFC 5043 6.1 [C04]", "up code=0x2005 codes=1/2", []Message{control(sctp.FunctionInitiate, nil)}, []Message{accept(nil)}},
-	{"a Terminate with private data", "RFC 5043 5.2.3; RFC 6581 7 [C02]", "up code=0x2005", []Message{control(sctp.FunctionInitiate, nil)},
+	{"ends at once", "RFC 5043 6.2 [C03]", "up codes=1/2",
+		[]Message{control(sctp.FunctionInitiate, nil)}, []Message{terminate}},
+	{"an Accept in an open session", "RFC 5043 6.1 [C04]", "up code=0x2005 codes=1/2",
+		[]Message{control(sctp.FunctionInitiate, nil)}, []Message{accept(nil)}},
+	{"a Terminate with private data", "RFC 5043 5.2.3; RFC 6581 7 [C02]", "up code=0x2005",
+		[]Message{control(sctp.FunctionInitiate, nil)},
 		[]Message{control(sctp.FunctionTerminate, []byte("no"))}},
-	{"a message with PPID 18", "RFC 5043 5.1 [C09]", "up code=0x2005 chunks=PPID-18", []Message{control(sctp.FunctionInitiate, nil)},
+	{"a message with PPID 18", "RFC 5043 5.1 [C09]", "up code=0x2005 chunks=PPID-18",
+		[]Message{control(sctp.FunctionInitiate, nil)},
 		[]Message{{18, []byte("text")}}},
 }
 
@@ -183,12 +204,14 @@ var sctpRequestRows = []struct {
 func sctpByHand() (rows []Row) {
 	for _, c := range sctpRequestRows {
 		rows = append(rows, Row{
-			Name: "Initiate: " + c.name, Requirement: c.requirement, Demanded: c.demanded, Initiator: Initiator{Say: c.say, Then: c.then},
+			Name: "Initiate: " + c.name, Requirement: c.requirement, Demanded: c.demanded,
+			Initiator: Initiator{Say: c.say, Then: c.then},
 		})
 	}
 	for _, c := range sctpAnswerRows {
 		rows = append(rows, Row{
-			Name: "answer: " + c.name, Requirement: c.requirement, Demanded: c.demanded, Initiator: c.in, Responder: Responder{Say: c.say},
+			Name: "answer: " + c.name, Requirement: c.requirement, Demanded: c.demanded, Initiator: c.in,
+			Responder: Responder{Say: c.say},
 		})
 	}
 	return rows

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // An sctpTap stands between two ends and keeps the messages that they send each other by SCTP.
@@ -116,8 +116,8 @@ func (t *sctpTap) keep(a *association, dir direction, all []chunk.Chunk) {
 	}
 }
 
-// of returns the association that chunks are of, which an INIT begins. Others are of none, and it returns nil: whoever has a port
-// after others gets what was still on its way to them.
+// of returns the association that chunks are of, which an INIT begins. Others are of none, and it returns nil: whoever
+// has a port after others gets what was still on its way to them.
 func (t *sctpTap) of(f *script.SCTPFlow, all []chunk.Chunk) *association {
 	for _, a := range t.all {
 		if a.flow == f {

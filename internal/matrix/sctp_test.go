@@ -14,7 +14,8 @@ import (
 func sctpGroup(t *testing.T, name string, atLeast int) {
 	t.Helper()
 	t.Parallel()
-	report := asDemanded(t, matrix.Config{Network: network.SCTP, Match: regexp.MustCompile("^SCTP " + regexp.QuoteMeta(name) + "/")})
+	report := asDemanded(t, matrix.Config{Network: network.SCTP,
+		Match: regexp.MustCompile("^SCTP " + regexp.QuoteMeta(name) + "/")})
 	if report.Cells < atLeast {
 		t.Errorf("group %q has %d rows, and should have %d", name, report.Cells, atLeast)
 	}
@@ -59,13 +60,15 @@ func TestSCTPEveryDemandCanFail(t *testing.T) {
 		`|private data/(enhanced: 508 octets|plain: one octet too many in the Accept)|rejections/the responder says.*` +
 		`|messages by hand/(answer: (knows.*|Accept to.*)|Initiate: an Accept.*))$`)
 	wantSpoiled(t, matrix.SCTPGroups(), picked,
-		"V", "dialect", "codes", "flags", "request", "reply", "ird", "ord", "p2p", "rtr", "answer", "pd", "first", "data", "code",
+		"V", "dialect", "codes", "flags", "request", "reply", "ird", "ord", "p2p", "rtr", "answer",
+		"pd", "first", "data", "code",
 		"fellback", "closed", "indication", "chunks", "ssn", "last")
 }
 
 // TestSCTPStray: what comes from elsewhere, and begins no association, is none of a row's.
 func TestSCTPStray(t *testing.T) {
-	stray := []matrix.Packet{matrix.Control(true, 8), matrix.Data(true, 7, 1, 0, 17, "\x00\x00\x00\x01"), matrix.Control(false, 6), matrix.Init(true, 1)}
+	stray := []matrix.Packet{matrix.Control(true, 8), matrix.Data(true, 7, 1, 0, 17, "\x00\x00\x00\x01"),
+		matrix.Control(false, 6), matrix.Init(true, 1)}
 	if n, passed := matrix.Associations(stray...); n != 1 || passed != len(stray) {
 		t.Errorf("%d associations, and %d packets of %d passed on, want 1 and all", n, passed, len(stray))
 	}
@@ -76,7 +79,8 @@ func TestSCTPWire(t *testing.T) {
 	const initiate, accepted, end = "\x00\x00\x00\x01", "\x00\x00\x00\x02", "\x00\x01\x00\x04"
 	good := []matrix.Packet{
 		matrix.Init(true, 1), matrix.Init(false, 1),
-		matrix.Data(true, 7, 1, 0, 17, initiate), matrix.Data(false, 7, 1, 0, 17, accepted), matrix.Data(true, 7, 1, 0, 17, initiate),
+		matrix.Data(true, 7, 1, 0, 17, initiate), matrix.Data(false, 7, 1, 0, 17, accepted),
+		matrix.Data(true, 7, 1, 0, 17, initiate),
 		matrix.Data(true, 7, 2, 0, 17, end), matrix.Data(false, 7, 2, 0, 17, end), matrix.Control(true, 14),
 	}
 	with := func(n int, p matrix.Packet) []matrix.Packet {
@@ -98,14 +102,16 @@ func TestSCTPWire(t *testing.T) {
 		{"another stream", with(5, matrix.Data(true, 7, 2, 1, 17, end)), "chunks=of-several-streams"},
 		{"a gap", with(6, matrix.Data(false, 7, 2, 0, 17, "\x00\x02\x00\x04")), "ssn=gapless/2-in-place-of-1"},
 		{"the same again", with(6, matrix.Data(false, 7, 2, 0, 17, "\x00\x00\x00\x04")), "ssn=gapless/0-in-place-of-1"},
-		{"no Terminate", with(6, matrix.Data(false, 7, 2, 0, 16, "\x00\x01"+string(make([]byte, 20)))), "last=terminate/segment"},
+		{"no Terminate", with(6, matrix.Data(false, 7, 2, 0, 16, "\x00\x01"+string(make([]byte, 20)))),
+			"last=terminate/segment"},
 		{"rejected", with(3, matrix.Data(false, 7, 1, 0, 17, "\x00\x00\x00\x03")), "codes=1/3"},
 		{"aborted", with(7, matrix.Control(false, 6)), "closed=abort-by-responder"},
 		{"not ended", good[:7], "closed=open"},
 		{"a chunk too short for its header", with(5, matrix.Control(true, 0)), "last=initiate/terminate"},
 	} {
 		want := map[string]string{
-			"indication": "1/1", "chunks": "as-they-should", "ssn": "gapless/gapless", "codes": "1/2", "last": "terminate/terminate", "closed": "shutdown",
+			"indication": "1/1", "chunks": "as-they-should", "ssn": "gapless/gapless", "codes": "1/2",
+			"last": "terminate/terminate", "closed": "shutdown",
 		}
 		for _, word := range strings.Fields(c.want) {
 			key, value, _ := strings.Cut(word, "=")

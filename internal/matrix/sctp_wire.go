@@ -33,8 +33,8 @@ func (a *association) halves() (h [2]half) {
 
 // order sorts by DDP-SSN, which counts from 0 without gaps.
 //
-// RFC 5043, section 6.1: "The DDP-SSN is reset to zero at the beginning of each DDP Stream Session"; section 6: they "MUST
-// NOT have any gaps."
+// RFC 5043, section 6.1: "The DDP-SSN is reset to zero at the beginning of each DDP Stream Session"; section 6: they
+// "MUST NOT have any gaps."
 func (h *half) order() {
 	slices.SortStableFunc(h.messages, func(a, b message) int { return cmp.Compare(a.ssn(), b.ssn()) })
 	h.gap = "gapless"
@@ -152,8 +152,9 @@ func (a *association) first() string {
 
 // chunks says what the chunks of all messages have in common.
 //
-// RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks"; section 5.1: an association
-// "will carry only SCTP Data Chunks as defined in this document"; section 9: "SCTP data chunk fragmentation MUST NOT be used".
+// RFC 5043, section 10: "The adaptation layer MUST use the Unordered option on all Data Chunks"; section 5.1: an
+// association "will carry only SCTP Data Chunks as defined in this document"; section 9: "SCTP data chunk fragmentation
+// MUST NOT be used".
 func (a *association) chunks() string {
 	stream := -1
 	for _, m := range a.messages {

@@ -106,7 +106,8 @@ func (t *transcript) tell(f *facts) {
 	f.tellEnhanced(q.e, p.e)
 	if n := len(t.frames[toResponder]); n > 1 && bytes.HasPrefix(t.frames[toResponder][n-1], []byte(mpa.KeyRtr)) {
 		r := mpa.StartupFrame(t.frames[toResponder][n-1])
-		f.say(onWire, "rtrframe", cmp.Or(strings.TrimPrefix(r.Flags(), "M"), "-")) // M is the Request's, and stands in "asked"
+		// M is the Request's, and stands in "asked"
+		f.say(onWire, "rtrframe", cmp.Or(strings.TrimPrefix(r.Flags(), "M"), "-"))
 	}
 	// S alone in a Reply is a reserved bit that was echoed.
 	if p.dialect == mpa.DialectRtr && q.dialect != mpa.DialectRtr {

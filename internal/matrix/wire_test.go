@@ -49,7 +49,8 @@ func TestReadFPDUs(t *testing.T) {
 		{"a Write", fpdu(plain, rdmap.OpWrite, 1), "markers=false crc=true versions=[1] rtr=write err=<nil>"},
 		{"without CRC", fpdu(bare, rdmap.OpSend, 1), "markers=false crc=false versions=[1] rtr=send err=<nil>"},
 		{"with a marker", fpdu(marked, rdmap.OpSend, 0), "markers=true crc=true versions=[0] rtr=send err=<nil>"},
-		{"DDP 0, RDMAP 1", fpdu(mixed, rdmap.OpWrite, 1, 0), "markers=false crc=true versions=[0 1] rtr=write err=<nil>"},
+		{"DDP 0, RDMAP 1", fpdu(mixed, rdmap.OpWrite, 1, 0),
+			"markers=false crc=true versions=[0 1] rtr=write err=<nil>"},
 		{
 			"version 1, then 0", slices.Concat(fpdu(late, rdmap.OpWrite, 1), fpdu(late, rdmap.OpSend, 0)),
 			"markers=false crc=true versions=[1 0] rtr=write err=<nil>",
@@ -65,7 +66,8 @@ func TestReadFPDUs(t *testing.T) {
 	}
 	first := sender(false, true)
 	got := matrix.ReadFPDUs(slices.Concat(fpdu(first, rdmap.OpWrite, 1), second))
-	if want := "markers=false crc=true versions=[1] rtr=write err=mpa: bad CRC"; len(got) < len(want) || got[:len(want)] != want {
+	if want := "markers=false crc=true versions=[1] rtr=write err=mpa: bad CRC"; len(got) < len(want) ||
+		got[:len(want)] != want {
 		t.Errorf("a damaged second FPDU: %s", got)
 	}
 }
@@ -78,7 +80,8 @@ func TestReadFPDUOfTheDocuments(t *testing.T) {
 	for _, c := range []struct{ name, octets, want string }{
 		{"CULLEY", marker + "002a 4003" + rest + "4c86b384", "markers=true crc=true versions=[0] rtr=none err=<nil>"},
 		{"RFC 5044", marker + "002a 4143" + rest + "52239983", "markers=true crc=true versions=[1] rtr=none err=<nil>"},
-		{"CRC of the other", marker + "002a 4143" + rest + "4c86b384", "markers=true crc=false versions=[1] rtr=none err=<nil>"},
+		{"CRC of the other", marker + "002a 4143" + rest + "4c86b384",
+			"markers=true crc=false versions=[1] rtr=none err=<nil>"},
 	} {
 		if got := matrix.ReadFPDUs(testrig.Octets(t, c.octets)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -100,9 +103,11 @@ func TestSplitStartup(t *testing.T) {
 		wantRest int
 	}{
 		{"Request and more", slices.Concat(req, make([]byte, 9)), false, []string{"-> MPA ID Req Frame rev 1 pd 3"}, 9},
-		{"Request and Rtr frame", slices.Concat(req, rtr), false, []string{"-> MPA ID Req Frame rev 1 pd 3", "-> MPA ID RtR Frame rev 1 pd 0"}, 0},
+		{"Request and Rtr frame", slices.Concat(req, rtr), false,
+			[]string{"-> MPA ID Req Frame rev 1 pd 3", "-> MPA ID RtR Frame rev 1 pd 0"}, 0},
 		{"Start Key", slices.Concat(key, []byte{0}), false, []string{"-> MPA ident frame M rev 0"}, 1},
-		{"message and Start Key", slices.Concat(message, key), true, []string{"-> private data message pd 30", "-> MPA ident frame M rev 0"}, 0},
+		{"message and Start Key", slices.Concat(message, key), true,
+			[]string{"-> private data message pd 30", "-> MPA ident frame M rev 0"}, 0},
 		{"half a Request", req[:19], false, nil, 19},
 		{"no startup", message, false, nil, 32},
 	} {

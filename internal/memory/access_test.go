@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 const (
@@ -39,7 +39,7 @@ const remoteAccess = RemoteWrite | RemoteRead | RemoteAtomic
 // local is the domain of the tests' stream.
 func local(table *Table) Domain { return Domain{table, pd, stream, 0} }
 
-// Proves D39, D40, D44, P24, P25, Z05, Z06, Z10, Z11, Z16, Z18: which accesses of a peer are
+// Proves D39, D40, D44, P24, P25, Z05, Z06, Z10, Z11, Z16-Z18: which accesses of a peer are
 // refused, and why; the checks come in this order.
 func TestRemoteAccess(t *testing.T) {
 	table := NewTable()
@@ -75,16 +75,20 @@ func TestRemoteAccess(t *testing.T) {
 		{"bound to this stream", ours, bound, base, 1, None, None},
 		{"bound to another stream", Domain{table, pd, stream + 1, 0}, bound, base, 1, OtherStream, OtherStream},
 		{"another Protection Domain", Domain{table, pd + 1, stream, 0}, region, base, 1, OtherDomain, OtherDomain},
-		{"another Protection Domain, same stream", Domain{table, pd + 1, stream, 0}, bound, base, 1, OtherDomain, OtherDomain},
+		{"another Protection Domain, same stream", Domain{table, pd + 1, stream, 0}, bound, base, 1,
+			OtherDomain, OtherDomain},
 		{"revoked", ours, gone, base, 1, InvalidSTag, InvalidSTag},
 		{"invalidated", ours, void, base, 1, Invalidated, Invalidated},
 		{"read only", ours, readable, base, 1, NoRemoteWrite, None},
 		{"write only", ours, writable, base, 1, None, NoRemoteRead},
 		{"local only", ours, own, base, 1, NoRemoteWrite, NoRemoteRead},
 		{"no rights", ours, none, base, 1, NoRemoteWrite, NoRemoteRead},
-		{"a QP that lets nobody write", Domain{table, pd, stream, RemoteWrite | RemoteAtomic}, region, base, 1, Denied, None},
-		{"a QP that lets nobody read", Domain{table, pd, stream, RemoteRead | RemoteAtomic}, region, base, 1, None, Denied},
-		{"rights of the memory before those of the QP", Domain{table, pd, stream, remoteAccess}, own, base, 1, NoRemoteWrite, NoRemoteRead},
+		{"a QP that lets nobody write", Domain{table, pd, stream, RemoteWrite | RemoteAtomic},
+			region, base, 1, Denied, None},
+		{"a QP that lets nobody read", Domain{table, pd, stream, RemoteRead | RemoteAtomic},
+			region, base, 1, None, Denied},
+		{"rights of the memory before those of the QP", Domain{table, pd, stream, remoteAccess}, own, base, 1,
+			NoRemoteWrite, NoRemoteRead},
 		{"those of the QP before bounds", Domain{table, pd, stream, remoteAccess}, region, 0, 1, Denied, Denied},
 		{"association before rights", Domain{table, pd + 1, stream, 0}, own, base, 1, OtherDomain, OtherDomain},
 		{"rights before bounds", ours, own, 0, 1, NoRemoteWrite, NoRemoteRead},
@@ -96,7 +100,8 @@ func TestRemoteAccess(t *testing.T) {
 			t.Errorf("%s: write: %v, want %v", tt.name, f, tt.write)
 		}
 		var run Run
-		if begun := tt.n > 0 && tt.d.BeginPlace(&run, tt.r.STag(), tt.to, tt.n); begun != (tt.n > 0 && tt.write == None) {
+		if begun := tt.n > 0 && tt.d.BeginPlace(&run, tt.r.STag(), tt.to,
+			tt.n); begun != (tt.n > 0 && tt.write == None) {
 			t.Errorf("%s: a Run of a Write begins: %t", tt.name, begun)
 		}
 		run.End()

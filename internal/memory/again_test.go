@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // A pool of pieces of one octet each, of which an STag stands for one at a time: that which its key says.
@@ -31,7 +31,8 @@ func keyedWindow(t *testing.T) *keyed {
 	w := window(t, k.table, false)
 	k.target, k.current, k.tag = w, w.STag, &w.tag
 	k.begin = func(key uint8) Fault {
-		return local(k.table).Bind(w, Binding{Region: r, Offset: int(key), Length: 1, Base: uint64(key), Access: RemoteWrite | RemoteRead, Key: key})
+		return local(k.table).Bind(w, Binding{Region: r, Offset: int(key), Length: 1, Base: uint64(key),
+			Access: RemoteWrite | RemoteRead, Key: key})
 	}
 	return k
 }
@@ -44,7 +45,8 @@ func keyedRegion(t *testing.T) *keyed {
 	r := allocate(t, k.table, Most{Pieces: 1, Octets: 1})
 	k.target, k.current, k.tag = r, r.STag, &r.tag
 	k.begin = func(key uint8) Fault {
-		return local(k.table).FastRegister(r, &Registration{Memory: [][]byte{k.pieces[key]}, Base: uint64(key), Access: RemoteWrite | RemoteRead, Key: key})
+		return local(k.table).FastRegister(r, &Registration{Memory: [][]byte{k.pieces[key]}, Base: uint64(key),
+			Access: RemoteWrite | RemoteRead, Key: key})
 	}
 	return k
 }
@@ -64,7 +66,8 @@ func (k *keyed) next(t *testing.T, key uint8) {
 	}
 }
 
-// What somebody holds stays what it was, whatever the STag stands for meanwhile; what nobody holds is used again, without memory being taken.
+// What somebody holds stays what it was, whatever the STag stands for meanwhile; what nobody holds is used again,
+// without memory being taken.
 func TestHeldStays(t *testing.T) {
 	eachKeyed(t, func(t *testing.T, k *keyed) {
 		if f := k.begin(1); f != None {
@@ -113,8 +116,8 @@ func TestFoundTooLate(t *testing.T) {
 	})
 }
 
-// Peers that name all STags that there were, while what they stand for changes all the time, reach the octets of the key that they name,
-// or none.
+// Peers that name all STags that there were, while what they stand for changes all the time, reach the octets of the
+// key that they name, or none.
 func TestKeysFlood(t *testing.T) {
 	eachKeyed(t, func(t *testing.T, k *keyed) {
 		if f := k.begin(0); f != None {

@@ -20,7 +20,6 @@ const atomicLen = 8
 // The word is in the byte order of the machine. RFC 7306, section 5.1.1: "The FetchAdd
 // operation is performed in the endian format of the target memory."
 func (d Domain) Atomic(stag uint32, to uint64, change func(old uint64) uint64) (old uint64, f Fault) {
-	// [X03] [X03]
 	for {
 		g := d.Table.lookup(stag)
 		old, f := d.swap(g, to, change)
@@ -78,7 +77,7 @@ func (d Domain) judgeAtomic(g *grant, to uint64) Fault {
 // RFC 7306, section 8.2: the RDMAP layer "MUST validate that the Remote Peer's Tagged ULP
 // Buffer address references a ULP Buffer address that is 64-bit aligned". It is the address
 // that counts, and not the tagged offset, which "MAY start at an arbitrary offset" (section
-// 5.2.1). Octets of two pieces of memory have no such address. [X03]
+// 5.2.1). Octets of two pieces of memory have no such address. [A14]
 func (g *grant) checkAtomic(d Domain, to uint64) Fault {
 	if f := g.check(d, to, atomicLen, RemoteAtomic); f != None {
 		return f

@@ -18,7 +18,7 @@ func words(n int) ([]byte, []uint64) {
 
 func increment(v uint64) uint64 { return v + 1 }
 
-// Proves X03: an Atomic Operation reads and replaces one word, in the machine's byte order,
+// Proves A12, A13: an Atomic Operation reads and replaces one word, in the machine's byte order,
 // and nothing beside it.
 func TestAtomic(t *testing.T) {
 	buf, w := words(3)
@@ -34,7 +34,7 @@ func TestAtomic(t *testing.T) {
 	}
 }
 
-// Proves X03: which Atomic Operations are refused, and why; then memory is as it was. Alignment
+// Proves A14, A16: which Atomic Operations are refused, and why; then memory is as it was. Alignment
 // is that of the address, which the region's base and tagged offsets say nothing of.
 func TestAtomicRefused(t *testing.T) {
 	table := NewTable()
@@ -72,7 +72,8 @@ func TestAtomicRefused(t *testing.T) {
 		{"rights before alignment", local(table), plain, 4, NoRemoteAtomic},
 		{"bound to another stream", local(table), bound, 0, OtherStream},
 		{"a QP that lets nobody change words", Domain{table, pd, stream, RemoteAtomic}, whole, base, Denied},
-		{"a QP that lets nobody read and write", Domain{table, pd, stream, RemoteRead | RemoteWrite}, whole, base, None},
+		{"a QP that lets nobody read and write", Domain{table, pd, stream,
+			RemoteRead | RemoteWrite}, whole, base, None},
 		{"another Protection Domain", Domain{table, pd + 1, stream, 0}, whole, base, OtherDomain},
 		{"invalidated", local(table), void, 0, Invalidated},
 		{"revoked", local(table), gone, 0, InvalidSTag},
@@ -91,7 +92,7 @@ func TestAtomicRefused(t *testing.T) {
 // Several streams add to one word, through two regions that both have it, and so does the
 // consumer with sync/atomic: no addition is lost.
 //
-// Proves X03: atomicity within one RNIC (RFC 7306, section 5.3), and with local atomics.
+// Proves A27: atomicity within one RNIC (RFC 7306, section 5.3), and with local atomics.
 func TestAtomicTogether(t *testing.T) {
 	const each = 2000
 	buf, w := words(2)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // BenchmarkAccess is what each segment costs at the memory that it is of: that of a peer's

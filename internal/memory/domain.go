@@ -1,6 +1,6 @@
 package memory
 
-import "github.com/goiwarp/iwarp/mpa/layout"
+import "github.com/goiwarp/iwarp/internal/layout"
 
 // A Domain is the table as one stream sees it: the regions of its Protection
 // Domain, less those bound to another stream (RFC 5041, section 8.2: both
@@ -49,8 +49,9 @@ func (d Domain) settled(g *grant, stag uint32, f Fault) bool {
 	return !again
 }
 
-// replaced reports whether an access has failed only because a bind, or a region that succeeds another, after the grant was found and
-// before its lock was to be had, has put another in its place under the same STag: that one is to judge it.
+// replaced reports whether an access has failed only because a bind, or a region that succeeds another, after the
+// grant was found and before its lock was to be had, has put another in its place under the same STag: that one is to
+// judge it.
 func (d Domain) replaced(g *grant, stag uint32, f Fault) bool {
 	if f != Invalidated && f != InvalidSTag || g == nil || g.in == nil {
 		return false

@@ -22,12 +22,12 @@ type extent struct {
 // newExtent has the memory of a region, in one piece or several.
 func newExtent(x *extent, pieces ...[]byte) {
 	x.in = x
-	x.take(pieces)
+	x.setPieces(pieces)
 	x.locks = newStripes(x.size)
 }
 
-// take has the extent, which nobody holds and which has no memory, be pieces of memory.
-func (x *extent) take(pieces [][]byte) {
+// setPieces has the extent, which nobody holds and which has no memory, be pieces of memory.
+func (x *extent) setPieces(pieces [][]byte) {
 	x.buf, x.size = []byte{}, 0
 	for _, p := range pieces {
 		x.append(p[:len(p):len(p)])

@@ -62,7 +62,7 @@ func (d Domain) FastRegister(r *Region, g *Registration) Fault {
 	x := r.fresh()
 	x.offer = offer{in: x, owner: r, pd: r.pd, access: g.Access.whole(), base: g.Base, stag: r.index | uint32(g.Key)}
 	x.term = g.term
-	x.take(g.Memory)
+	x.setPieces(g.Memory)
 	if g.Private {
 		x.stream = d.Stream
 	}

@@ -26,7 +26,8 @@ func TestFastReadAt(t *testing.T) {
 		wg.Go(func() {
 			for p := make([]byte, len(buf)); !over.Load(); {
 				n, f := access(p)
-				if f == None && n != len(buf) && n != 10 || f != None && f != Invalidated && (f != Bounds || name != "WriteAt") {
+				if f == None && n != len(buf) && n != 10 || f != None && f != Invalidated &&
+					(f != Bounds || name != "WriteAt") {
 					t.Errorf("%s of %d octets: %v", name, n, f)
 				}
 			}

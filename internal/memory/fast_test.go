@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 func allocate(t rapid.TB, table *Table, most Most) *Region {
@@ -33,11 +33,13 @@ func TestFastRegister(t *testing.T) {
 	index := r.STag()
 	for key, buf := range [][]byte{make([]byte, 8), make([]byte, 32)} {
 		old := r.STag()
-		reg := &Registration{Memory: [][]byte{buf}, Base: base, Access: RemoteWrite | RemoteInvalidate, Key: uint8(key) + 1}
+		reg := &Registration{Memory: [][]byte{buf}, Base: base,
+			Access: RemoteWrite | RemoteInvalidate, Key: uint8(key) + 1}
 		if f := d.FastRegister(r, reg); f != None {
 			t.Fatal(f)
 		}
-		if r.STag() != index|uint32(key)+1 || !r.Valid() || r.Size() != len(buf) || r.Access() != reg.Access|LocalWrite || r.Base() != base {
+		if r.STag() != index|uint32(key)+1 || !r.Valid() || r.Size() != len(buf) ||
+			r.Access() != reg.Access|LocalWrite || r.Base() != base {
 			t.Errorf("STag %#x, %d octets", r.STag(), r.Size())
 		}
 		if f := d.FastRegister(r, reg); f != StillValid {
@@ -78,7 +80,8 @@ func TestFastRegisterRefused(t *testing.T) {
 	}{
 		{"another Protection Domain", Domain{table, pd + 1, stream, 0}, r, Registration{}, OtherDomain},
 		{"a list that is too long", local(table), r, Registration{Memory: three}, TooLarge},
-		{"too many octets", local(table), r, Registration{Memory: [][]byte{make([]byte, 5), make([]byte, 4)}}, TooLarge},
+		{"too many octets", local(table), r, Registration{Memory: [][]byte{make([]byte, 5), make([]byte, 4)}},
+			TooLarge},
 		{"a region that was not allocated for it", local(table), plain, Registration{Memory: three[:1]}, TooLarge},
 		{"offsets wrap", local(table), r, Registration{Memory: three[:2], Base: math.MaxUint64}, Wrap},
 	} {
@@ -99,7 +102,8 @@ func TestFastRegisterRefused(t *testing.T) {
 		r      *Region
 		off, n int
 		want   Fault
-	}{{nil, 0, 0, None}, {nil, 0, 1, InvalidSTag}, {r, 9, 0, None}, {owned, 0, 1, None}, {r, 0, 8, None}, {r, 0, 9, Bounds}} {
+	}{{nil, 0, 0, None}, {nil, 0, 1, InvalidSTag}, {r, 9, 0, None}, {owned, 0, 1, None},
+		{r, 0, 8, None}, {r, 0, 9, Bounds}} {
 		if f := local(table).LocalMay(tt.r, tt.off, tt.n, true); f != tt.want {
 			t.Errorf("%d octets at %d: %v, want %v", tt.n, tt.off, f, tt.want)
 		}
@@ -111,7 +115,8 @@ func TestFastRegisterPrivate(t *testing.T) {
 	table := NewTable()
 	r, d := allocate(t, table, Most{1, 8}), local(table)
 	for _, private := range []bool{true, false} {
-		if f := d.FastRegister(r, &Registration{Memory: [][]byte{make([]byte, 8)}, Access: RemoteWrite, Private: private}); f != None {
+		if f := d.FastRegister(r, &Registration{Memory: [][]byte{make([]byte, 8)}, Access: RemoteWrite,
+			Private: private}); f != None {
 			t.Fatal(f)
 		}
 		f := (Domain{table, pd, stream + 1, 0}).Place(r.STag(), 0, octet)
@@ -135,7 +140,8 @@ func TestPieces(t *testing.T) {
 			all = append(all, list[len(list)-1]...)
 		}
 		r := allocate(t, table, Most{6, 240})
-		if f := d.FastRegister(r, &Registration{Memory: list, Base: base, Access: allRemote | RemoteAtomic}); f != None {
+		if f := d.FastRegister(r, &Registration{Memory: list, Base: base,
+			Access: allRemote | RemoteAtomic}); f != None {
 			t.Fatal(f)
 		}
 		for i := range 4 {
@@ -168,7 +174,8 @@ func TestPieces(t *testing.T) {
 					}
 				}()
 			}
-			if want := all[off : off+n]; !bytes.Equal(one, want) || !bytes.Equal(two, want) || !bytes.Equal(three, want) || !bytes.Equal(four, all) {
+			if want := all[off : off+n]; !bytes.Equal(one, want) || !bytes.Equal(two, want) ||
+				!bytes.Equal(three, want) || !bytes.Equal(four, all) {
 				t.Fatalf("% x % x % x, want % x", one, two, three, want)
 			}
 		}

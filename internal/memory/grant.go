@@ -81,8 +81,8 @@ func (t *tag) holdAgain() *grant {
 	}
 }
 
-// still counts a holder of a grant that was found, if the STag stands for it still. It is not made another while that is so, and has
-// stayed what it was.
+// still counts a holder of a grant that was found, if the STag stands for it still. It is not made another while that
+// is so, and has stayed what it was.
 func (t *tag) still(g *grant) bool {
 	g.holders.Add(1)
 	if t.cur.Load() == g {
@@ -197,8 +197,8 @@ func (g *grant) find(to, n uint64) (off, size int) {
 	return g.at + int(to-g.base), int(n)
 }
 
-// end has the grant go on to a state, and returns when no access is under way any more.
-func (g *grant) end(state uint32) {
+// changeState has the grant go on to a state, and returns when no access is under way any more.
+func (g *grant) changeState(state uint32) {
 	g.in.locks.lock(g.at, g.size)
 	defer g.in.locks.unlock(g.at, g.size)
 	g.state.Store(state)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever is done with memory, and however it ends, nobody holds what an STag stood for afterwards: or else each bind and each registration
-// would take memory.
+// Whatever is done with memory, and however it ends, nobody holds what an STag stood for afterwards: or else each bind
+// and each registration would take memory.
 func TestNobodyHolds(t *testing.T) {
 	table := NewTable()
 	buf := make([]byte, 16)
@@ -118,14 +118,15 @@ func TestWindowsOfAStream(t *testing.T) {
 			}
 		}
 		if !kept.Valid() || len(table.windows) != 1 {
-			t.Errorf("without %v: the other stream's window is valid: %t; windows of %d streams", gone, kept.Valid(), len(table.windows))
+			t.Errorf("without %v: the other stream's window is valid: %t; windows of %d streams",
+				gone, kept.Valid(), len(table.windows))
 		}
 		table.Free(kept)
 	}
 }
 
-// What is not registered any more is not kept from the garbage collector, neither as long as the STag is invalid nor by what is to become the
-// next registration; and no room for many pieces is kept.
+// What is not registered any more is not kept from the garbage collector, neither as long as the STag is invalid nor by
+// what is to become the next registration; and no room for many pieces is kept.
 func TestInvalidHasNoMemory(t *testing.T) {
 	table := NewTable()
 	r, d := allocate(t, table, Most{Pieces: 99, Octets: 99}), local(table)

@@ -1,6 +1,6 @@
 package memory
 
-import "github.com/goiwarp/iwarp/mpa/layout"
+import "github.com/goiwarp/iwarp/internal/layout"
 
 // LocalCheck judges the owner's access of n octets at offset off of a region, to
 // write them or to read. A zero length is never judged (RDMA verbs 7, "zero

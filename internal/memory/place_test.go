@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Octets are placed as they are, at any alignment and length, and none beside them.
@@ -177,7 +177,8 @@ func TestOwnAccess(t *testing.T) {
 	table := NewTable()
 	r, buf := register(t, table, Options{PD: pd})
 	got := make([]byte, 3)
-	if r.WriteAt([]byte("abc"), 29) != None || !readsAt(r, got, 29) || string(got) != "abc" || string(buf[45:48]) != "abc" {
+	if r.WriteAt([]byte("abc"), 29) != None || !readsAt(r, got, 29) || string(got) != "abc" ||
+		string(buf[45:48]) != "abc" {
 		t.Errorf("%q", got)
 	}
 	if r.Update(func(b []byte) { copy(b[1:], "de") }) != None || string(buf[17:19]) != "de" {
@@ -192,7 +193,8 @@ func TestOwnAccess(t *testing.T) {
 	}
 	table.Revoke(r)
 	called := false
-	if readsAt(r, got, 0) || r.WriteAt(got, 0) != InvalidSTag || readsAt(r, nil, 0) || r.WriteAt(nil, 0) != InvalidSTag || r.Update(func([]byte) { called = true }) != InvalidSTag || called {
+	if readsAt(r, got, 0) || r.WriteAt(got, 0) != InvalidSTag || readsAt(r, nil, 0) ||
+		r.WriteAt(nil, 0) != InvalidSTag || r.Update(func([]byte) { called = true }) != InvalidSTag || called {
 		t.Error("revoked, and still reached")
 	}
 }

@@ -75,8 +75,8 @@ func TestRebindFlood(t *testing.T) {
 	}
 }
 
-// An access that has found a binding, and that another took its place before it had the lock, is judged by that: but only
-// if its STag is still good.
+// An access that has found a binding, and that another took its place before it had the lock, is judged by that: but
+// only if its STag is still good.
 func TestReplaced(t *testing.T) {
 	table := NewTable()
 	r, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
@@ -86,10 +86,11 @@ func TestReplaced(t *testing.T) {
 		change func(w *Window)
 		want   bool
 	}{
-		"nothing":     {func(*Window) {}, false},
-		"bound anew":  {func(w *Window) { d.Bind(w, b) }, true},
-		"another key": {func(w *Window) { d.Bind(w, Binding{Region: r, Length: 8, Access: RemoteWrite, Key: 4}) }, false},
-		"freed":       {func(w *Window) { table.Free(w) }, false},
+		"nothing":    {func(*Window) {}, false},
+		"bound anew": {func(w *Window) { d.Bind(w, b) }, true},
+		"another key": {func(w *Window) { d.Bind(w, Binding{Region: r, Length: 8, Access: RemoteWrite, Key: 4}) },
+			false},
+		"freed": {func(w *Window) { table.Free(w) }, false},
 	} {
 		w := window(t, table, true)
 		if f := d.Bind(w, b); f != None {

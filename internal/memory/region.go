@@ -1,11 +1,13 @@
 package memory
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
 // Access is a set of rights. Local read needs none.
@@ -28,6 +30,31 @@ const (
 
 	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate | RemoteAtomic
 )
+
+var accessNames = []struct {
+	right Access
+	name  string
+}{
+	{LocalWrite, "LocalWrite"}, {RemoteWrite, "RemoteWrite"}, {RemoteRead, "RemoteRead"},
+	{RemoteInvalidate, "RemoteInvalidate"}, {RemoteAtomic, "RemoteAtomic"},
+}
+
+// String names the rights, joined by "|", or is "none".
+func (a Access) String() string {
+	var names []string
+	for _, n := range accessNames {
+		if a&n.right != 0 {
+			names, a = append(names, n.name), a&^n.right
+		}
+	}
+	if a != 0 {
+		names = append(names, fmt.Sprintf("%#x", uint8(a)))
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, "|")
+}
 
 // whole returns the rights with those that they include: what a peer may change, its owner may
 // too.
@@ -66,7 +93,8 @@ func (r *Region) held() *extent {
 	return r.holdAgain().in
 }
 
-// extent is what the region is registered as. The caller holds the region's lock, without which it is not registered as anything else.
+// extent is what the region is registered as. The caller holds the region's lock, without which it is not registered
+// as anything else.
 func (r *Region) extent() *extent { return r.cur.Load().in }
 
 // kept judges whether the program still has its memory in an extent of the region, until it is
@@ -194,7 +222,7 @@ func (r *Region) invalidate(of *grant) Fault {
 	if r.Fast() { // what is registered anew has memory of its own
 		x.drop(invalidated)
 	} else {
-		x.end(invalidated)
+		x.changeState(invalidated)
 	}
 	return None
 }

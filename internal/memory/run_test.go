@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // large is a region of two stripes and a part of a third.
@@ -49,7 +49,8 @@ func TestRunReach(t *testing.T) {
 			for _, p := range []struct {
 				off, n int
 				want   bool
-			}{{c.off, c.n, true}, {c.end - 1, 1, true}, {c.end, 1, false}, {c.end - 1, 2, false}, {c.off - 1, 1, false}, {c.off - 1, 2, false}} {
+			}{{c.off, c.n, true}, {c.end - 1, 1, true}, {c.end, 1, false}, {c.end - 1, 2, false},
+				{c.off - 1, 1, false}, {c.off - 1, 2, false}} {
 				clear(buf)
 				if got := run.Place(base+uint64(p.off), bytes.Repeat([]byte{1}, p.n)); got != p.want {
 					t.Errorf("%s: %+v: %d octets at %d: %t", name, c, p.n, p.off, got)
@@ -75,7 +76,8 @@ func TestRunEnds(t *testing.T) {
 		if local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900+1, end-900, 0) {
 			t.Fatalf("a Run over the end at %d", end)
 		}
-		if !local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900, end-900, 0) || run.Place(1, make([]byte, end-900)) || !run.Place(0, make([]byte, end-900)) {
+		if !local(table).BeginLocalPlace(&run, r, new(Term), 900, end-900, end-900, 0) ||
+			run.Place(1, make([]byte, end-900)) || !run.Place(0, make([]byte, end-900)) {
 			t.Fatalf("no Run up to the end at %d, or one after it", end)
 		}
 		run.End()
@@ -112,7 +114,8 @@ func TestRunBounds(t *testing.T) {
 		t.Fatal(f)
 	}
 	var run Run
-	if !d.BeginPlace(&run, w.STag(), 1010, 1) || !run.Place(1099, []byte{7}) || run.Place(1100, []byte{7}) || run.Place(1009, []byte{7}) {
+	if !d.BeginPlace(&run, w.STag(), 1010, 1) || !run.Place(1099, []byte{7}) || run.Place(1100, []byte{7}) ||
+		run.Place(1009, []byte{7}) {
 		t.Error("a window's bounds are not those of its Run")
 	}
 	run.End()
@@ -121,7 +124,8 @@ func TestRunBounds(t *testing.T) {
 	}
 
 	parts := allocate(t, table, Most{3, 30})
-	g := Registration{Memory: [][]byte{make([]byte, 10), make([]byte, 5), make([]byte, 10)}, Access: RemoteWrite, Key: 1}
+	g := Registration{Memory: [][]byte{make([]byte, 10), make([]byte, 5), make([]byte, 10)},
+		Access: RemoteWrite, Key: 1}
 	if f := d.FastRegister(parts, &g); f != None {
 		t.Fatal(f)
 	}
@@ -187,7 +191,8 @@ func TestRunHoldsOff(t *testing.T) {
 			if begin(local(table), &run, r, 0, 1) {
 				t.Errorf("%s, %s: another Run begins", name, what)
 			}
-			if f := local(table).Place(r.STag(), base, layout.Plain([]byte{9})); f == None || !bytes.Equal(buf, before) {
+			if f := local(table).Place(r.STag(), base, layout.Plain([]byte{9})); f == None ||
+				!bytes.Equal(buf, before) {
 				t.Errorf("%s, %s: something is placed afterwards", name, what)
 			}
 		}

@@ -17,7 +17,14 @@ const (
 // held. They are taken in ascending order.
 type stripes struct {
 	shift uint
-	mu    []sync.RWMutex
+	mu    []stripe
+}
+
+// A stripe has a cache line to itself. Two regions are often used by two processors: those of a connection whose ends
+// are in one program.
+type stripe struct {
+	sync.RWMutex
+	_ [40]byte
 }
 
 func newStripes(size int) stripes {
@@ -25,12 +32,12 @@ func newStripes(size int) stripes {
 	for max(size-1, 0)>>s.shift >= maxStripes {
 		s.shift++
 	}
-	s.mu = make([]sync.RWMutex, max(size-1, 0)>>s.shift+1)
+	s.mu = make([]stripe, max(size-1, 0)>>s.shift+1)
 	return s
 }
 
 // of returns the locks of n octets at offset off, at least one.
-func (s *stripes) of(off, n int) []sync.RWMutex {
+func (s *stripes) of(off, n int) []stripe {
 	return s.mu[off>>s.shift : max(off, off+n-1)>>s.shift+1]
 }
 

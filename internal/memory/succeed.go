@@ -1,8 +1,8 @@
 package memory
 
-// Succeed is Register under the STag of a region of the table, which ends as by Revoke: peers that were told the STag reach the new
-// memory, and at no moment neither. When it returns, nobody reaches the old memory any more. The Fault says why the region
-// cannot be succeeded, and it is as it was then.
+// Succeed is Register under the STag of a region of the table, which ends as by Revoke: peers that were told the STag
+// reach the new memory, and at no moment neither. When it returns, nobody reaches the old memory any more. The Fault
+// says why the region cannot be succeeded, and it is as it was then.
 func (t *Table) Succeed(old *Region, buf []byte, o Options) (*Region, Fault, error) {
 	r, err := t.region(buf, o)
 	if err != nil {

@@ -5,10 +5,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
-// TestSucceed: what takes the place of a region has its STag, with memory, rights and Protection Domain of its own, and the old memory is reached by nobody.
+// TestSucceed: what takes the place of a region has its STag, with memory, rights and Protection Domain of its own, and
+// the old memory is reached by nobody.
 //
 // Proves Z13, Z14.
 func TestSucceed(t *testing.T) {
@@ -21,7 +22,8 @@ func TestSucceed(t *testing.T) {
 		t.Fatal(f, err)
 	}
 	if r.STag() != old.STag() || !r.Valid() || old.Valid() || len(table.tags) != 1 {
-		t.Errorf("%#x after %#x, valid %t and %t, %d in the table", r.STag(), old.STag(), r.Valid(), old.Valid(), len(table.tags))
+		t.Errorf("%#x after %#x, valid %t and %t, %d in the table",
+			r.STag(), old.STag(), r.Valid(), old.Valid(), len(table.tags))
 	}
 	if f := d.Place(old.STag(), 101, layout.Plain([]byte("new"))); f != None || string(memory) != "\x00new" {
 		t.Errorf("%v: %q", f, memory)
@@ -56,12 +58,14 @@ func TestSucceedRefused(t *testing.T) {
 		t.Error(err)
 	}
 	d.Bind(w, Binding{Region: old, Length: 8, Access: RemoteWrite})
-	if _, f, err := table.Succeed(old, nil, Options{}); f != HasWindows || err != nil || d.CheckWrite(old.STag(), 0, 1) != None {
+	if _, f, err := table.Succeed(old, nil, Options{}); f != HasWindows || err != nil ||
+		d.CheckWrite(old.STag(), 0, 1) != None {
 		t.Errorf("with a window: %v, %v", f, err)
 	}
 	table.Free(w)
 	table.Revoke(old)
-	if r, f, err := table.Succeed(old, nil, Options{}); r != nil || f != InvalidSTag || err != nil || len(table.tags) != 0 {
+	if r, f, err := table.Succeed(old, nil, Options{}); r != nil || f != InvalidSTag ||
+		err != nil || len(table.tags) != 0 {
 		t.Errorf("of one that is gone: %v, %v", f, err)
 	}
 }

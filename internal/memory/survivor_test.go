@@ -6,12 +6,14 @@ import (
 	"testing"
 )
 
-// An invalidation that has found what an STag stood for, and comes after that was replaced, does not end what took its place.
+// An invalidation that has found what an STag stood for, and comes after that was replaced, does not end what took its
+// place.
 func TestLateInvalidation(t *testing.T) {
 	table := NewTable()
 	m, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
 	w, r, d := window(t, table, false), allocate(t, table, Most{1, 8}), local(table)
-	b, g := Binding{Region: m, Length: 8, Access: RemoteWrite}, Registration{Memory: [][]byte{make([]byte, 8)}, Access: RemoteWrite}
+	b, g := Binding{Region: m, Length: 8, Access: RemoteWrite},
+		Registration{Memory: [][]byte{make([]byte, 8)}, Access: RemoteWrite}
 	for name, tt := range map[string]struct {
 		target Target
 		tag    *tag

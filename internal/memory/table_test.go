@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // Proves D45, Z13, Z14, Z15: revoked memory is neither written nor read, by a peer or its
@@ -17,7 +17,8 @@ func TestRevoke(t *testing.T) {
 	table := NewTable()
 	r, buf := register(t, table, Options{Access: allRemote, PD: pd})
 	d := Domain{table, pd, stream, 0}
-	if len(table.tags) != 1 || table.Revoke(r) != None || table.Revoke(r) != InvalidSTag || len(table.tags) != 0 || r.Valid() {
+	if len(table.tags) != 1 || table.Revoke(r) != None || table.Revoke(r) != InvalidSTag ||
+		len(table.tags) != 0 || r.Valid() {
 		t.Error("not revoked once")
 	}
 	if f := d.Place(r.STag(), 0, layout.Plain([]byte("x"))); f != InvalidSTag || buf[16] == 'x' {
@@ -80,8 +81,8 @@ func TestRevokeRace(t *testing.T) {
 	}
 }
 
-// changed fills memory that is the consumer's again, waits for those who had access to it, and returns an octet that they
-// have changed since, or -1.
+// changed fills memory that is the consumer's again, waits for those who had access to it, and returns an octet that
+// they have changed since, or -1.
 func changed(buf []byte, wg *sync.WaitGroup) int {
 	for i := range buf {
 		buf[i] = byte(i)
@@ -270,7 +271,8 @@ func TestRegister(t *testing.T) {
 	for base, ok := range map[uint64]bool{
 		0: true, math.MaxUint64 - 10: true, math.MaxUint64 - 9: false, math.MaxUint64: false,
 	} {
-		if _, err := table.Register(make([]byte, 10), Options{Base: base}); (err == nil) != ok || !ok && !errors.Is(err, ErrWrap) {
+		if _, err := table.Register(make([]byte, 10), Options{Base: base}); (err == nil) != ok || !ok &&
+			!errors.Is(err, ErrWrap) {
 			t.Errorf("base %#x: %v", base, err)
 		}
 	}

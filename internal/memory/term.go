@@ -1,11 +1,11 @@
 package memory
 
 // A Term says which registrations of a region a request may mean that names it: the one that was current when it was
-// posted, or the one whose request was posted last before it. As soon as it has met one of these it means no other. Later ones, which may be of
-// other memory and for another stream, it never meant, whatever their STag.
+// posted, or the one whose request was posted last before it. As soon as it has met one of these it means no other.
+// Later ones, which may be of other memory and for another stream, it never meant, whatever their STag.
 //
-// The zero value is that of a region that Register made, which has one registration for good. The numbers have 32 bits, so that
-// a request would have to wait for as many registrations of one region to mean another.
+// The zero value is that of a region that Register made, which has one registration for good. The numbers have 32
+// bits, so that a request would have to wait for as many registrations of one region to mean another.
 type Term struct{ now, next uint32 }
 
 // Term is for a request that is just being posted; r may be nil.

@@ -22,7 +22,8 @@ func TestTerm(t *testing.T) {
 	} {
 		table := NewTable()
 		r, d := allocate(t, table, Most{1, 8}), local(table)
-		regs := [2]Registration{{Memory: [][]byte{bytes.Repeat([]byte{first}, 8)}}, {Memory: [][]byte{bytes.Repeat([]byte{second}, 8)}}}
+		regs := [2]Registration{{Memory: [][]byte{bytes.Repeat([]byte{first}, 8)}},
+			{Memory: [][]byte{bytes.Repeat([]byte{second}, 8)}}}
 		var got [3]Fault
 		var at Term
 		judge := func(i int) {
@@ -73,7 +74,8 @@ func TestTerm(t *testing.T) {
 func TestTermSettles(t *testing.T) {
 	table := NewTable()
 	r, d := allocate(t, table, Most{1, 8}), local(table)
-	regs := [2]Registration{{Memory: [][]byte{make([]byte, 8)}}, {Memory: [][]byte{make([]byte, 8)}, Access: LocalWrite, Private: true}}
+	regs := [2]Registration{{Memory: [][]byte{make([]byte, 8)}},
+		{Memory: [][]byte{make([]byte, 8)}, Access: LocalWrite, Private: true}}
 	r.Announce(&regs[0])
 	d.FastRegister(r, &regs[0])
 	r.Announce(&regs[1])

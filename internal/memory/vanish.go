@@ -4,12 +4,12 @@ import (
 	"runtime/debug"
 	"unsafe"
 
-	"github.com/goiwarp/iwarp/mpa/layout"
+	"github.com/goiwarp/iwarp/internal/layout"
 )
 
-// Memory that may vanish is not the Go runtime's: somebody may unmap or protect it while it is registered, or cut the file short that
-// is mapped there. The processor's fault is a panic then, which is made a Fault here. All that reaches the octets of an
-// extent is in copyIn, copyOut, copyTo and swap.
+// Memory that may vanish is not the Go runtime's: somebody may unmap or protect it while it is registered, or cut the
+// file short that is mapped there. The processor's fault is a panic then, which is made a Fault here. All that
+// reaches the octets of an extent is in copyIn, copyOut, copyTo and swap.
 
 // copyIn copies p to offset off. The caller holds the locks of these octets.
 func (x *extent) copyIn(off int, p layout.Content) Fault {
@@ -26,7 +26,8 @@ func (x *extent) tryIn(off int, p layout.Content) (f Fault) {
 	return None
 }
 
-// A Careful Taker wants to know that the octets which it is about to take may turn out to have vanished while it takes them: then Take does not return.
+// A Careful Taker wants to know that the octets which it is about to take may turn out to have vanished while it
+// takes them: then Take does not return.
 type Careful interface {
 	Taker
 	BeCareful()
@@ -62,7 +63,8 @@ func (x *extent) copyTo(dst []byte, off int) (f Fault) {
 	return None
 }
 
-// swap replaces the word at offset off, which is aligned, by what change makes of it. The caller holds the lock of its octets.
+// swap replaces the word at offset off, which is aligned, by what change makes of it. The caller holds the lock of
+// its octets.
 func (x *extent) swap(off int, change func(old uint64) uint64) (old uint64, f Fault) {
 	if x.vanishes {
 		defer x.faulted(&f, debug.SetPanicOnFault(true))
@@ -70,7 +72,8 @@ func (x *extent) swap(off int, change func(old uint64) uint64) (old uint64, f Fa
 	return swap((*uint64)(unsafe.Pointer(unsafe.SliceData(x.piece(off, atomicLen)))), change), None
 }
 
-// faulted is deferred. It makes a Fault of the panic of an access to the extent's memory, and has faults of the goroutine mean what they did before.
+// faulted is deferred. It makes a Fault of the panic of an access to the extent's memory, and has faults of the
+// goroutine mean what they did before.
 func (x *extent) faulted(f *Fault, before bool) {
 	debug.SetPanicOnFault(before)
 	why := recover()

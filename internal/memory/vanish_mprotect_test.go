@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // vanishing is a region of two pages of which the second may not be touched any more.
@@ -70,7 +70,8 @@ func TestVanished(t *testing.T) {
 			for _, c := range []struct {
 				off, n int
 				want   Fault
-			}{{page - 8, 8, None}, {page, 8, Vanished}, {2*page - 8, 8, Vanished}, {0, 2 * page, Vanished}, {0, page, None}, {page, page, Vanished}} {
+			}{{page - 8, 8, None}, {page, 8, Vanished}, {2*page - 8, 8, Vanished}, {0, 2 * page, Vanished},
+				{0, page, None}, {page, page, Vanished}} {
 				if name == "Atomic" && c.n != 8 {
 					continue
 				}
@@ -88,7 +89,8 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// Memory that vanishes is the region's from its first octet to its last, in each of its pieces, and what lies right before or after one is not.
+// Memory that vanishes is the region's from its first octet to its last, in each of its pieces, and what lies right
+// before or after one is not.
 func TestVanishedIn(t *testing.T) {
 	page := os.Getpagesize()
 	buf, err := syscall.Mmap(-1, 0, 7*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
@@ -110,7 +112,8 @@ func TestVanishedIn(t *testing.T) {
 		{5*page - 1, false, false}, {5 * page, false, true}, {6*page - 1, false, true}, {6 * page, false, false},
 	} {
 		if whole.has(octet(c.at)) != c.whole || several.has(octet(c.at)) != c.several {
-			t.Errorf("octet %d of page %d: in one piece of two pages %v, of three pieces %v", c.at%page, c.at/page, !c.whole, !c.several)
+			t.Errorf("octet %d of page %d: in one piece of two pages %v, of three pieces %v",
+				c.at%page, c.at/page, !c.whole, !c.several)
 		}
 	}
 }
@@ -128,7 +131,8 @@ func TestBeCareful(t *testing.T) {
 	goes, _ := vanishing(t, table)
 	for r, want := range map[*Region][]int{stays: nil, goes: {0}} {
 		var w wary
-		if f := local(table).LocalLoad(&w, r, new(Term), 0, 8); f != None || !slices.Equal(w.told, want) || !slices.Equal(w.took, []int{8}) {
+		if f := local(table).LocalLoad(&w, r, new(Term), 0, 8); f != None || !slices.Equal(w.told, want) ||
+			!slices.Equal(w.took, []int{8}) {
 			t.Errorf("fault %v, taken %v, told before %v, want %v", f, w.took, w.told, want)
 		}
 	}

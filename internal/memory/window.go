@@ -87,7 +87,8 @@ func (d Domain) Bind(w *Window, b Binding) Fault {
 // bind is called with the window's lock held.
 func (d Domain) bind(w *Window, b *Binding) Fault {
 	g := w.fresh()
-	g.offer = offer{stag: w.index | uint32(b.Key), pd: w.pd, access: b.Access, base: b.Base, at: b.Offset, size: b.Length, owner: w}
+	g.offer = offer{stag: w.index | uint32(b.Key), pd: w.pd, access: b.Access, base: b.Base, at: b.Offset,
+		size: b.Length, owner: w}
 	if !w.first {
 		g.stream = d.Stream
 	}
@@ -136,7 +137,7 @@ func (w *Window) replace(g *grant, r *Region) {
 	if lender == nil {
 		return
 	}
-	old.end(invalidated)
+	old.changeState(invalidated)
 	w.table.unbound(w, old.stream)
 	lender.mu.Lock()
 	lender.windows--

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/layout"
 )
 
 // window allocates one in the tests' Protection Domain.
@@ -37,10 +37,12 @@ func TestWindow(t *testing.T) {
 	if f := d.Bind(w, Binding{Region: r, Offset: 8, Length: 4, Base: 100, Access: RemoteWrite, Key: 0xab}); f != None {
 		t.Fatal(f)
 	}
-	if w.STag() != before|0xab || !w.Valid() || w.region != r || w.Base() != 100 || w.Size() != 4 || w.Access() != RemoteWrite {
+	if w.STag() != before|0xab || !w.Valid() || w.region != r || w.Base() != 100 || w.Size() != 4 ||
+		w.Access() != RemoteWrite {
 		t.Errorf("STag %#x, %d octets at %#x", w.STag(), w.Size(), w.Base())
 	}
-	for to, want := range map[uint64]Fault{99: Bounds, 100: None, 103: None, 104: Bounds, base: Bounds, math.MaxUint64: Wrap} {
+	for to, want := range map[uint64]Fault{99: Bounds, 100: None, 103: None, 104: Bounds,
+		base: Bounds, math.MaxUint64: Wrap} {
 		if f := d.Place(w.STag(), to, octet); f != want {
 			t.Errorf("at %d: %v, want %v", to, f, want)
 		}
@@ -89,15 +91,23 @@ func TestBindRefused(t *testing.T) {
 		b    Binding
 		want Fault
 	}{
-		{"stream of another Protection Domain", Domain{table, pd + 1, stream, 0}, Binding{Region: other, Length: 1, Access: RemoteRead}, OtherDomain},
-		{"region of another Protection Domain", local(table), Binding{Region: other, Length: 1, Access: RemoteRead}, OtherDomain},
-		{"window of another table", local(NewTable()), Binding{Region: writable, Length: 1, Access: RemoteRead}, OtherDomain},
-		{"RemoteWrite without LocalWrite", local(table), Binding{Region: readable, Length: 1, Access: RemoteWrite}, NoLocalWrite},
-		{"RemoteAtomic without LocalWrite", local(table), Binding{Region: readable, Length: 8, Access: RemoteAtomic}, NoLocalWrite},
+		{"stream of another Protection Domain", Domain{table, pd + 1, stream, 0},
+			Binding{Region: other, Length: 1, Access: RemoteRead}, OtherDomain},
+		{"region of another Protection Domain", local(table),
+			Binding{Region: other, Length: 1, Access: RemoteRead}, OtherDomain},
+		{"window of another table", local(NewTable()),
+			Binding{Region: writable, Length: 1, Access: RemoteRead}, OtherDomain},
+		{"RemoteWrite without LocalWrite", local(table),
+			Binding{Region: readable, Length: 1, Access: RemoteWrite}, NoLocalWrite},
+		{"RemoteAtomic without LocalWrite", local(table),
+			Binding{Region: readable, Length: 8, Access: RemoteAtomic}, NoLocalWrite},
 		{"RemoteRead needs none", local(table), Binding{Region: readable, Length: 32, Access: RemoteRead}, None},
-		{"one octet too far", local(table), Binding{Region: writable, Offset: 31, Length: 2, Access: RemoteRead}, Bounds},
-		{"before the region", local(table), Binding{Region: writable, Offset: -1, Length: 1, Access: RemoteRead}, Bounds},
-		{"offsets wrap", local(table), Binding{Region: writable, Length: 2, Base: math.MaxUint64, Access: RemoteRead}, Wrap},
+		{"one octet too far", local(table), Binding{Region: writable, Offset: 31, Length: 2,
+			Access: RemoteRead}, Bounds},
+		{"before the region", local(table), Binding{Region: writable, Offset: -1, Length: 1,
+			Access: RemoteRead}, Bounds},
+		{"offsets wrap", local(table), Binding{Region: writable, Length: 2, Base: math.MaxUint64,
+			Access: RemoteRead}, Wrap},
 		{"invalidated region", local(table), Binding{Region: void, Length: 1, Access: RemoteRead}, Invalidated},
 		{"deregistered region", local(table), Binding{Region: gone, Length: 1, Access: RemoteRead}, InvalidSTag},
 	} {
@@ -188,7 +198,8 @@ func TestRegionWithWindows(t *testing.T) {
 	}
 	refused := func() {
 		t.Helper()
-		for name, f := range map[string]Fault{"locally": d.LocalInvalidate(r), "by the peer": d.Invalidate(r.STag()), "for good": table.Revoke(r)} {
+		for name, f := range map[string]Fault{"locally": d.LocalInvalidate(r), "by the peer": d.Invalidate(r.STag()),
+			"for good": table.Revoke(r)} {
 			if f != HasWindows || !r.Valid() {
 				t.Errorf("%s: %v", name, f)
 			}

@@ -1,4 +1,5 @@
-// Package monitor tells of a server over HTTP: metrics for Prometheus, whether it is alive, and whether it takes connections.
+// Package monitor tells of a server over HTTP: metrics for Prometheus, whether it is alive, and whether it takes
+// connections.
 package monitor
 
 import (
@@ -15,11 +16,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/goiwarp/iwarp/internal/serve"
+	"github.com/goiwarp/iwarp/internal/sparse"
 	"github.com/goiwarp/iwarp/metrics"
 )
 
-// patience is how long a client of ours may take for a request, and an idle one may stay.
-const patience = 10 * time.Second
+// How long a client may take for a header, for a request or its answer, and how long one may stay that asks for
+// nothing.
+const (
+	headerTime  = 5 * time.Second
+	requestTime = 10 * time.Second
+	idleTime    = time.Minute
+)
 
 // atOnce is how many scrapes there may be at a time.
 const atOnce = 4
@@ -28,12 +35,21 @@ const atOnce = 4
 type Monitor struct {
 	ln     net.Listener
 	server http.Server
+	errors *sparse.Handler
 	ended  chan error
 }
 
-// Listen listens at addr, for HTTP. What it tells is of a server, and of its RNIC, which is named device.
-func Listen(ctx context.Context, addr string, of *serve.Server, rnic metrics.Source, device string, log *slog.Logger) (*Monitor, error) {
-	h, err := handler(of, rnic, device)
+// Sources are what a Monitor tells of.
+type Sources struct {
+	Server *serve.Server
+	RNIC   metrics.Source
+	SCTP   metrics.SCTPSource // below the RNIC
+	Device string             // names the RNIC
+}
+
+// Listen listens at addr, for HTTP.
+func Listen(ctx context.Context, addr string, of Sources, log *slog.Logger) (*Monitor, error) {
+	h, err := handler(of)
 	if err != nil {
 		return nil, err
 	}
@@ -41,13 +57,18 @@ func Listen(ctx context.Context, addr string, of *serve.Server, rnic metrics.Sou
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{ln: ln, ended: make(chan error, 1)}
+	return begin(ln, h, log), nil
+}
+
+func begin(ln net.Listener, h http.Handler, log *slog.Logger) *Monitor {
+	m := &Monitor{ln: ln, errors: sparse.New(log.Handler()), ended: make(chan error, 1)}
 	m.server = http.Server{
-		Handler: h, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 6 * patience, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: noting(h), ConnContext: know, MaxHeaderBytes: 16 << 10,
+		ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: idleTime,
+		ErrorLog: slog.NewLogLogger(m.errors, slog.LevelWarn),
 	}
-	go func() { m.ended <- m.server.Serve(ln) }()
-	return m, nil
+	go func() { m.ended <- m.server.Serve(newCrowd(ln)) }()
+	return m
 }
 
 // Addr is where it listens.
@@ -59,24 +80,39 @@ func (m *Monitor) Close() error {
 	if ended := <-m.ended; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(ended, err)
 	}
+	m.errors.Flush()
 	return err
 }
 
+// contents is the page that says what the others are.
+const contents = `<!doctype html>
+<html lang="en">
+<title>iwarp serve</title>
+<h1>iwarp serve</h1>
+<ul>
+<li><a href="/metrics">/metrics</a>: metrics for Prometheus
+<li><a href="/healthz">/healthz</a>: whether the process is alive
+<li><a href="/readyz">/readyz</a>: whether connections are taken
+</ul>
+`
+
 // handler has the pages.
-func handler(of *serve.Server, rnic metrics.Source, device string) (http.Handler, error) {
+func handler(of Sources) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	for _, c := range []prometheus.Collector{
-		metrics.New(rnic, device), newServices(of),
-		collectors.NewGoCollector(), collectors.NewBuildInfoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		metrics.New(of.RNIC, of.Device), metrics.NewSCTP(of.SCTP, of.Device), newServices(of.Server),
+		collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, contents) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: atOnce}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, of.Stats().State) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, of.Server.Stats().State) })
 	return mux, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/rping"
 	"github.com/goiwarp/iwarp/internal/serve"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 )
 
 // A rig is a server of rping with a Monitor.
@@ -34,10 +36,11 @@ func run(t *testing.T) *rig {
 	pings := rping.NewServer(rnic, rping.Config{})
 	log := slog.New(slog.DiscardHandler)
 	server := serve.New(serve.Config{
-		Services: []serve.Service{{Name: "rping", Wants: "none", Knows: pings.Knows, Serve: pings.Serve}}, Grace: time.Hour, Log: log,
+		Services: []serve.Service{{Name: "rping", Wants: "none", Knows: pings.Knows, Serve: pings.Serve}},
+		Grace:    time.Hour, Log: log,
 	})
 	r := &rig{t: t, addr: ln.Addr().String(), ended: make(chan error, 1)}
-	r.monitor, err = Listen(t.Context(), "127.0.0.1:0", server, rnic, "iwarp0", log)
+	r.monitor, err = Listen(t.Context(), "127.0.0.1:0", Sources{server, rnic, new(iwarpsctp.Network), "iwarp0"}, log)
 	testrig.Must(t, err)
 	r.says("/readyz", http.StatusServiceUnavailable, "starting")
 	ctx, stop := context.WithCancel(testrig.Within(t))
@@ -53,7 +56,8 @@ func run(t *testing.T) *rig {
 // get returns a page.
 func (r *rig) get(path string) (status int, text string) {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(testrig.Within(r.t), http.MethodGet, "http://"+r.monitor.Addr().String()+path, nil)
+	req, err := http.NewRequestWithContext(testrig.Within(r.t), http.MethodGet,
+		"http://"+r.monitor.Addr().String()+path, nil)
 	testrig.Must(r.t, err)
 	page, err := http.DefaultClient.Do(req)
 	testrig.Must(r.t, err)
@@ -108,8 +112,10 @@ func TestScrape(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", line, text)
 		}
 	}
-	for _, name := range []string{"node_infiniband_port_data_transmitted_bytes_total", "node_infiniband_port_packets_received_total"} {
-		if !strings.Contains(text, "\n"+name+`{device="iwarp0",port="1"} `) || strings.Contains(text, "\n"+name+`{device="iwarp0",port="1"} 0`) {
+	for _, name := range []string{"node_infiniband_port_data_transmitted_bytes_total",
+		"node_infiniband_port_packets_received_total"} {
+		if !strings.Contains(text, "\n"+name+`{device="iwarp0",port="1"} `) ||
+			strings.Contains(text, "\n"+name+`{device="iwarp0",port="1"} 0`) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
@@ -117,6 +123,22 @@ func TestScrape(t *testing.T) {
 	testrig.Must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// TestContents has / name the other pages, each of which is there.
+func TestContents(t *testing.T) {
+	r := run(t)
+	r.becomes("/readyz", http.StatusOK)
+	status, text := r.get("/")
+	links := regexp.MustCompile(`href="(.*?)"`).FindAllStringSubmatch(text, -1)
+	if status != http.StatusOK || len(links) != 3 {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, link := range links {
+		if status, _ := r.get(link[1]); status != http.StatusOK {
+			t.Errorf("%s: %d", link[1], status)
+		}
 	}
 }
 
@@ -145,7 +167,7 @@ func TestHealth(t *testing.T) {
 	leave()
 	testrig.Must(t, <-left)
 	testrig.Must(t, <-r.ended)
-	if status, _ := r.get("/"); status != http.StatusNotFound {
-		t.Errorf("/: %d", status)
+	if status, _ := r.get("/other"); status != http.StatusNotFound {
+		t.Errorf("/other: %d", status)
 	}
 }

@@ -14,11 +14,15 @@ type services struct {
 
 func newServices(of *serve.Server) *services {
 	return &services{
-		of:          of,
-		connections: prometheus.NewDesc("iwarp_serve_connections", "Connections that are served.", []string{"service"}, nil),
-		ended:       prometheus.NewDesc("iwarp_serve_connections_ended_total", "Connections that have ended: in order, because another needed their place, or failed.", []string{"service", "outcome"}, nil),
-		rejected:    prometheus.NewDesc("iwarp_serve_rejected_total", "Requests rejected, because no service knew them, theirs is off, there were too many connections, or theirs had another reason.", []string{"reason"}, nil),
-		ready:       prometheus.NewDesc("iwarp_serve_ready", "Whether connections are taken.", nil, nil),
+		of: of,
+		connections: prometheus.NewDesc("iwarp_serve_connections", "Connections that are served.",
+			[]string{"service"}, nil),
+		ended: prometheus.NewDesc("iwarp_serve_connections_ended_total",
+			"Connections that have ended: in order, because another needed their place, or failed.",
+			[]string{"service", "outcome"}, nil),
+		rejected: prometheus.NewDesc("iwarp_serve_rejected_total",
+			"Requests rejected, because no service knew them, theirs is off, there were too many connections, or theirs had another reason.", []string{"reason"}, nil),
+		ready: prometheus.NewDesc("iwarp_serve_ready", "Whether connections are taken.", nil, nil),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/iwarpsctp"
+	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/sctp"
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
@@ -25,7 +29,7 @@ const (
 	UserTCP = "usertcp" // MPA over a TCP in user space that is aware of it
 
 	KernelSCTP = "sctp:kernel" // SCTP by the kernel, where it has that
-	SCTPInUDP  = "sctp:udp"    // another name of SCTP, as for a Dialer
+	SCTPInUDP  = "sctp:udp"    // another name of SCTP, as for an iwarpsctp.Network
 )
 
 // A Network is a lower layer, with what both ends of a connection within one process need of it.
@@ -47,21 +51,22 @@ type Network struct {
 	// Here is an address to listen on, with a port that is free, that the other end in the same process reaches.
 	Here string
 
-	stacks  *stacks
-	wrapUDP func(iwarp.UDPSocket) (iwarp.UDPSocket, error)
+	stacks *stacks
+	sctp   *iwarpsctp.Network // nil: it is TCP
 }
 
-// A Tap records what passes below connections, where that passes through the process. What it has for other networks is not used.
+// A Tap records what passes below connections, where that passes through the process. What it has for other networks is
+// not used.
 type Tap struct {
-	UDP  func(iwarp.UDPSocket) (iwarp.UDPSocket, error) // SCTP in UDP: see iwarp.Dialer.WrapUDP
-	Link func(usertcp.Link) usertcp.Link                // a TCP in user space: what its Link is replaced by
+	UDP  func(iwarpsctp.UDPSocket) (iwarpsctp.UDPSocket, error) // SCTP in UDP: see iwarpsctp.Network.WrapUDP
+	Link func(usertcp.Link) usertcp.Link                        // a TCP in user space: what its Link is replaced by
 }
 
 // Tap has Dial and Listen use a Tap. Where both ends are in the process, and have a link between them, it is at the end
 // of who dials. It is called before the first connection.
 func (n *Network) Tap(t Tap) {
 	if n.Name == SCTP {
-		n.wrapUDP = t.UDP
+		n.sctp.WrapUDP = t.UDP
 	}
 	if n.stacks != nil {
 		n.stacks.tap = t.Link
@@ -71,12 +76,22 @@ func (n *Network) Tap(t Tap) {
 // Untapped returns the same network for the other end in the same process, which is not recorded, too.
 func (n *Network) Untapped() *Network {
 	other := *n
-	other.wrapUDP = nil
+	if n.sctp != nil {
+		other.sctp = new(iwarpsctp.Network)
+	}
 	return &other
 }
 
-// stacks are two TCPs in user space, with a link in memory between them: one for who dials, and one for who listens; or one for
-// both, at a TUN device. They are made when they are first asked for.
+// Stats are what SCTP has counted: nothing over TCP.
+func (n *Network) Stats() sctp.Stats {
+	if n.sctp == nil {
+		return sctp.Stats{}
+	}
+	return n.sctp.Stats()
+}
+
+// stacks are two TCPs in user space, with a link in memory between them: one for who dials, and one for who listens; or
+// one for both, at a TUN device. They are made when they are first asked for.
 type stacks struct {
 	once         sync.Once
 	at           *tun    // nil: in memory
@@ -107,7 +122,8 @@ func (s *stacks) pair() (err error) {
 	back := there
 	back.Seed = 1
 	one, other := usertcp.Pipe(1500, there, back)
-	if s.dial, err = usertcp.New(usertcp.Config{Link: s.tapped(one), Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}); err != nil {
+	if s.dial, err = usertcp.New(usertcp.Config{Link: s.tapped(one),
+		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}); err != nil {
 		return err
 	}
 	s.listen, err = usertcp.New(usertcp.Config{Link: other, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
@@ -134,7 +150,8 @@ var networks = []Network{
 	{Name: TCP, Text: "TCP", Streams: true, Sockets: true, Here: "127.0.0.1:0"},
 	{Name: SCTP, Text: "SCTP in UDP (RFC 5043, RFC 6951)", Unordered: true, Taps: true, Here: "127.0.0.1:0"},
 	{Name: KernelSCTP, Text: "SCTP of the kernel (RFC 5043)", Unordered: true, Here: "127.0.0.1:0"},
-	{Name: UserTCP, Text: "TCP in user space, both ends in one process", Streams: true, Unordered: true, Taps: true, Inside: true, Here: "192.0.2.2:0"},
+	{Name: UserTCP, Text: "TCP in user space, both ends in one process", Streams: true, Unordered: true, Taps: true,
+		Inside: true, Here: "192.0.2.2:0"},
 }
 
 // Names returns all names.
@@ -163,8 +180,11 @@ func Open(name string) (*Network, error) {
 		return nil, fmt.Errorf("no network %.40q: there are %s", name, strings.Join(Names(), ", "))
 	}
 	n := networks[i]
-	if n.Inside {
+	switch {
+	case n.Inside:
 		n.stacks = new(stacks)
+	case !n.Streams:
+		n.sctp = new(iwarpsctp.Network)
 	}
 	return &n, nil
 }
@@ -209,8 +229,8 @@ func (n *Network) Close() error {
 	return errors.Join(n.stacks.dial.Close(), n.stacks.listen.Close())
 }
 
-// DialStream opens a connection of TCP, or of the TCP in user space. It is for networks of streams. Where the network is Unready, the
-// error says so at once.
+// DialStream opens a connection of TCP, or of the TCP in user space. It is for networks of streams. Where the network
+// is Unready, the error says so at once.
 func (n *Network) DialStream(ctx context.Context, addr string) (net.Conn, error) {
 	if n.stacks == nil {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -241,15 +261,16 @@ func (n *Network) Dial(ctx context.Context, d *iwarp.Dialer, addr string) (*iwar
 	return over.Dial(ctx, name, addr)
 }
 
-// Dialer returns a Dialer that connects over the network, and the name that it takes for that. Its error is that of Dial where the network is Unready.
+// Dialer returns a Dialer that connects over the network, and the name that it takes for that. Its error is that of
+// Dial where the network is Unready.
 func (n *Network) Dialer(d *iwarp.Dialer) (over iwarp.Dialer, name string, err error) {
 	over, name = *d, n.Name
 	if n.stacks != nil {
 		err = n.makeToDial()
 		over.Stack, name = n.stacks.dial, "tcp"
 	}
-	if n.wrapUDP != nil {
-		over.WrapUDP = n.wrapUDP
+	if n.sctp != nil {
+		over.Network = n.sctp
 	}
 	return over, name, err
 }
@@ -264,10 +285,38 @@ func (n *Network) Listen(ctx context.Context, addr string, cfg *iwarp.ListenConf
 		over.Stack = n.stacks.listen
 		return iwarp.Listen(ctx, "tcp", addr, over)
 	}
-	if n.wrapUDP != nil {
+	if n.sctp != nil {
 		over := *cfg
-		over.WrapUDP = n.wrapUDP
+		over.Network = n.sctp
 		cfg = &over
 	}
 	return iwarp.Listen(ctx, n.Name, addr, *cfg)
+}
+
+// A Refused is an option of the startup that a network does not have.
+type Refused struct {
+	Option string // as on the command line, without dashes
+	Reason string
+}
+
+func (e *Refused) Error() string { return "--" + e.Option + ": " + e.Reason }
+
+// options are those that set the fields of an Offer.
+var options = map[string]string{"Markers": "markers", "NoCRC": "crc", "Kind": "kind", "Dialect": "dialect"}
+
+// Check refuses what a network without MPA does not have of an Offer. The error is a *Refused.
+func (n *Network) Check(o mpa.Offer) error {
+	if n.Streams {
+		return nil
+	}
+	var only *sctp.OfferError
+	if errors.As(sctp.CheckOffer(o), &only) {
+		return &Refused{options[only.Field], only.Reason}
+	}
+	return nil
+}
+
+// CloseWith closes a connection when a context ends, unless the function that it returns is called before.
+func CloseWith(ctx context.Context, c io.Closer) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = c.Close() })
 }

@@ -39,7 +39,8 @@ func onTUN(text string) (*Network, error) {
 		return nil, fmt.Errorf("%.60q is no TUN device and address, as iwarp0=198.51.100.2 is", text)
 	}
 	return &Network{
-		Name: UserTCP, Text: fmt.Sprintf("TCP in user space, %v at the TUN device %s", ip, device), Streams: true, Unordered: true, Taps: true,
+		Name: UserTCP, Text: fmt.Sprintf("TCP in user space, %v at the TUN device %s", ip, device), Streams: true,
+		Unordered: true, Taps: true,
 		stacks: &stacks{at: &tun{device, ip}},
 	}, nil
 }
@@ -55,14 +56,15 @@ func (e *DownError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("--tun: there is no TUN device %s: ip tuntap add dev %[1]s mode tun, and then an address and a route, and ip link set %[1]s up: %v", e.Device, e.Err)
 	}
-	return fmt.Sprintf("--tun: the TUN device %s is not up: ip link set %[1]s up, with an address and a route", e.Device)
+	return fmt.Sprintf("--tun: the TUN device %s is not up: ip link set %[1]s up, with an address and a route",
+		e.Device)
 }
 
 // Unwrap returns Err.
 func (e *DownError) Unwrap() error { return e.Err }
 
-// Unready says why nothing comes over the network, and nothing can leave, as yet: it is a *DownError. Where there is no device of that name,
-// Listen makes it, and it is others who set it up.
+// Unready says why nothing comes over the network, and nothing can leave, as yet: it is a *DownError. Where there is no
+// device of that name, Listen makes it, and it is others who set it up.
 func (n *Network) Unready() error {
 	if n.stacks == nil || n.stacks.at == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestTUN has QPs over a TCP in user space at a TUN device meet others over the host's TCP, in both roles. The device is in a
-// network namespace of its own.
+// TestTUN has QPs over a TCP in user space at a TUN device meet others over the host's TCP, in both roles. The device
+// is in a network namespace of its own.
 func TestTUN(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("a network namespace with a TUN device takes root")
@@ -54,7 +54,8 @@ func meetAtTUN(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := user.DialStream(ctx, "198.51.100.1:1"); err == nil || err.Error() != user.Unready().Error() || ctx.Err() != nil {
+	if _, err := user.DialStream(ctx, "198.51.100.1:1"); err == nil ||
+		err.Error() != user.Unready().Error() || ctx.Err() != nil {
 		return fmt.Errorf("dialing over a device that is not up: %v", err)
 	}
 	if err := errors.Join(testrig.SetUpTUN("iwarp0"), user.Unready()); err != nil {

@@ -20,11 +20,12 @@ type File struct {
 	left int64 // left out: once there are some, all that come
 }
 
-// On makes a File of one that is open and empty. A limit of 0 is none; the file has its head whatever the limit, if the first Write is that.
+// On makes a File of one that is open and empty. A limit of 0 is none; the file has its head whatever the limit, if the
+// first Write is that.
 func On(file *os.File, limit int64) *File { return &File{file: file, limit: limit} }
 
-// Write takes whole packets, and leaves out the first that would go beyond the limit, and all that come after it: a capture
-// has no holes.
+// Write takes whole packets, and leaves out the first that would go beyond the limit, and all that come after it: a
+// capture has no holes.
 func (f *File) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // An End is what a peer does about something.
@@ -27,7 +27,8 @@ const (
 
 // String returns what the peer does, as a verb.
 func (e End) String() string {
-	names := [...]string{"tolerates it", "closes the connection", "resets the connection", "rejects the connection", "crashes"}
+	names := [...]string{"tolerates it", "closes the connection", "resets the connection",
+		"rejects the connection", "crashes"}
 	if int(e) < len(names) {
 		return names[e]
 	}
@@ -48,7 +49,8 @@ type Behavior struct {
 	// PeerToPeer sets A=1 in its Requests, with OfferRTR.
 	PeerToPeer bool
 	OfferRTR   mpa.RTR
-	// TakesRTR are the RTR indications that it can send, the preferred one first.
+	// TakesRTR are the RTR indications of which it chooses the first that the Reply
+	// names. If it has not offered that one, it sends a Terminate with code 7.
 	TakesRTR []mpa.RTR
 	// ReadNeedsIRD: a Reply that names Read, with IRD 0, makes it reset.
 	ReadNeedsIRD bool

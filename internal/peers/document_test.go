@@ -47,7 +47,8 @@ func TestDocument(t *testing.T) {
 			present bool
 		}{
 			{rows[i][6], "`" + p.Name + "`", true},
-			{initiator[:min(7, len(initiator))], map[mpa.Dialect]string{mpa.DialectRFC5044: "rfc5044", mpa.DialectRFC6581: "rfc6581"}[p.Advice.Dialects[0]], true},
+			{initiator[:min(7, len(initiator))], map[mpa.Dialect]string{mpa.DialectRFC5044: "rfc5044",
+				mpa.DialectRFC6581: "rfc6581"}[p.Advice.Dialects[0]], true},
 			{initiator, "A=1", p.PeerToPeer && strings.Contains(initiator, "A=")},
 			{responder, "RST", p.BadRevision == peers.Resets && strings.Contains(responder, "RST")},
 			{responder, "A=1 demanded", p.NotPeerToPeer != peers.Tolerates},

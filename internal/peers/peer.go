@@ -33,7 +33,7 @@ type Advice struct {
 	// NoFallback: a connection that it closes is not worth another attempt with
 	// revision 1.
 	NoFallback bool
-	// Nudge is the interval of nudges; negative is none, 0 is left to the default.
+	// Nudge is after how long a silent peer is nudged; negative is never, 0 is left to the default.
 	Nudge time.Duration
 	// SendEarly: as a Responder to its A=0, send that long after the Reply even if its
 	// first FPDU has not come; 0: never.

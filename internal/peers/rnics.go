@@ -5,18 +5,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 const allRTR = mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead
 
-// noNudge turns nudges off.
+// noNudge turns nudges off, and what is said of a silent peer in their place.
 const noNudge = -1
 
 // Reasons that several RNICs share.
 const (
-	whyNoNudge   = "an RNIC does not miss the first FPDU as siw may, and a nudge would be a Write that nobody asked for"
+	whyNoNudge   = "an RNIC does not miss the first FPDU as siw may, and its Reply of revision 1 does not show that it is none: the log would advise of siw"
 	whyDepths    = "its own maximum, as revision 1 does not negotiate"
 	whyRevision2 = "its default; an RNIC that is set to revision 1 resets the connection, and the Dialer tries that"
 )
@@ -34,7 +34,8 @@ func whyChelsioMaxPDLength() string {
 func chelsio() Behavior {
 	return Behavior{
 		Revision: 2, FallsBack: true, PlainReply: Resets,
-		PeerToPeer: true, OfferRTR: mpa.RTRRead, TakesRTR: []mpa.RTR{mpa.RTRRead},
+		// It looks for a Write in the Reply first, although it offers Read alone.
+		PeerToPeer: true, OfferRTR: mpa.RTRRead, TakesRTR: []mpa.RTR{mpa.RTRWrite, mpa.RTRRead},
 		FirstRead: true,
 
 		Lowest: 0, Highest: 2, BadRevision: Resets,
@@ -64,13 +65,12 @@ func cxgb4() Peer {
 			Initiate: mpa.Offer{Dialect: mpa.DialectRFC6581, RTR: mpa.RTRRead, IRD: 32, ORD: 32},
 			Accept:   mpa.Answer{IRD: 32, ORD: 32},
 			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044},
-			Nudge:    noNudge,
 			Reasons: slices.Concat([]Reason{
 				{"Initiate.Dialect", whyRevision2},
 				{"Initiate.RTR", "it answers Read whatever was offered: an offer without Read ends in a Terminate. It refuses STag 0 in an RTR indication: this package sends 1"},
+				{"Accept.AllRTR", "it offers Read alone, and sends a Terminate if the Reply names a Write too: leave it false"},
 			}, depths(whyDepths, whyDepths), []Reason{
 				{"Dialects", "revision 2, or 1 by a parameter: it then opens a peer-to-peer connection by a zero-length Read that nobody has negotiated, which we answer whatever our IRD is"},
-				{"Nudge", whyNoNudge},
 				{"MaxPDLength", whyChelsioMaxPDLength()},
 			}),
 		},
@@ -125,14 +125,12 @@ func irdma() Peer {
 			Initiate: mpa.Offer{Dialect: mpa.DialectRFC6581, RTR: mpa.RTRWrite | mpa.RTRRead},
 			Accept:   mpa.Answer{RTR: mpa.RTRWrite | mpa.RTRRead},
 			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044},
-			Nudge:    noNudge,
 			Reasons: []Reason{
 				{"Initiate.Dialect", whyRevision2},
 				{"Initiate.ClientServer", "it resets a revision 2 connection whose Request or Reply has A=0: leave it false"},
 				{"Initiate.RTR", "it answers Read if that is offered, or else Write, and has no Send"},
 				{"Accept.RTR", "it offers Write and Read, and takes Read where it may. A Reply that names Read with IRD 0 is an error to it: our IRD is at least 1 there"},
 				{"Dialects", "revision 2, or 1 by a parameter"},
-				{"Nudge", whyNoNudge},
 				{"MaxPDLength", "it wants the whole frame in one TCP segment: the longest frame, 532 octets, fits the smallest segment, and leaves in one write"},
 			},
 		},
@@ -158,19 +156,18 @@ func qedr() Peer {
 		},
 		Assumed: []string{
 			"FallsBack", "PlainReply", "Lowest", "BadRevision", "IgnoresS", "Markers", "NotPeerToPeer", "MaxPDLength",
-			"LongRequest", "LongReply", "ShortRequest", "ShortReply", "Glued", "Split", "RequestTimeout", "ReplyTimeout",
+			"LongRequest", "LongReply", "ShortRequest", "ShortReply", "Glued", "Split",
+			"RequestTimeout", "ReplyTimeout",
 		},
 		Advice: Advice{
 			Initiate: mpa.Offer{Dialect: mpa.DialectRFC6581, RTR: mpa.RTRWrite | mpa.RTRRead, IRD: 32, ORD: 32},
 			Accept:   mpa.Answer{IRD: 32, ORD: 32},
 			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044},
-			Nudge:    noNudge,
 			Reasons: slices.Concat([]Reason{
 				{"Initiate.Dialect", "its default"},
 				{"Initiate.RTR", "it may name several kinds, and all that it has if none is common to both ends: we send the first that both know, and no Send, which would show on a queue"},
 			}, depths(whyDepths, whyDepths), []Reason{
 				{"Dialects", "revision 2; 1 is possible"},
-				{"Nudge", whyNoNudge},
 			}),
 		},
 	}

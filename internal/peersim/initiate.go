@@ -113,7 +113,7 @@ func (p *peer) open(s *Session, f *received) error {
 		return p.turnDown(s, rdmap.CodeMPAInsufficientIRD)
 	case f.enhanced && p.PeerToPeer:
 		kind = chosen(p.TakesRTR, f.RTR())
-		if kind == 0 {
+		if kind&p.OfferRTR == 0 {
 			return p.turnDown(s, rdmap.CodeMPANoMatchingRTR)
 		}
 	}

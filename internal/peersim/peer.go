@@ -10,8 +10,8 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/peers"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // peer is one startup.

@@ -82,7 +82,8 @@ func (p *peer) rejectByConsumer(f *mpa.StartupFields) error {
 
 // replyTo is the head of a Reply.
 func (p *peer) replyTo(q mpa.StartupFrame) mpa.StartupFields {
-	f := mpa.StartupFields{Key: mpa.KeyReply, C: p.AsksCRC || q.C(), S: q.Rev() >= 2 && (q.S() || p.IgnoresS), Rev: q.Rev()}
+	f := mpa.StartupFields{Key: mpa.KeyReply, C: p.AsksCRC || q.C(), S: q.Rev() >= 2 &&
+		(q.S() || p.IgnoresS), Rev: q.Rev()}
 	if p.EchoesBits {
 		f.R, f.S, f.Res = q.R(), q.S(), q.Res()
 	}

@@ -135,7 +135,8 @@ func (s *Session) awaitRTR(named mpa.RTR) error {
 	kind := mpa.RTROf(rdmap.ZeroLength(&seg))
 	switch {
 	case kind&named == 0 && !s.peer.AnyFirst:
-		return s.peer.refuse(peers.Resets, "a first FPDU with %v where the RTR indication was to be %v", seg.Header, named)
+		return s.peer.refuse(peers.Resets, "a first FPDU with %v where the RTR indication was to be %v",
+			seg.Header, named)
 	case kind != 0 && stagOf(&seg) == 0:
 		if err := s.peer.refuse(s.peer.STag0, "STag 0 in the RTR indication"); err != nil {
 			return err

@@ -190,5 +190,6 @@ func (s *Session) next() (ddp.Segment, error) {
 // refuse ends the connection because of something received.
 func (s *Session) refuse(code rdmap.Code, format string, args ...any) error {
 	err := s.Terminate(code)
-	return &Refusal{Peer: s.peer.Name, Role: s.peer.role, End: peers.Closes, Why: fmt.Sprintf(format, args...), Err: err}
+	return &Refusal{Peer: s.peer.Name, Role: s.peer.role, End: peers.Closes,
+		Why: fmt.Sprintf(format, args...), Err: err}
 }

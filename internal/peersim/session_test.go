@@ -146,7 +146,8 @@ func TestReadUnagreed(t *testing.T) {
 // TestTimers has each peer wait in vain, in virtual time, and close the connection.
 func TestTimers(t *testing.T) {
 	for _, b := range peers.All() {
-		for role, limit := range map[mpa.Role]time.Duration{mpa.RoleResponder: b.RequestTimeout, mpa.RoleInitiator: b.ReplyTimeout} {
+		for role, limit := range map[mpa.Role]time.Duration{mpa.RoleResponder: b.RequestTimeout,
+			mpa.RoleInitiator: b.ReplyTimeout} {
 			if limit == 0 {
 				continue
 			}

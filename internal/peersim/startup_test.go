@@ -57,8 +57,10 @@ func TestBadRequests(t *testing.T) {
 		{"qedr", "no enhanced data", short, peers.Resets, "no enhanced data"},
 		{"windows-v1", "revision 2", request(nil), peers.Resets, "revision 2"},
 		{"windows-v1", "no depths", plain(mpa.KeyRequest, 1), peers.Resets, "no room for the depths"},
-		{"windows-v1", "a depth of 0", plain(mpa.KeyRequest, 1, 0, 0, 0, 0, 0, 0, 0, 1), peers.Resets, "depths 0 and 1"},
-		{"windows-v1", "little-endian depths", plain(mpa.KeyRequest, 1, 1, 0, 0, 0, 1, 0, 0, 0), peers.Resets, "depths 16777216"},
+		{"windows-v1", "a depth of 0", plain(mpa.KeyRequest, 1, 0, 0, 0, 0, 0, 0, 0, 1),
+			peers.Resets, "depths 0 and 1"},
+		{"windows-v1", "little-endian depths", plain(mpa.KeyRequest, 1, 1, 0, 0, 0, 1, 0, 0, 0),
+			peers.Resets, "depths 16777216"},
 		{"windows-v1", "no CRC", noCRC, peers.Resets, "C=0"},
 	} {
 		_, err := respond(t, row(t, c.row), -1, c.frame)
@@ -68,7 +70,10 @@ func TestBadRequests(t *testing.T) {
 
 // TestRejects looks at siw's Reply to a Request for markers, as it was measured.
 func TestRejects(t *testing.T) {
-	got, err := respond(t, row(t, "siw"), -1, request(func(f *mpa.StartupFields, _ *mpa.Enhanced) { f.M, f.C = true, false }))
+	got, err := respond(t, row(t, "siw"), -1, request(func(f *mpa.StartupFields,
+		_ *mpa.Enhanced) {
+		f.M, f.C = true, false
+	}))
 	wantRefusal(t, "siw", err, peers.Rejects, "markers")
 	want := append([]byte(mpa.KeyReply), 0x30, 0x02, 0x00, 0x04, 0, 0, 0, 0)
 	if !bytes.Equal(got, want) {
@@ -110,15 +115,23 @@ func TestReplies(t *testing.T) {
 		{"siw", "Read offered", request(offers(false, false, true)), []byte{0x50, 2, 0, 4, 0x80, 128, 0x40, 8}},
 		{"siw", "Send offered", request(offers(true, false, false)), []byte{0x50, 2, 0, 4, 0x80, 128, 0x80, 8}},
 		{"siw", "A=0", request(withoutA), []byte{0x50, 2, 0, 4, 0, 128, 0, 8}},
-		{"siw", "no negotiation wanted", request(func(_ *mpa.StartupFields, e *mpa.Enhanced) { e.IRD, e.ORD = 0x3fff, 0x3fff }), []byte{0x50, 2, 0, 4, 0x80, 128, 0x80, 128}},
-		{"siw", "reserved bits", frame(mpa.StartupFields{Key: mpa.KeyRequest, S: true, R: true, Res: 0xa, Rev: 1}), []byte{0x3a, 1, 0, 0}},
+		{"siw", "no negotiation wanted", request(func(_ *mpa.StartupFields, e *mpa.Enhanced) {
+			e.IRD, e.ORD = 0x3fff,
+				0x3fff
+		}), []byte{0x50, 2, 0, 4, 0x80, 128, 0x80, 128}},
+		{"siw", "reserved bits", frame(mpa.StartupFields{Key: mpa.KeyRequest, S: true, R: true, Res: 0xa, Rev: 1}),
+			[]byte{0x3a, 1, 0, 0}},
 		{"cxgb4", "Write offered", request(offers(false, true, false)), []byte{0x50, 2, 0, 4, 0x80, 32, 0x40, 8}},
 		{"irdma", "Write and Read offered", request(nil), []byte{0x50, 2, 0, 4, 0x80, 32, 0x40, 8}},
-		{"irdma", "no negotiation wanted", request(func(_ *mpa.StartupFields, e *mpa.Enhanced) { e.IRD, e.ORD = 0x3fff, 0x3fff }), []byte{0x50, 2, 0, 4, 0xbf, 0xff, 0x7f, 0xff}},
+		{"irdma", "no negotiation wanted", request(func(_ *mpa.StartupFields, e *mpa.Enhanced) {
+			e.IRD, e.ORD = 0x3fff,
+				0x3fff
+		}), []byte{0x50, 2, 0, 4, 0xbf, 0xff, 0x7f, 0xff}},
 		{"qedr", "Write and Read offered", request(nil), []byte{0x50, 2, 0, 4, 0x80, 32, 0xc0, 8}},
 		{"qedr", "nothing offered", request(offers(false, false, false)), []byte{0x50, 2, 0, 4, 0xc0, 32, 0xc0, 8}},
 		{"freebsd", "revision 1", plain(mpa.KeyRequest, 1), []byte{0x40, 1, 0, 0}},
-		{"windows-v1", "revision 1", plain(mpa.KeyRequest, 1, 0, 0, 0, 4, 0, 0, 0, 5), []byte{0x40, 1, 0, 8, 0, 0, 0, 16, 0, 0, 0, 4}},
+		{"windows-v1", "revision 1", plain(mpa.KeyRequest, 1, 0, 0, 0, 4, 0, 0, 0, 5),
+			[]byte{0x40, 1, 0, 8, 0, 0, 0, 16, 0, 0, 0, 4}},
 	} {
 		want := append([]byte(mpa.KeyReply), c.want...)
 		if got, _ := respond(t, row(t, c.row), len(want), c.request); !bytes.Equal(got, want) {
@@ -135,16 +148,19 @@ func TestBadReplies(t *testing.T) {
 		{"siw", "revision 2 without S", plain(mpa.KeyReply, 2), peers.Closes, "without enhanced data"},
 		{"siw", "markers", reply(withM), peers.Rejects, "no markers"},
 		{"siw", "257 octets", reply(overlong(253)), peers.Crashes, "PD_Length 257 over 256"},
-		{"siw", "no enhanced data", frame(mpa.StartupFields{Key: mpa.KeyReply, S: true, Rev: 2}), peers.Crashes, "PD_Length 0"},
+		{"siw", "no enhanced data", frame(mpa.StartupFields{Key: mpa.KeyReply, S: true, Rev: 2}),
+			peers.Crashes, "PD_Length 0"},
 		{"siw", "an FPDU after it", glued(reply(withoutA)), peers.Resets, "2 octets after"},
 		{"siw", "a Request", request(nil), peers.Closes, "MPA ID Req Frame"},
 		{"cxgb4", "an FPDU after it", glued(reply(nil)), peers.Resets, "2 octets after"},
 		{"irdma", "A=0", reply(withoutA), peers.Resets, "A=0"},
 		{"irdma", "Read and IRD 0", reply(readWithoutIRD), peers.Resets, "IRD 0"},
-		{"irdma", "a higher ORD", reply(func(_ *mpa.StartupFields, e *mpa.Enhanced) { e.ORD = 33 }), peers.Resets, "ORD 33 over"},
+		{"irdma", "a higher ORD", reply(func(_ *mpa.StartupFields, e *mpa.Enhanced) { e.ORD = 33 }),
+			peers.Resets, "ORD 33 over"},
 		{"freebsd", "a higher revision", plain(mpa.KeyReply, 2), peers.Resets, "revision 2"},
 		{"windows-v1", "no depths", plain(mpa.KeyReply, 1), peers.Resets, "no room for the depths"},
-		{"windows-v1", "no CRC", frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PrivateData: []byte{0, 0, 0, 1, 0, 0, 0, 1}}), peers.Resets, "C=0"},
+		{"windows-v1", "no CRC", frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1,
+			PrivateData: []byte{0, 0, 0, 1, 0, 0, 0, 1}}), peers.Resets, "C=0"},
 	} {
 		_, err := initiate(t, row(t, c.row), peersim.Consumer{}, -1, c.frame)
 		wantRefusal(t, c.row+", "+c.name, err, c.end, c.why)

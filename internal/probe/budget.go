@@ -41,3 +41,11 @@ func (b *budget) spent() error {
 
 // within is as much of a wait as there is time for.
 func (b *budget) within(wait time.Duration) time.Duration { return min(wait, time.Until(b.by)) }
+
+// sleep lets time pass, unless the time for all questions is over.
+func (b *budget) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-b.ctx.Done():
+	}
+}

@@ -45,8 +45,8 @@ func limited(t *testing.T, limit time.Duration) (r *probe.Report, spent time.Dur
 	return r, spent, err
 }
 
-// TestLimit asks a server whose octets drip, so that each answer takes almost as long as there is for it. When the limit is over,
-// what was learned by then is there, and nothing of a question that was cut short.
+// TestLimit asks a server whose octets drip, so that each answer takes almost as long as there is for it. When the
+// limit is over, what was learned by then is there, and nothing of a question that was cut short.
 func TestLimit(t *testing.T) {
 	const limit = 20 * time.Second
 	r, spent, err := limited(t, limit)
@@ -61,7 +61,8 @@ func TestLimit(t *testing.T) {
 			t.Errorf("%+v", q)
 		}
 	}
-	if s := text(t, r); len(r.Questions) < 4 || !strings.Contains(s, "stopped: the time was over") || !strings.Contains(s, "RFC 5044") {
+	if s := text(t, r); len(r.Questions) < 4 || !strings.Contains(s, "stopped: the time was over") ||
+		!strings.Contains(s, "RFC 5044") {
 		t.Errorf("%d questions: %s", len(r.Questions), s)
 	}
 }
@@ -73,7 +74,8 @@ func TestLimitAtOnce(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends the context in the middle of a question: what was learned before is there, and nothing of that question.
+// TestInterrupted ends the context in the middle of a question: what was learned before is there, and nothing of that
+// question.
 func TestInterrupted(t *testing.T) {
 	for _, after := range []time.Duration{0, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -89,12 +91,14 @@ func TestInterrupted(t *testing.T) {
 				})
 				return ours, nil
 			}})
-			if !errors.Is(err, context.DeadlineExceeded) || r == nil || !r.Interrupted || r.OutOfTime || !r.Incomplete || (len(r.Questions) > 0) != (after > 0) {
+			if !errors.Is(err, context.DeadlineExceeded) || r == nil || !r.Interrupted || r.OutOfTime ||
+				!r.Incomplete || (len(r.Questions) > 0) != (after > 0) {
 				t.Fatalf("%+v (%v)", r, err)
 			}
 			var text, junit strings.Builder
 			testrig.Must(t, errors.Join(r.Report().WriteText(&text, false), r.Report().WriteJUnit(&junit)))
-			if !strings.Contains(text.String(), "stopped: interrupted") || !strings.Contains(junit.String(), `failures="0" errors="0"`) {
+			if !strings.Contains(text.String(), "stopped: interrupted") ||
+				!strings.Contains(junit.String(), `failures="0" errors="0"`) {
 				t.Errorf("%s%s", text.String(), junit.String())
 			}
 		})

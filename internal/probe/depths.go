@@ -3,8 +3,8 @@ package probe
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // depthsAsked are the depths of RDMA Reads to ask for: none, few, more than anybody has, and
@@ -33,8 +33,11 @@ func (p *prober) askDepths() error {
 		asked := *e
 		asked.IRD, asked.ORD = depth, depth
 		q, err := p.ask(aboutDepths(depth), p.request(f, &asked))
-		if err != nil {
-			return err
+		if q == nil {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		p.report.Depths = append(p.report.Depths, depthAnswer(depth, q.Outcome, q.answered()))
 	}
@@ -74,8 +77,8 @@ func (r *Report) limits() *Limits {
 			l.Unnegotiated = "0x3FFF is taken for a number"
 		}
 	}
-	if len(numbers) == 0 {
-		return nil
+	if len(numbers) == 0 || len(r.Depths) < len(depthsAsked) {
+		return nil // no rule follows from some of the answers
 	}
 	l.IRD = rule(numbers, func(d Depths) mpa.Depth { return d.IRD }, "our ORD")
 	l.ORD = rule(numbers, func(d Depths) mpa.Depth { return d.ORD }, "our IRD")

@@ -16,9 +16,11 @@ func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
 
 func (r *Report) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: Title(r.Peer, r.Network), Stopped: stopped(r.Incomplete, r.OutOfTime, r.Interrupted), Interrupted: r.Interrupted,
+		Tool: "probe", Title: Title(r.Peer, r.Network),
+		Stopped: stopped(r.Stopped, r.Incomplete, r.OutOfTime, r.Interrupted), Interrupted: r.Interrupted,
 		Sections: []report.Section{
-			r.summary(), r.answers(), indicationAnswers(r.RTR), r.depthAnswers(), r.rest(), r.resemblances(), {Head: r.advice()}, {Checks: r.checks()},
+			r.summary(), r.answers(), indicationAnswers(r.RTR), r.depthAnswers(), r.rest(), r.resemblances(),
+			{Head: r.advice()}, {Checks: r.checks()},
 		},
 	}
 }
@@ -55,8 +57,10 @@ func Title(peer, over string) string {
 }
 
 // stopped is why the questions ended before the last one.
-func stopped(incomplete, outOfTime, interrupted bool) string {
+func stopped(by *Stop, incomplete, outOfTime, interrupted bool) string {
 	switch {
+	case by != nil:
+		return by.String()
 	case interrupted:
 		return "interrupted"
 	case outOfTime:
@@ -70,9 +74,8 @@ func stopped(incomplete, outOfTime, interrupted bool) string {
 func (r *Report) summary() report.Section {
 	var s section
 	s.Head = fmt.Sprintf("%s: %s asked", r.Peer, wording.Count(len(r.Questions), "question"))
-	if len(r.NotAsked) > 0 {
-		s.line("Not asked", "%s: nothing was answered", strings.Join(r.NotAsked, "; "))
-	}
+	s.presence(r.Away, r.Stopped)
+	s.notAsked(r.NotAsked, r.Stopped)
 	names := make([]string, len(r.Dialects))
 	for i, d := range r.Dialects {
 		names[i] = d.String()
@@ -94,18 +97,46 @@ func (r *Report) summary() report.Section {
 		s.line("Dialects", "none that iwarp knows: no Request was answered")
 		return s.Section
 	}
-	s.line("Dialects", "%s", strings.Join(names, ", "))
-	s.line("Kind of RNIC", "%v: %s", r.Kind, r.KindReason)
+	s.line("Dialects", "%s%s", strings.Join(names, ", "), wording.If(r.Stopped != nil, ", as far as it was asked", ""))
+	kind := "not known"
+	if r.Kind != 0 {
+		kind = r.Kind.String()
+	}
+	s.line("Kind of RNIC", "%s: %s", kind, r.KindReason)
 	s.line("Markers", "%s", r.Markers)
 	s.line("CRC", "%s", r.CRC)
 	return s.Section
+}
+
+// presence says when the peer was not there.
+func (s *section) presence(away []Absence, stop *Stop) {
+	for _, a := range away {
+		s.line("Away", "for %.1f s, at %s, which was asked again then",
+			report.OfMilliseconds(a.Milliseconds).Seconds(), a.Question)
+	}
+	if stop != nil {
+		s.line("No answer", "to %s, nor again to what was answered first: %s", stop.At, stop.Why)
+	}
+}
+
+// notAsked has the questions that were not asked.
+func (s *section) notAsked(names []string, stop *Stop) {
+	if len(names) > 0 {
+		s.line("Not asked", "%s, as %s: %s", wording.Count(len(names), "question"), whyNotAsked(stop),
+			strings.Join(names, "; "))
+	}
+}
+
+func whyNotAsked(stop *Stop) string {
+	return wording.If(stop != nil, "the peer stopped answering", "nothing was answered")
 }
 
 func (r *Report) answers() report.Section {
 	s := section{report.Section{Head: "How Requests are answered"}}
 	v := &r.Revisions
 	for _, q := range []*Question{
-		v.One, v.OneSMBDirect, v.TwoPeerToPeer, v.TwoClientServer, v.TwoPlain, v.ThreeEnhanced, v.ThreePlain, v.Zero, v.RtrFrame, v.StartKey,
+		v.One, v.OneSMBDirect, v.TwoPeerToPeer, v.TwoClientServer, v.TwoPlain, v.ThreeEnhanced, v.ThreePlain,
+		v.Zero, v.RtrFrame, v.StartKey,
 	} {
 		s.question(q)
 	}
@@ -233,6 +264,8 @@ func (r *Report) advice() string {
 		return "The peer begins to answer as MPA does, and does not end, or not within --timeout"
 	case len(r.Dialects) == 0:
 		return "Nothing there speaks MPA as a responder, or it takes no Request like these, or has TLS in front of it"
+	case r.Stopped != nil:
+		return stopAdvice
 	case r.Preset != "":
 		return "Use --peer " + r.Preset
 	case r.recognized():
@@ -241,28 +274,44 @@ func (r *Report) advice() string {
 	return "It is like none of the peers known here"
 }
 
-// speaks is the one check that can fail: whether the peer speaks the protocol. got is what there was if it does not, which
-// is not known of one that was not asked to the end.
+// stopAdvice is for a peer that has stopped answering.
+const stopAdvice = "The peer stopped answering, so that little follows from this: see in its log what has ended it, start it again, and ask again"
+
+// speaks is the one check that can fail: whether the peer speaks the protocol. got is what there was if it does not,
+// which is not known of one that was not asked to the end.
 func speaks(name, document, expected string, ok, interrupted bool, got string) report.Check {
 	switch {
 	case ok:
 		return report.Check{Name: name, Document: document, Verdict: "pass", Expected: expected}
 	case interrupted:
-		return report.Check{Name: name, Document: document, Status: report.Skipped, Verdict: "inconclusive", Why: "interrupted"}
+		return report.Check{Name: name, Document: document, Status: report.Skipped,
+			Verdict: "inconclusive", Why: "interrupted"}
 	}
-	return report.Check{Name: name, Document: document, Status: report.Failed, Verdict: "fail", Expected: expected, Got: got}
+	return report.Check{Name: name, Document: document, Status: report.Failed, Verdict: "fail",
+		Expected: expected, Got: got}
 }
 
 // checks has the one thing that can be wrong, and all questions.
 func (r *Report) checks() []report.Check {
 	got := cmp.Or(r.Part(), wording.If(r.NotMPA, "another protocol", "no answer"))
-	all := []report.Check{speaks("speaks MPA", "RFC 5044 7.1", "a startup frame", len(r.Dialects) > 0, r.Interrupted, got)}
+	all := []report.Check{speaks("speaks MPA", "RFC 5044 7.1", "a startup frame",
+		len(r.Dialects) > 0, r.Interrupted, got)}
 	for _, q := range r.Questions {
 		c := report.Check{
 			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: q.took(),
-			Details: []report.Line{{Label: "sent", Text: q.Sent}, {Label: "then", Text: q.Then.String()}},
+			Details: []report.Line{{Label: "sent", Text: q.Sent}, {Label: "then", Text: q.Then.String()},
+				{Label: "control question", Text: wording.If(q.StillThere, "answered", "")}},
 		}
 		all = append(all, c)
+	}
+	return append(all, unasked(r.NotAsked, r.Stopped)...)
+}
+
+// unasked are checks for the questions that were not asked.
+func unasked(names []string, stop *Stop) (all []report.Check) {
+	for _, name := range names {
+		all = append(all, report.Check{Group: "questions", Name: name, Status: report.Skipped,
+			Verdict: "not asked", Why: whyNotAsked(stop)})
 	}
 	return all
 }

@@ -45,6 +45,41 @@ type ExtensionAnswer struct {
 // noOpcode is one that no document has.
 const noOpcode rdmap.Opcode = 0xe
 
+// An extension is a message of RFC 7306 that is asked for.
+type extension struct {
+	label    string // of its line
+	question string
+	op       rdmap.Opcode
+	payload  []byte
+	answer   func(x *Extensions) **ExtensionAnswer
+	known    func(a, unknown *ExtensionAnswer) bool // whether the answer is that of a peer that knows the message
+}
+
+// extensions are the messages, in the order in which they are asked for.
+func extensions() []extension {
+	add := rdmap.FetchAdd(0, 0)
+	return []extension{
+		{
+			"Atomic Operations", "RFC 7306: FetchAdd of 0 at STag 0", rdmap.OpAtomicRequest, add.Append(nil),
+			func(x *Extensions) **ExtensionAnswer { return &x.Atomics },
+			func(a, _ *ExtensionAnswer) bool {
+				return a.code.Layer() == rdmap.LayerRDMAP && a.code.EType() == rdmap.ETypeRemoteProtection ||
+					a.op == rdmap.OpAtomicResponse
+			},
+		},
+		{
+			"Immediate Data", "RFC 7306: Immediate Data out of turn", rdmap.OpImmediateData,
+			make([]byte, rdmap.ImmediateDataLen),
+			func(x *Extensions) **ExtensionAnswer { return &x.Immediate },
+			// Who looks at the MSN before the opcode says the same of both.
+			func(a, unknown *ExtensionAnswer) bool {
+				return (a.code == rdmap.CodeDDPInvalidMSNNoBuffer ||
+					a.code == rdmap.CodeDDPInvalidMSNRange) && a.code != unknown.code
+			},
+		},
+	}
+}
+
 // farMSN is how far an MSN is from its turn.
 const farMSN = 1000
 
@@ -61,17 +96,21 @@ func (p *prober) askExtensions() (err error) {
 		return nil
 	}
 	x := &Extensions{}
-	if x.Unknown, err = p.askMessage("opcode 14, which does not exist", noOpcode, make([]byte, rdmap.ImmediateDataLen)); err != nil || x.Unknown == nil {
+	if x.Unknown, err = p.askMessage("opcode 14, which does not exist", noOpcode,
+		make([]byte, rdmap.ImmediateDataLen)); err != nil || x.Unknown == nil {
 		return err
 	}
 	p.report.Extensions = x
-	add := rdmap.FetchAdd(0, 0)
-	if x.Atomics, err = p.askMessage("RFC 7306: FetchAdd of 0 at STag 0", rdmap.OpAtomicRequest, add.Append(nil)); err != nil {
-		return err
+	for _, e := range extensions() {
+		var a *ExtensionAnswer
+		if a, err = p.askMessage(e.question, e.op, e.payload); err != nil {
+			return err
+		}
+		if *e.answer(x) = a; a != nil {
+			a.Knows = a.tells(e.known(a, x.Unknown))
+		}
 	}
-	x.Immediate, err = p.askMessage("RFC 7306: Immediate Data out of turn", rdmap.OpImmediateData, make([]byte, rdmap.ImmediateDataLen))
-	x.conclude()
-	return err
+	return nil
 }
 
 // askMessage makes a connection, reads zero octets so that it is past its startup, and sends
@@ -84,8 +123,11 @@ func (p *prober) askMessage(name string, op rdmap.Opcode, payload []byte) (a *Ex
 	if e != nil && e.A {
 		e.B, e.C, e.D = false, false, true
 	}
-	_, err = p.converse(name, func(l *line, q *Question) { a = l.tryMessage(q, op, payload) }, p.request(f, e))
-	return a, err
+	q, err := p.converse(name, func(l *line, q *Question) { a = l.tryMessage(q, op, payload) }, p.request(f, e))
+	if q == nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // tryMessage sends the message after the answer to a zero-length Read, and looks at what comes.
@@ -103,7 +145,9 @@ func (l *line) tryMessage(q *Question, op rdmap.Opcode, payload []byte) *Extensi
 		h.MSN += farMSN
 	}
 	a := l.exchange(&rd, l.Segment(h, payload))
-	q.Then = Answered // it is past its startup
+	if q.Then = a.Outcome; a.Outcome != Silent && !a.Outcome.Refused() {
+		q.Then = Answered
+	}
 	return &a
 }
 
@@ -143,7 +187,8 @@ func extensionAnswer(ulpdu []byte) ExtensionAnswer {
 		if err != nil && len(s.Payload) < rdmap.TerminateMinLen {
 			return ExtensionAnswer{Outcome: BrokenSegment, Answer: err.Error()}
 		}
-		// After the startup only Initiators have a use for this code: it is 0x0206, by siw, which swaps Layer and EType.
+		// After the startup only Initiators have a use for this code: it is 0x0206, by siw, which swaps Layer and
+		// EType.
 		if t.Code == rdmap.CodeMPAInsufficientIRD {
 			t.Code = rdmap.CodeUnexpectedOpcode
 		}
@@ -153,23 +198,13 @@ func extensionAnswer(ulpdu []byte) ExtensionAnswer {
 	}
 }
 
-// conclude says what the answers tell.
-func (x *Extensions) conclude() {
-	if a := x.Atomics; a != nil {
-		a.Knows = a.tells(a.code.Layer() == rdmap.LayerRDMAP && a.code.EType() == rdmap.ETypeRemoteProtection || a.op == rdmap.OpAtomicResponse)
-	}
-	// Who looks at the MSN before the opcode says the same of both.
-	if a := x.Immediate; a != nil {
-		a.Knows = a.tells((a.code == rdmap.CodeDDPInvalidMSNNoBuffer || a.code == rdmap.CodeDDPInvalidMSNRange) && a.code != x.Unknown.code)
-	}
-}
-
 // tells is what an answer tells, where known is that of a peer that knows the message.
 func (a *ExtensionAnswer) tells(known bool) Knowledge {
 	switch {
 	case known:
 		return Knows
-	case a.Outcome == Terminated && (a.code == rdmap.CodeUnexpectedOpcode || a.code == rdmap.CodeRemoteOperationUnspecified):
+	case a.Outcome == Terminated && (a.code == rdmap.CodeUnexpectedOpcode ||
+		a.code == rdmap.CodeRemoteOperationUnspecified):
 		return KnowsNot
 	}
 	return KnowsUnsure
@@ -180,12 +215,9 @@ func (s *section) extensions(x *Extensions) {
 	if x == nil {
 		return
 	}
-	for _, c := range []struct {
-		label string
-		a     *ExtensionAnswer
-	}{{"Atomic Operations", x.Atomics}, {"Immediate Data", x.Immediate}} {
-		if c.a != nil {
-			s.line(c.label, "%s: %s", c.a.Knows, c.a.Outcome.with(c.a.Answer))
+	for _, e := range extensions() {
+		if a := *e.answer(x); a != nil {
+			s.line(e.label, "%s: %s", a.Knows, a.Outcome.with(a.Answer))
 		}
 	}
 }

@@ -18,15 +18,17 @@ import (
 // TestExtensions finds that our own endpoint knows RFC 7306, whatever it begins with, and asks
 // only if that is wanted.
 //
-// Proves X03.
+// Proves A42.
 func TestExtensions(t *testing.T) {
 	for _, dialects := range [][]mpa.Dialect{nil, {mpa.DialectRFC5044}} {
 		r := responder{dialects: dialects}.probed(t, probe.Config{Extensions: true})
 		x := r.Extensions
-		if x == nil || x.Atomics.Knows != probe.Knows || x.Immediate.Knows != probe.Knows || x.Unknown.Outcome != probe.Terminated || x.Unknown.Knows != "" {
+		if x == nil || x.Atomics.Knows != probe.Knows || x.Immediate.Knows != probe.Knows ||
+			x.Unknown.Outcome != probe.Terminated || x.Unknown.Knows != "" {
 			t.Fatalf("%v: %+v\n%s", dialects, x, text(t, r))
 		}
-		for _, want := range []string{"Atomic Operations", "known: terminate: RDMAP/Remote Protection/invalid STag (0x0100)", "Immediate Data"} {
+		for _, want := range []string{"Atomic Operations",
+			"known: terminate: RDMAP/Remote Protection/invalid STag (0x0100)", "Immediate Data"} {
 			if !strings.Contains(text(t, r), want) {
 				t.Errorf("no %q in\n%s", want, text(t, r))
 			}
@@ -40,7 +42,7 @@ func TestExtensions(t *testing.T) {
 // TestExtensionsOfPeers finds that none of the known peers know them: their scripts have what
 // RFC 5040 has.
 //
-// Proves X03.
+// Proves A42.
 func TestExtensionsOfPeers(t *testing.T) {
 	for _, b := range peers.All() {
 		r := probing(t, probe.Config{Extensions: true}, playing(b, peersim.Consumer{}, func(error) {}))
@@ -109,7 +111,7 @@ func terminated(w *mpa.Writer, code rdmap.Code) []byte {
 
 // TestExtensionsUnclear asks responders whose answers tell little.
 //
-// Proves X03.
+// Proves A42.
 func TestExtensionsUnclear(t *testing.T) {
 	const yes, no, unsure = probe.Knows, probe.KnowsNot, probe.KnowsUnsure
 	for _, c := range []struct {
@@ -123,10 +125,14 @@ func TestExtensionsUnclear(t *testing.T) {
 			}
 			return terminated(w, rdmap.CodeDDPInvalidMSNRange)
 		}, no, unsure},
-		{"one code for everything", func(_ rdmap.Opcode, w *mpa.Writer) []byte { return terminated(w, rdmap.CodeCatastrophicStream) }, unsure, unsure},
+		{"one code for everything", func(_ rdmap.Opcode,
+			w *mpa.Writer) []byte {
+			return terminated(w, rdmap.CodeCatastrophicStream)
+		}, unsure, unsure},
 		{"it says nothing", func(rdmap.Opcode, *mpa.Writer) []byte { return nil }, unsure, unsure},
 		{"no FPDU", func(rdmap.Opcode, *mpa.Writer) []byte { return make([]byte, 8) }, unsure, unsure},
-		{"no DDP segment", func(_ rdmap.Opcode, w *mpa.Writer) []byte { return w.Append(nil, []byte{1}) }, unsure, unsure},
+		{"no DDP segment", func(_ rdmap.Opcode, w *mpa.Writer) []byte { return w.Append(nil, []byte{1}) }, unsure,
+			unsure},
 		{"no whole Terminate", func(_ rdmap.Opcode, w *mpa.Writer) []byte {
 			return w.Append(nil, ulpdu(rdmap.OpTerminate, func(*ddp.Header) {}, []byte{2, 6}))
 		}, unsure, unsure},

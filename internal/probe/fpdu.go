@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/layout"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -45,7 +45,7 @@ func (p *prober) askFPDU() error {
 // askNothing makes a connection with a Request, and reads zero octets. The answer is nil if it does not come to that.
 func (p *prober) askNothing(name string, frame []byte) (q *Question, a *FPDUAnswer, err error) {
 	q, err = p.converse(name, func(l *line, q *Question) { a = l.readNothing(q) }, frame)
-	if err != nil {
+	if q == nil {
 		return nil, nil, err
 	}
 	return q, a, nil

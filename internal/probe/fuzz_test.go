@@ -96,7 +96,8 @@ func startup(f mpa.StartupFields) []byte { return mpa.AppendStartup(nil, &f) }
 // accepting is a Reply with enhanced data, and FPDUs after it.
 func accepting(fpdus ...[]byte) []byte {
 	e := mpa.Enhanced{A: true, D: true, IRD: 1, ORD: 1}
-	f := startup(mpa.StartupFields{Key: mpa.KeyReply, C: true, S: true, Rev: 2, PrivateData: mpa.AppendEnhanced(nil, &e)})
+	f := startup(mpa.StartupFields{Key: mpa.KeyReply, C: true, S: true, Rev: 2,
+		PrivateData: mpa.AppendEnhanced(nil, &e)})
 	return append(f, slices.Concat(fpdus...)...)
 }
 

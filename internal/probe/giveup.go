@@ -1,9 +1,6 @@
 package probe
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // DefaultGiveUp is how long a peer that answers nothing is asked.
 const DefaultGiveUp = 12 * time.Second
@@ -34,8 +31,8 @@ func (p *prober) patience() (wait time.Duration, ask bool) {
 	return wait, time.Since(p.begun)+wait <= p.cfg.GiveUp
 }
 
-// endsLines reports whether the peer has answered every question, and each only when our FIN had ended it: what it waits for
-// is the end of a line, and it does not come earlier for being waited for.
+// endsLines reports whether the peer has answered every question, and each only when our FIN had ended it: what it
+// waits for is the end of a line, and it does not come earlier for being waited for.
 func (p *prober) endsLines() bool {
 	for _, q := range p.report.Questions {
 		if !q.late {
@@ -43,13 +40,6 @@ func (p *prober) endsLines() bool {
 		}
 	}
 	return len(p.report.Questions) > 0
-}
-
-// spare notes a question that is not asked.
-func (p *prober) spare(name string) {
-	if !slices.Contains(p.report.NotAsked, name) { // for the second time
-		p.report.NotAsked = append(p.report.NotAsked, name)
-	}
 }
 
 // putsOff reports whether questions that differ in details wait: a peer that has answered

@@ -34,18 +34,21 @@ func TestGiveUp(t *testing.T) {
 			began = last
 		}
 	}}, stays)
-	asked := []string{"revision 1", "revision 2, peer-to-peer", "revision 0, markers", "revision 1 with S: the Rtr frame", "Start Key"}
+	asked := []string{"revision 1", "revision 2, peer-to-peer", "revision 0, markers",
+		"revision 1 with S: the Rtr frame", "Start Key"}
 	if got := names(r); !slices.Equal(got, asked) {
 		t.Errorf("asked %q", got)
 	}
-	left := []string{"revision 2, client-server (A=0)", "revision 2 without S", "revision 3 with S", "revision 3 without S", "revision 1, SMB Direct"}
+	left := []string{"revision 2, client-server (A=0)", "revision 2 without S", "revision 3 with S",
+		"revision 3 without S", "revision 1, SMB Direct"}
 	if !slices.Equal(r.NotAsked, left) {
 		t.Errorf("not asked %q", r.NotAsked)
 	}
 	if spent := last.Sub(began); spent > probe.DefaultGiveUp-time.Second {
 		t.Errorf("the last question came after %v", spent)
 	}
-	if s := text(t, r); !strings.Contains(s, "Not asked") || !strings.Contains(s, "revision 3 with S; revision 3 without S") {
+	if s := text(t, r); !strings.Contains(s, "Not asked") ||
+		!strings.Contains(s, "revision 3 with S; revision 3 without S") {
 		t.Error(s)
 	}
 }

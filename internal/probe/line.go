@@ -24,6 +24,8 @@ type Question struct {
 	// Then is what became of the connection after the peer's frame, where the
 	// question goes on.
 	Then Outcome `json:"then,omitempty"`
+	// StillThere: this question had no answer, and the control question after it had one.
+	StillThere bool `json:"still_there,omitempty"`
 
 	asked mpa.StartupFrame // if it is a Request
 	reply mpa.StartupFrame // if the answer is a Reply
@@ -57,6 +59,14 @@ func (q *Question) took() time.Duration {
 
 // replied reports whether there was a Reply of either kind.
 func (q *Question) replied() bool { return q != nil && q.reply != nil }
+
+func (q *Question) outcome() Outcome { return q.Outcome }
+
+// isAnswered reports whether the peer has answered in frames of MPA, and has not gone silent or left after that: if so,
+// it is there.
+func (q *Question) isAnswered() bool {
+	return (q.replied() || q.start != nil && !q.echo) && q.Then != Silent && !q.Then.Refused()
+}
 
 // heard reports whether the peer has answered an FPDU: it is past its startup.
 func (q *Question) heard() bool { return q.Then == Response || q.Then == Answered }
@@ -162,9 +172,9 @@ func (l *line) foreign(q *Question) Outcome {
 	return Foreign
 }
 
-// settle is how long a peer is given to finish with a startup before the first FPDU:
-// Linux's siw crashes its kernel if that, or the end of the connection, comes while
-// it is still at its Reply in the peer-to-peer model.
+// settle is how long a peer is given to finish with a startup before the first FPDU, and to work on an FPDU before the
+// next one or our FIN: Linux's siw crashes its kernel if the end of the connection comes while it is still at its Reply
+// in the peer-to-peer model, or at the RTR indication.
 const settle = 50 * time.Millisecond
 
 // lastWait is how long the FIN of the peer is waited for at most.
@@ -175,9 +185,7 @@ const lastWait = time.Second
 // whole now, as a server of HTTP does.
 func (l *line) leave(q *Question) {
 	if q.replied() && q.asked != nil && !q.heard() {
-		if parting := l.Parting(q.asked, q.reply); len(parting) > 0 && l.fate(settle) == Open {
-			_ = l.Send(parting...)
-		}
+		l.part(q)
 	}
 	wait := min(l.timeout, lastWait)
 	if q.Outcome == Silent && l.CloseWrite() == nil {
@@ -189,6 +197,34 @@ func (l *line) leave(q *Question) {
 		}
 	}
 	l.Leave(wait)
+}
+
+// part sends what the peer waits for before the connection may end, and gives it the time to work on each FPDU. It does
+// so after an interrupt, too, by which the connection's deadlines are over.
+func (l *line) part(q *Question) {
+	parting := l.Parting(q.asked, q.reply)
+	for _, fpdu := range parting {
+		l.rest(settle)
+		if l.End() != script.Open {
+			return
+		}
+		_ = l.Conn().SetWriteDeadline(time.Now().Add(lastWait))
+		_ = l.Send(fpdu)
+	}
+	if len(parting) > 0 {
+		l.rest(settle)
+	}
+}
+
+// rest lets time pass, whatever the peer sends meanwhile, unless it ends the connection.
+func (l *line) rest(d time.Duration) {
+	for until := time.Now().Add(d); l.End() == script.Open && time.Now().Before(until); {
+		if len(l.Received()) >= script.MaxRest {
+			time.Sleep(time.Until(until))
+			return
+		}
+		_ = l.Receive(until)
+	}
 }
 
 // fate says what becomes of the connection within a time, if nothing is sent.

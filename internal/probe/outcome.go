@@ -38,8 +38,10 @@ const (
 )
 
 var outcomeNames = [...]string{
-	"", "accepted", "rejected", "closed", "reset", "silent", "foreign", "incomplete", "open", "the peer sent first", "answered",
-	"response", "terminate", "another message", "broken FPDU", "broken DDP segment", "no marker where one was asked for",
+	"", "accepted", "rejected", "closed", "reset", "silent", "foreign", "incomplete", "open",
+	"the peer sent first", "answered",
+	"response", "terminate", "another message", "broken FPDU", "broken DDP segment",
+	"no marker where one was asked for",
 	"aborted",
 }
 

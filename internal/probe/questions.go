@@ -1,9 +1,9 @@
 package probe
 
 import (
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
 )
 
 // usualDepth is asked for where the question is not about depths.
@@ -66,7 +66,8 @@ func (p *prober) hearsOther() bool {
 // depths of MS-SMBD, section 6.1, in front of the private data.
 func (p *prober) askSMBDirect() (err error) {
 	r := &p.report.Revisions
-	if r.One.replied() || r.OneSMBDirect != nil || p.hearsOther() || p.putsOff() || len(p.cfg.PrivateData) > maxBesideSMB {
+	if r.One.replied() || r.OneSMBDirect != nil || p.hearsOther() || p.putsOff() ||
+		len(p.cfg.PrivateData) > maxBesideSMB {
 		return nil
 	}
 	p.smb = true
@@ -108,10 +109,12 @@ func (p *prober) askDialects() (err error) {
 func (p *prober) askOlder() (err error) {
 	r := &p.report.Revisions
 	// An RDMAC RNIC's Request: markers and CRCs. [N01]
-	if r.Zero, err = p.converse("revision 0, markers", leaves, p.request(mpa.StartupFields{M: true, C: true}, nil)); err != nil {
+	if r.Zero, err = p.converse("revision 0, markers", leaves,
+		p.request(mpa.StartupFields{M: true, C: true}, nil)); err != nil {
 		return err
 	}
-	r.RtrFrame, err = p.ask("revision 1 with S: the Rtr frame", p.request(mpa.StartupFields{C: true, S: true, Rev: 1}, nil))
+	r.RtrFrame, err = p.ask("revision 1 with S: the Rtr frame",
+		p.request(mpa.StartupFields{C: true, S: true, Rev: 1}, nil))
 	return err
 }
 
@@ -142,8 +145,11 @@ func (p *prober) askRTR() error {
 	}
 	for _, kinds := range offers {
 		q, err := p.ask("RTR "+kinds.String(), p.request(mpa.StartupFields{C: true, Rev: 2}, enhanced(true, kinds)))
-		if err != nil {
-			return err
+		if q == nil {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		p.report.RTR = append(p.report.RTR, kindsAnswer(kinds, q.Outcome, q.answered()))
 	}
@@ -184,7 +190,6 @@ func (p *prober) askPrivateData() error {
 	if !ok {
 		return nil
 	}
-	d := &p.report.PrivateData
 	limit := mpa.MaxPrivateData
 	switch {
 	case e != nil:
@@ -192,21 +197,21 @@ func (p *prober) askPrivateData() error {
 	case p.smb:
 		limit = maxBesideSMB
 	}
-	taken, refused := len(p.cfg.PrivateData), limit+1
+	taken, refused, over := len(p.cfg.PrivateData), limit+1, None
 	for n := limit; refused-taken > 1; n = (taken + refused) / 2 {
 		frame := p.request(f, e)
 		frame = padded(frame, n-len(p.cfg.PrivateData))
 		q, err := p.ask(wording.Octets(n)+" of private data", frame)
-		if err != nil {
+		if q == nil {
 			return err
 		}
 		if q.replied() {
 			taken = n
 		} else {
-			refused, d.Over = n, q.Outcome
+			refused, over = n, q.Outcome
 		}
 	}
-	d.Most, d.Allowed = taken, limit
+	p.report.PrivateData = PrivateData{Most: taken, Allowed: limit, Over: over}
 	return nil
 }
 
@@ -225,6 +230,7 @@ func (p *prober) askInTwo() (err error) {
 func padded(frame []byte, by int) []byte {
 	f, _ := mpa.ParseStartup(frame)
 	fields := f.Fields()
-	fields.PrivateData = append(fields.PrivateData[:len(fields.PrivateData):len(fields.PrivateData)], make([]byte, by)...)
+	fields.PrivateData = append(fields.PrivateData[:len(fields.PrivateData):len(fields.PrivateData)],
+		make([]byte, by)...)
 	return mpa.AppendStartup(nil, &fields)
 }

@@ -11,15 +11,19 @@ import (
 type Report struct {
 	Peer    string `json:"peer"`
 	Network string `json:"network"` // as in Config
-	// Incomplete: the peer was gone before the last question. What is missing in the
+	// Incomplete: the peer was gone before the last question, or the time was over. What is missing in the
 	// report was not asked.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Stopped is where the peer stopped answering, if it did. Nothing is concluded from that it did.
+	Stopped *Stop `json:"stopped,omitempty"`
+	// Away are the times at which it did not answer for a while, and then did.
+	Away []Absence `json:"away,omitempty"`
 	// OutOfTime: Config.Limit was over before it.
 	OutOfTime bool `json:"out_of_time,omitempty"`
 	// Interrupted: the context ended before it.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// NotAsked are the questions that a peer was spared that has answered nothing for
-	// Config.GiveUp.
+	// Config.GiveUp, or has stopped answering.
 	NotAsked []string `json:"not_asked,omitempty"`
 
 	// NotMPA: the peer answers, but never in frames of MPA.
@@ -143,12 +147,15 @@ func (p *prober) conclude() {
 	}
 	if r.Dialects = r.dialects(); len(r.Dialects) == 0 {
 		// What a server does that answers nothing tells nothing of an RNIC.
-		r.KindReason, r.Markers, r.CRC, r.Resembles = wording.If(r.Interrupted, "it was not asked enough", "it answers no Request"), "not known", "not known", []Match{}
+		r.KindReason, r.Markers, r.CRC, r.Resembles = wording.If(r.Interrupted, "it was not asked enough",
+			"it answers no Request"), "not known", "not known", []Match{}
 		return
 	}
 	r.Kind, r.KindReason = r.kind()
 	r.Markers, r.CRC, r.Limits = r.markers(), r.crc(), r.limits()
-	r.Resembles = resemblance(r.features())
+	if r.Resembles = []Match{}; r.Stopped == nil { // else too little is known
+		r.Resembles = resemblance(r.features())
+	}
 	if r.recognized() {
 		r.Preset = r.Resembles[0].Preset
 	}
@@ -157,8 +164,8 @@ func (p *prober) conclude() {
 // recognized reports whether the peer is like the most similar implementation.
 func (r *Report) recognized() bool { return len(r.Resembles) > 0 && r.Resembles[0].near() }
 
-// notMPA reports whether there were answers, and none of them in frames of MPA; echo, whether they are what we had sent. A Start
-// Key may be the same as ours, and the Request of an Initiator once: but not all frames.
+// notMPA reports whether there were answers, and none of them in frames of MPA; echo, whether they are what we had
+// sent. A Start Key may be the same as ours, and the Request of an Initiator once: but not all frames.
 func (r *Report) notMPA() (not, echo bool) {
 	other, own := false, false
 	for _, q := range r.Questions {
@@ -224,6 +231,8 @@ func (r *Report) markers() string {
 	switch q, a := r.Bits.Markers, r.FirstFPDUs.Markers; {
 	case q == nil:
 		return asks
+	case q.Outcome == Rejected && r.rejects():
+		return asks + "; not known whether it sends them, as it rejects all Requests"
 	case q.Outcome == Rejected:
 		return asks + ", rejects a Request that does (M=1)"
 	case q.Outcome.Refused():
@@ -246,6 +255,8 @@ func (r *Report) crc() string {
 		return "ends the connection on a Request that wants none (C=0)"
 	case !q.replied():
 		return "not known"
+	case q.Outcome == Rejected && r.rejects():
+		return "not known, as it rejects all Requests"
 	case q.Outcome == Rejected:
 		return "rejects a Request that wants none (C=0)"
 	case q.reply.C():
@@ -263,6 +274,13 @@ func (r *Report) usual() *Question {
 		}
 	}
 	return nil
+}
+
+// rejects reports whether even the most usual Request is rejected, so that the rejection of
+// another one says nothing about what is in that.
+func (r *Report) rejects() bool {
+	q := r.usual()
+	return q.replied() && q.Outcome == Rejected
 }
 
 func speaksOne(q *Question) bool { return q.replied() && q.reply.Rev() == 1 }
@@ -283,16 +301,22 @@ func isEnhanced(q *Question) bool {
 func (r *Report) kind() (mpa.Kind, string) {
 	zero, one := r.Revisions.Zero, r.Revisions.One
 	switch {
+	case zero == nil && one == nil:
+		return 0, "it was not asked enough"
 	case one.replied() && one.reply.Rev() == 0:
 		return mpa.KindRDMAC, "it answers revision 1 with revision 0"
 	case isRDMAC(zero):
 		return mpa.KindPermissive, "it answers revision 0 with revision 0, markers and CRCs"
 	case zero.replied() && zero.reply.Rev() != 0:
 		return mpa.KindNonPermissive, "it answers revision 0 with another revision"
+	case zero != nil && zero.Outcome == Rejected && r.rejects():
+		return 0, "it rejects all Requests"
 	case zero != nil && zero.Outcome == Rejected:
 		return mpa.KindNonPermissive, "it rejects revision 0 with markers"
 	case zero != nil && zero.Outcome.Refused():
 		return mpa.KindNonPermissive, "it closes the connection on revision 0"
+	case zero == nil:
+		return 0, "it was not asked in revision 0"
 	case zero.replied():
 		return mpa.KindNonPermissive, "it takes revision 0, but not with markers and CRCs in both directions"
 	}

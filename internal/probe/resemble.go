@@ -30,22 +30,28 @@ func (m Match) enough() bool { return m.Compared >= 4 }
 // compared, and at most one in five differs.
 func (m Match) near() bool { return m.enough() && 5*(m.Compared-m.Same) <= m.Compared }
 
-// compare puts the peer first of whose known features a larger share is the same, and of two with equal shares the better known one. Those
-// of which too little could be compared come last.
+// compare puts the peer first of whose known features a larger share is the same, and of two with equal shares the
+// better known one. Those of which too little could be compared come last.
 func compare(a, b Match) int {
 	if a.enough() != b.enough() {
 		return wording.Bit(b.enough()) - wording.Bit(a.enough())
 	}
-	return cmp.Or(cmp.Compare(b.Same*max(a.Compared, 1), a.Same*max(b.Compared, 1)), cmp.Compare(b.Compared, a.Compared))
+	return cmp.Or(cmp.Compare(b.Same*max(a.Compared, 1), a.Same*max(b.Compared, 1)),
+		cmp.Compare(b.Compared, a.Compared))
 }
 
 // features are what a peer's answers come to, by name.
 func (r *Report) features() map[string]string {
-	f := map[string]string{"reserved bits": map[bool]string{true: "echoed", false: "zero"}[r.EchoesReserved]}
+	f := map[string]string{}
+	if r.Bits.Reserved.replied() {
+		f["reserved bits"] = wording.If(r.EchoesReserved, "echoed", "zero")
+	}
 	v := &r.Revisions
 	for name, q := range map[string]*Question{
-		"revision 1": v.One, "SMB Direct": v.OneSMBDirect, "revision 2 A=1": v.TwoPeerToPeer, "revision 2 A=0": v.TwoClientServer,
-		"revision 2 without S": v.TwoPlain, "revision 3": v.ThreeEnhanced, "revision 0 with markers": v.Zero, "Start Key": v.StartKey,
+		"revision 1": v.One, "SMB Direct": v.OneSMBDirect, "revision 2 A=1": v.TwoPeerToPeer,
+		"revision 2 A=0":       v.TwoClientServer,
+		"revision 2 without S": v.TwoPlain, "revision 3": v.ThreeEnhanced,
+		"revision 0 with markers": v.Zero, "Start Key": v.StartKey,
 		"markers": r.Bits.Markers, "in two parts": r.InTwo, "FPDU glued to the Request": r.Glued,
 	} {
 		if q != nil {
@@ -126,7 +132,8 @@ func everybody() []known {
 
 // ourFeatures are those of our endpoint with its defaults.
 func ourFeatures() map[string][]string {
-	f := map[string][]string{"Start Key": {Accepted.String()}, "reserved bits": {"zero"}, "FPDU glued to the Request": ended}
+	f := map[string][]string{"Start Key": {Accepted.String()}, "reserved bits": {"zero"},
+		"FPDU glued to the Request": ended}
 	for rev, names := range [][]string{
 		{"revision 0 with markers"},
 		{"revision 1"},
@@ -137,7 +144,7 @@ func ourFeatures() map[string][]string {
 		}
 	}
 	for offered, kinds := range map[mpa.RTR]mpa.RTR{
-		mpa.RTRWrite: mpa.RTRWrite, mpa.RTRRead: mpa.RTRRead, mpa.RTRSend: mpa.RTRSend, everyRTR: mpa.RTRWrite | mpa.RTRRead, 0: everyRTR,
+		mpa.RTRWrite: mpa.RTRWrite, mpa.RTRRead: mpa.RTRRead, mpa.RTRSend: mpa.RTRSend, everyRTR: everyRTR, 0: everyRTR,
 	} {
 		f["RTR "+offered.String()] = []string{kinds.String()}
 	}
@@ -279,7 +286,8 @@ func resemblance(f map[string]string) (all []Match) {
 				m.Same++
 				continue
 			}
-			m.Differences = append(m.Differences, fmt.Sprintf("%s: %s, expected %s", name, got, strings.Join(k.features[name], " or ")))
+			m.Differences = append(m.Differences, fmt.Sprintf("%s: %s, expected %s",
+				name, got, strings.Join(k.features[name], " or ")))
 		}
 		all = append(all, m)
 	}

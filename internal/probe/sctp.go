@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // ErrNoAssociation says that nobody answers an INIT. Other errors wrap it.
@@ -26,6 +26,8 @@ type SCTPConfig struct {
 	Addr string
 	// Timeout is how long to wait for each answer. If zero, DefaultTimeout.
 	Timeout time.Duration
+	// GiveUp bounds how long a peer is waited for that has answered before, and then does not. If zero, DefaultGiveUp.
+	GiveUp time.Duration
 	// PrivateData goes into every Initiate. It has at most 508 octets.
 	PrivateData []byte
 	// Limit, Record and Progress are as in Config.
@@ -43,19 +45,38 @@ func RunSCTP(ctx context.Context, cfg SCTPConfig) (*SCTPReport, error) {
 	if err := CheckPrivateData(cfg.PrivateData); err != nil {
 		return nil, err
 	}
-	p := &sctpProber{cfg: cfg, budget: begin(ctx, cmp.Or(cfg.Limit, DefaultLimit)), report: &SCTPReport{Peer: cfg.Addr, Network: "sctp"}}
-	defer p.budget.end()
+	p := &sctpProber{
+		cfg: cfg, budget: begin(ctx, cmp.Or(cfg.Limit, DefaultLimit)),
+		report:   &SCTPReport{Peer: cfg.Addr, Network: "sctp"},
+		presence: &presence{timeout: cfg.Timeout, giveUp: cmp.Or(cfg.GiveUp, DefaultGiveUp)},
+	}
+	defer p.end()
+	return p.run(ctx)
+}
+
+// run asks, and returns what there is.
+func (p *sctpProber) run(ctx context.Context) (*SCTPReport, error) {
+	r := p.report
+	err := p.askAll()
+	r.OutOfTime, r.Interrupted = errors.Is(err, ErrOutOfTime), err != nil && ctx.Err() != nil
+	if err != nil && !r.Interrupted && (len(r.Questions) == 0 || !errors.Is(err, ErrNoAssociation) && !r.OutOfTime) {
+		return nil, err
+	}
+	r.Stopped, r.NotAsked = p.stop, p.rest
+	if err == nil {
+		err = p.stop.Err()
+	}
+	r.Incomplete = err != nil
+	return r, err
+}
+
+func (p *sctpProber) askAll() error {
 	for _, stage := range sctpStages {
 		if err := stage(p); err != nil {
-			p.report.OutOfTime, p.report.Interrupted = errors.Is(err, ErrOutOfTime), ctx.Err() != nil
-			if !p.report.Interrupted && (len(p.report.Questions) == 0 || !errors.Is(err, ErrNoAssociation) && !p.report.OutOfTime) {
-				return nil, err
-			}
-			p.report.Incomplete = true
-			return p.report, err
+			return err
 		}
 	}
-	return p.report, nil
+	return nil
 }
 
 // sctpStages are asked in this order.
@@ -68,6 +89,7 @@ var sctpStages = [...]func(*sctpProber) error{
 type sctpProber struct {
 	cfg    SCTPConfig
 	budget // of all questions
+	*presence
 	report *SCTPReport
 }
 
@@ -84,24 +106,78 @@ func (t *talk) until() time.Time { return t.p.after(t.p.cfg.Timeout) }
 // after is the time after some, or the end of all.
 func (p *sctpProber) after(d time.Duration) time.Time { return time.Now().Add(p.within(d)) }
 
-// associate asks a question in an association of its own. If there is one, further goes on.
+// associate asks a question in an association of its own. If there is one, further goes on. A peer that does not
+// answer, and has answered before, is asked the control question. It returns nil without an error if the peer is gone.
 func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk)) (*SessionQuestion, error) {
-	if err := p.spent(); err != nil {
-		return nil, err
+	if p.stop != nil {
+		p.spare(name)
+		return nil, p.spent()
 	}
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)
+	}
+	for again := false; ; again = true {
+		q, err := p.once(name, ours, p.cfg.Timeout, further)
+		if p.known() && (errors.Is(err, ErrNoAssociation) || err == nil && !q.isAnswered()) {
+			away, over := p.control(name)
+			switch {
+			case p.stop != nil || over != nil:
+				return nil, over
+			case !again && (away > 0 || err != nil):
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.settled(q, ours, further)
+		return q, nil
+	}
+}
+
+// control asks what the peer has answered first, until it is answered, and returns how long that took. If it is not,
+// the peer is gone.
+func (p *sctpProber) control(name string) (away time.Duration, err error) {
+	away, err = p.persist(&p.budget, p.again)
+	switch over := p.spent(); {
+	case over != nil:
+		return 0, over
+	case err != nil:
+		all := p.report.Questions
+		p.leave(len(all), all[len(all)-1].Name, name, err)
+	case away > 0:
+		p.report.Away = append(p.report.Away, Absence{name, report.Milliseconds(away)})
+	}
+	return away, nil
+}
+
+// settled adds a question, the first that is answered as the control question.
+func (p *sctpProber) settled(q *SessionQuestion, ours chunk.Setup, further func(*talk)) {
+	p.report.Questions = append(p.report.Questions, q)
+	if p.known() || !q.isAnswered() {
+		return
+	}
+	p.keepControl(func(wait time.Duration) (reaction, error) {
+		return p.once("the control question", ours, wait, further)
+	})
+}
+
+// once asks a question in an association, whatever comes of it.
+func (p *sctpProber) once(name string, ours chunk.Setup, wait time.Duration,
+	further func(*talk)) (*SessionQuestion, error) {
+	if err := p.spent(); err != nil {
+		return nil, err
 	}
 	conn, err := (&net.Dialer{}).DialContext(p.ctx, "udp", p.cfg.Addr)
 	if err == nil {
 		conn, err = recorded(conn, p.cfg.Record)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrNoAssociation, err)
+		return nil, &notReached{name, ErrNoAssociation, err}
 	}
 	q := &SessionQuestion{Name: name}
 	began := time.Now()
-	a, err := script.Associate(p.ctx, conn, ours, p.after(p.cfg.Timeout))
+	a, err := script.Associate(p.ctx, conn, ours, p.after(wait))
 	over := p.spent()
 	switch {
 	case over != nil:
@@ -109,7 +185,7 @@ func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk
 	case errors.Is(err, script.ErrRefused):
 		q.Outcome, q.Answer = Aborted, "ABORT in answer to the INIT"
 	case err != nil && ours.Indicates(sctp.AdaptationDDP):
-		return nil, fmt.Errorf("probe: %s: %w: %w", name, ErrNoAssociation, err)
+		return nil, &notReached{name, ErrNoAssociation, err}
 	case err != nil:
 		q.Outcome = Silent
 	default:
@@ -122,12 +198,12 @@ func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk
 	if err := p.spent(); err != nil {
 		return nil, err
 	}
-	p.report.Questions = append(p.report.Questions, q)
 	return q, nil
 }
 
 // initiate asks for a session, and takes the answer.
-func (p *sctpProber) initiate(name string, e *mpa.Enhanced, further func(*talk, *script.Session)) (*SessionQuestion, error) {
+func (p *sctpProber) initiate(name string, e *mpa.Enhanced,
+	further func(*talk, *script.Session)) (*SessionQuestion, error) {
 	return p.associate(name, script.DDPSetup(), func(t *talk) {
 		s := t.Session(0)
 		t.ask(s, p.request(e))
@@ -233,7 +309,8 @@ func (t *talk) part(s *script.Session) {
 			t.q.Then, _ = t.silence()
 			return
 		}
-		if c, err := sctp.ParseControl(m.Data); m.PPID == sctp.PPIDControl && err == nil && c.Function == sctp.FunctionTerminate {
+		if c, err := sctp.ParseControl(m.Data); m.PPID == sctp.PPIDControl && err == nil &&
+			c.Function == sctp.FunctionTerminate {
 			t.q.Then = Terminated
 			return
 		}

@@ -3,11 +3,11 @@ package probe
 import (
 	"fmt"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // askSessions asks for a session in each way.
@@ -16,7 +16,8 @@ func (p *sctpProber) askSessions() (err error) {
 	if s.Plain, err = p.initiate("plain Initiate", nil, nil); err != nil {
 		return err
 	}
-	if s.PeerToPeer, err = p.initiate("Enhanced Initiate, peer-to-peer", enhanced(true, mpa.RTRWrite|mpa.RTRRead), nil); err != nil {
+	if s.PeerToPeer, err = p.initiate("Enhanced Initiate, peer-to-peer",
+		enhanced(true, mpa.RTRWrite|mpa.RTRRead), nil); err != nil {
 		return err
 	}
 	s.ClientServer, err = p.initiate("Enhanced Initiate, client-server (A=0)", enhanced(false, 0), nil)
@@ -51,8 +52,11 @@ func (p *sctpProber) askKinds() error {
 	}
 	for _, kinds := range offers {
 		q, err := p.initiate("RTR "+kinds.String(), enhanced(true, kinds), nil)
-		if err != nil {
-			return err
+		if q == nil {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		p.report.RTR = append(p.report.RTR, kindsAnswer(kinds, q.Outcome, q.answered))
 	}
@@ -67,8 +71,11 @@ func (p *sctpProber) askReadDepths() error {
 	for _, depth := range depthsAsked {
 		e := mpa.Enhanced{IRD: depth, ORD: depth}
 		q, err := p.initiate(aboutDepths(depth), &e, nil)
-		if err != nil {
-			return err
+		if q == nil {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		p.report.Depths = append(p.report.Depths, depthAnswer(depth, q.Outcome, q.answered))
 	}
@@ -84,7 +91,8 @@ func (p *sctpProber) askLengths() error {
 		q, err := p.associate(fmt.Sprintf("%d octets of private data", c.n), script.DDPSetup(), func(t *talk) {
 			s := t.Session(0)
 			r := p.request(nil)
-			r.PrivateData = append(r.PrivateData[:len(r.PrivateData):len(r.PrivateData)], make([]byte, c.n-len(r.PrivateData))...)
+			r.PrivateData = append(r.PrivateData[:len(r.PrivateData):len(r.PrivateData)],
+				make([]byte, c.n-len(r.PrivateData))...)
 			t.ask(s, r)
 			t.part(s)
 		})
@@ -105,7 +113,10 @@ func (p *sctpProber) askOdd() (err error) {
 		to   **SessionQuestion
 	}{
 		{"Function Code 8", func(s *script.Session) sctp.Message { return s.Function(8) }, &o.Unknown},
-		{"a DDP Segment before the Initiate", func(s *script.Session) sctp.Message { return s.Message(rdmap.OpSend, nil) }, &o.Segment},
+		{"a DDP Segment before the Initiate", func(s *script.Session) sctp.Message {
+			return s.Message(rdmap.OpSend,
+				nil)
+		}, &o.Segment},
 		{"an ordered Initiate", func(s *script.Session) sctp.Message {
 			m := s.Control(p.request(nil))
 			m.Ordered = true

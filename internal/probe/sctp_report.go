@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // An SCTPReport is what was asked over SCTP, and what follows from the answers.
@@ -16,6 +16,10 @@ type SCTPReport struct {
 	Network string `json:"network"` // "sctp"
 	// Incomplete: the peer was gone before the last question.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Stopped, Away and NotAsked are as in Report.
+	Stopped  *Stop     `json:"stopped,omitempty"`
+	Away     []Absence `json:"away,omitempty"`
+	NotAsked []string  `json:"not_asked,omitempty"`
 	// OutOfTime: SCTPConfig.Limit was over before it.
 	OutOfTime bool `json:"out_of_time,omitempty"`
 	// Interrupted: the context ended before it.
@@ -75,6 +79,18 @@ type SessionQuestion struct {
 	asked, answered *mpa.Enhanced
 }
 
+func (q *SessionQuestion) outcome() Outcome { return q.Outcome }
+
+// isAnswered reports whether the peer has said something in the session that is a session control message, and has not
+// gone silent after that: it is there.
+func (q *SessionQuestion) isAnswered() bool {
+	switch q.Outcome {
+	case Accepted, Rejected, Terminated:
+		return q.Then != Silent
+	}
+	return false
+}
+
 // isEnhanced reports whether the answer had enhanced data.
 func (q *SessionQuestion) isEnhanced() bool { return q != nil && q.answered != nil }
 
@@ -101,9 +117,11 @@ func (r *SCTPReport) Report() report.Report { return report.Of(r.document(), r) 
 
 func (r *SCTPReport) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: Title(r.Peer, r.Network), Stopped: stopped(r.Incomplete, r.OutOfTime, r.Interrupted), Interrupted: r.Interrupted,
+		Tool: "probe", Title: Title(r.Peer, r.Network),
+		Stopped: stopped(r.Stopped, r.Incomplete, r.OutOfTime, r.Interrupted), Interrupted: r.Interrupted,
 		Sections: []report.Section{
-			r.summary(), r.answers(), indicationAnswers(r.RTR), depthLines(r.Depths), r.rest(), {Head: r.advice()}, {Checks: r.checks()},
+			r.summary(), r.answers(), indicationAnswers(r.RTR), depthLines(r.Depths), r.rest(),
+			{Head: r.advice()}, {Checks: r.checks()},
 		},
 	}
 }
@@ -128,6 +146,8 @@ func (s *section) session(q *SessionQuestion) {
 func (r *SCTPReport) summary() report.Section {
 	var s section
 	s.Head = fmt.Sprintf("%s: %s asked over SCTP in UDP", r.Peer, wording.Count(len(r.Questions), "question"))
+	s.presence(r.Away, r.Stopped)
+	s.notAsked(r.NotAsked, r.Stopped)
 	if u := r.Setup; u != nil {
 		indication := "none"
 		if u.Indication != nil {
@@ -152,7 +172,8 @@ func (r *SCTPReport) summary() report.Section {
 func (r *SCTPReport) answers() report.Section {
 	s := section{report.Section{Head: "How sessions are answered"}}
 	for _, q := range []*SessionQuestion{
-		r.Sessions.Plain, r.Sessions.PeerToPeer, r.Sessions.ClientServer, r.Second, r.Indications.None, r.Indications.Other,
+		r.Sessions.Plain, r.Sessions.PeerToPeer, r.Sessions.ClientServer, r.Second,
+		r.Indications.None, r.Indications.Other,
 	} {
 		s.session(q)
 	}
@@ -162,7 +183,8 @@ func (r *SCTPReport) answers() report.Section {
 // rest is what was found beside.
 func (r *SCTPReport) rest() report.Section {
 	var s section
-	for _, q := range []*SessionQuestion{r.PrivateData.Most, r.PrivateData.Over, r.Odd.Unknown, r.Odd.Segment, r.Odd.Ordered} {
+	for _, q := range []*SessionQuestion{r.PrivateData.Most, r.PrivateData.Over, r.Odd.Unknown,
+		r.Odd.Segment, r.Odd.Ordered} {
 		s.session(q)
 	}
 	if len(s.Lines) > 0 {
@@ -174,6 +196,8 @@ func (r *SCTPReport) rest() report.Section {
 // advice says what to do about the peer.
 func (r *SCTPReport) advice() string {
 	switch {
+	case r.Stopped != nil:
+		return stopAdvice
 	case r.Speaks():
 		return "Use --network sctp"
 	case r.Interrupted:
@@ -186,12 +210,14 @@ func (r *SCTPReport) advice() string {
 
 // checks has the one thing that can be wrong, and all questions.
 func (r *SCTPReport) checks() []report.Check {
-	all := []report.Check{speaks("speaks DDP over SCTP", "RFC 5043 6", "an answer to an Initiate", r.Speaks(), r.Interrupted, "no answer")}
+	all := []report.Check{speaks("speaks DDP over SCTP", "RFC 5043 6", "an answer to an Initiate", r.Speaks(),
+		r.Interrupted, "no answer")}
 	for _, q := range r.Questions {
 		all = append(all, report.Check{
-			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: report.OfMilliseconds(q.Milliseconds),
+			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer,
+			Took:    report.OfMilliseconds(q.Milliseconds),
 			Details: []report.Line{{Label: "then", Text: q.Then.String()}},
 		})
 	}
-	return all
+	return append(all, unasked(r.NotAsked, r.Stopped)...)
 }

@@ -64,7 +64,8 @@ func TestGrid(t *testing.T) {
 func TestStream(t *testing.T) {
 	checks := []report.Check{
 		{Group: "g", Name: "right", Verdict: "pass", Document: "RFC 5044 7"},
-		{Group: "g", Name: "wrong", Verdict: "fail", Status: report.Failed, Details: []report.Line{{Label: "got", Text: "less"}}},
+		{Group: "g", Name: "wrong", Verdict: "fail", Status: report.Failed,
+			Details: []report.Line{{Label: "got", Text: "less"}}},
 	}
 	data := report.Lines{map[string]int{"first": 1}, map[string]int{"second": 2}, "the end"}
 	end := &report.Document{Sections: []report.Section{{Head: "2 checks"}}}
@@ -72,13 +73,15 @@ func TestStream(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		var parts, all strings.Builder
 		streamed(t, report.NewTextStream(&parts, verbose), checks, end, data)
-		if err := whole.WriteText(&all, verbose); err != nil || parts.String() != all.String() || !strings.Contains(all.String(), "g/right") {
+		if err := whole.WriteText(&all, verbose); err != nil || parts.String() != all.String() ||
+			!strings.Contains(all.String(), "g/right") {
 			t.Errorf("%v: in parts:\n%s\nas a whole:\n%s", err, &parts, &all)
 		}
 	}
 	var parts, all strings.Builder
 	streamed(t, report.NewJSONStream(&parts), checks, end, data)
-	if err := whole.WriteJSON(&all); err != nil || parts.String() != all.String() || all.String() != "{\"first\":1}\n{\"second\":2}\n\"the end\"\n" {
+	if err := whole.WriteJSON(&all); err != nil || parts.String() != all.String() ||
+		all.String() != "{\"first\":1}\n{\"second\":2}\n\"the end\"\n" {
 		t.Errorf("%v: in parts:\n%s\nas a whole:\n%s", err, &parts, &all)
 	}
 }

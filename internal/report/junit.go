@@ -39,8 +39,8 @@ type junitMessage struct {
 }
 
 // WriteJUnit writes the checks as one JUnit suite. A run that is not complete is an error in it: otherwise a run that
-// never was would look like one in which nothing is wrong. One that was interrupted is skipped in part: the command ends with
-// success then, unless it has found something.
+// never was would look like one in which nothing is wrong. One that was interrupted is skipped in part: the command
+// ends with success then, unless it has found something.
 func (d *Document) WriteJUnit(w io.Writer) error {
 	checks := d.checks()
 	suite := junitSuite{Name: "iwarp " + d.Tool + ": " + d.Title, Tests: len(checks)}

@@ -108,8 +108,10 @@ type Check struct {
 	Document     string // where it says so
 	Text         string // a sentence about it
 	Status       Status
-	Verdict      string // a word for the status
-	Why          string // the reason of what was skipped
+	// Quiet: the text has it with verbose only.
+	Quiet   bool
+	Verdict string // a word for the status
+	Why     string // the reason of what was skipped
 	// Expected and Got tell of a failure.
 	Expected, Got string
 	// Details are printed of what failed. A line without a label stays as it is.

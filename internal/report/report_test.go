@@ -23,7 +23,8 @@ func document() *report.Document {
 				Checks: []report.Check{
 					{Group: "g", Name: "right", Document: "RFC 5044 7", Verdict: "pass", Took: time.Second},
 					{
-						Group: "g", Name: "wrong", Document: "RFC 5044 8", Verdict: "fail", Status: report.Failed, Expected: "up", Got: "close",
+						Group: "g", Name: "wrong", Document: "RFC 5044 8", Verdict: "fail", Status: report.Failed,
+						Expected: "up", Got: "close",
 						Details: []report.Line{{Label: "got", Text: words}, {Text: "as\nit is"}, {Label: "nothing"}},
 					},
 				},
@@ -117,8 +118,10 @@ func TestJUnit(t *testing.T) {
 // TestStopped has a run that is not complete: no form looks like one in which nothing is wrong.
 func TestStopped(t *testing.T) {
 	d := &report.Document{
-		Tool: "conform", Title: "Responder", Stopped: "nobody is there", Sections: []report.Section{{Head: "1 skipped"}},
-		Judged: []report.Check{{Name: "alone", Verdict: "inconclusive", Status: report.Skipped, Why: "no connection"}},
+		Tool: "conform", Title: "Responder", Stopped: "nobody is there",
+		Sections: []report.Section{{Head: "1 skipped"}},
+		Judged: []report.Check{{Name: "alone", Verdict: "inconclusive",
+			Status: report.Skipped, Why: "no connection"}},
 	}
 	same(t, func(b *strings.Builder) error { return d.WriteText(b, false) }, `
 stopped: nobody is there
@@ -158,18 +161,4 @@ stopped: nobody is there.
   </testcase>
 </testsuite>
 `)
-}
-
-// TestBetween: what stands between two lines of a document is replaced, and nothing else; where one is missing, or they are the
-// wrong way round, there is no place for it.
-func TestBetween(t *testing.T) {
-	got, ok := report.Between("a\n<x>\nold\n</x>\nb\n", "<x>\n", "</x>\n", "new\n")
-	if want := "a\n<x>\nnew\n</x>\nb\n"; !ok || got != want {
-		t.Errorf("%q, %v, want %q", got, ok, want)
-	}
-	for _, doc := range []string{"", "<x>\nold\n", "old\n</x>\n", "</x>\nold\n<x>\n"} {
-		if got, ok := report.Between(doc, "<x>\n", "</x>\n", "new\n"); ok {
-			t.Errorf("%q has a place: %q", doc, got)
-		}
-	}
 }

@@ -20,7 +20,7 @@ const (
 func (d *Document) WriteText(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	for i := range d.Judged {
-		if c := &d.Judged[i]; d.Every || verbose || c.Status == Failed {
+		if c := &d.Judged[i]; d.Every && !c.Quiet || verbose || c.Status == Failed {
 			c.write(&b, verbose)
 		}
 	}
@@ -107,6 +107,8 @@ func (c Columns) write(b *strings.Builder) {
 }
 
 // write prints a line, and the details if it failed or all are wanted.
+//
+//housecheck:texts It prints: no blanks at the end of a line.
 func (c *Check) write(b *strings.Builder, verbose bool) {
 	line := fmt.Sprintf("%-14s %-34s", c.Verdict, c.ID())
 	if between := " "; c.Requirements != "" {
@@ -126,6 +128,9 @@ func (c *Check) write(b *strings.Builder, verbose bool) {
 
 const indent = "    "
 
+// writeDetails indents the lines of a text that come after its first.
+//
+//housecheck:texts It prints.
 func (c *Check) writeDetails(b *strings.Builder) {
 	about := c.Document
 	if c.Text != "" {

@@ -55,7 +55,8 @@ func (a *attendant) pong(ctx context.Context, ping int, source message.Advert) e
 // read fetches the client's text.
 func (a *attendant) read(ctx context.Context, ping int, source message.Advert) ([]byte, error) {
 	if source.Length == 0 || source.Length > MaxSize {
-		return nil, fmt.Errorf("rping: the client's buffer has %d octets (valid range is 1 to %d)", source.Length, MaxSize)
+		return nil, fmt.Errorf("rping: the client's buffer has %d octets (valid range is 1 to %d)",
+			source.Length, MaxSize)
 	}
 	n := int(source.Length)
 	if err := a.perform(ctx, iwarp.OpRead, n, remote(source)); err != nil {

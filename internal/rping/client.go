@@ -54,7 +54,6 @@ func (c *client) connect(ctx context.Context, addr string) error {
 	var rejected *iwarp.RejectError
 	if errors.As(err, &rejected) {
 		c.privateData(rejected.PrivateData)
-		rejected.Conn.Close()
 	}
 	if err != nil {
 		c.qp = nil // that prepare has seen

@@ -13,7 +13,7 @@ import (
 	"weak"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/admission"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
@@ -29,7 +29,7 @@ func persistent(t *testing.T, places int, adjust func(*ServerConfig)) (s *server
 		if adjust != nil {
 			adjust(c)
 		}
-	}, func(made *server) { s, made.places = made, guests.New(places, 0) })
+	}, func(made *server) { s, made.slots = made, admission.NewServerTable(places, 0) })
 	return s, running
 }
 
@@ -58,14 +58,14 @@ func TestSilentClients(t *testing.T) {
 		t.Fatalf("%d clients are reported: %v", len(failed), failed)
 	}
 	for _, f := range failed {
-		if !errors.Is(f.Err, guests.ErrSilent) {
+		if !errors.Is(f.Err, admission.ErrSilent) {
 			t.Errorf("%v: %v", f.Remote, f.Err)
 		}
 	}
 }
 
-// TestNothingIsKept looks at what a server that goes on running has of some hundred clients that came and went, in order and
-// otherwise: neither a place, nor anything of its RNIC, nor the memory of a QP.
+// TestNothingIsKept looks at what a server that goes on running has of some hundred clients that came and went, in
+// order and otherwise: neither a place, nor anything of its RNIC, nor the memory of a QP.
 func TestNothingIsKept(t *testing.T) {
 	const clients = 200
 	qps := make(map[uint32]weak.Pointer[iwarp.QP]) // the watcher is called by one at a time
@@ -79,7 +79,7 @@ func TestNothingIsKept(t *testing.T) {
 				}
 			}
 		}
-	}, func(s *server) { made, s.places = s, guests.New(maxClients, time.Hour) })
+	}, func(s *server) { made, s.slots = s, admission.NewServerTable(maxClients, time.Hour) })
 	for i := range clients {
 		if i%3 == 0 {
 			aClient(t, s.addr).qp.Abort()
@@ -89,7 +89,7 @@ func TestNothingIsKept(t *testing.T) {
 		testrig.Must(t, Client(t.Context(), s.addr, ClientConfig{Config: cfg, Count: 1}))
 	}
 	wantGone(t, "what its RNIC has", func() string { return made.held() })
-	wantGone(t, "places", func() string { return taken(made.places) })
+	wantGone(t, "places", func() string { return taken(made.slots) })
 	if len(qps) < clients*2/3 { // an aborted client may be gone before the server has a QP
 		t.Fatalf("only %d QPs were seen", len(qps))
 	}
@@ -114,9 +114,9 @@ func (s *server) held() string {
 }
 
 // taken tries whether an address can have its share of all places, as a list that is empty if it can.
-func taken(places *guests.Places) string {
+func taken(slots *admission.Table) string {
 	for n := range share {
-		g, err := places.Enter(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, nil)
+		g, err := slots.Enter(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, nil)
 		if err != nil {
 			return fmt.Sprintf("[%d of %d: %v]", share-n, share, err)
 		}

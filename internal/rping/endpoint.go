@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/admission"
 	"github.com/goiwarp/iwarp/internal/rping/message"
 )
 
@@ -22,7 +22,7 @@ type endpoint struct {
 	data    *iwarp.MR // the client's sink; what the server reads into and writes from
 	regions []*iwarp.MR
 
-	place *guests.Guest // of a server's client; nil: it needs none
+	slot *admission.Slot // of a server's client; nil: it needs none
 }
 
 // newEndpoint registers the buffers, size octets of them for data.
@@ -145,11 +145,12 @@ func (e *endpoint) await(ctx context.Context, op iwarp.Op) (iwarp.WC, error) {
 		case wc.Err() != nil:
 			return wc, e.qp.Cause(wc.Err())
 		case wc.Op == op:
-			e.place.Moved()
+			e.slot.Moved()
 			e.tell(Completed(op))
 			return wc, nil
 		case wc.Op != iwarp.OpSend:
-			return wc, fmt.Errorf("rping: %v completion while waiting for %v: the peer does not keep to the protocol", wc.Op, op)
+			return wc, fmt.Errorf("rping: %v completion while waiting for %v: the peer does not keep to the protocol",
+				wc.Op, op)
 		}
 	}
 }

@@ -126,7 +126,8 @@ func TestServerRefusesAdverts(t *testing.T) {
 		{"empty", func(c *client) message.Advert { return advertOf(c.data, 0) }, "has 0 octets"},
 		{"too long", func(c *client) message.Advert { return advertOf(c.data, MaxSize+1) }, "has 65536 octets"},
 		{"beyond its region", func(c *client) message.Advert { return advertOf(c.data, 65) }, ""},
-		{"a text that is not a ping's", func(c *client) message.Advert { return advertOf(c.data, 64) }, "data mismatch!"},
+		{"a text that is not a ping's", func(c *client) message.Advert { return advertOf(c.data, 64) },
+			"data mismatch!"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := start(t, nil)
@@ -155,7 +156,8 @@ func TestClientLeavesBeforeItsFirstPing(t *testing.T) {
 		client := aClient(t, s.addr, func(cfg *Config) { cfg.MPA = c.client })
 		testrig.Should(t, client.qp.Close())
 		const left = "rping: the client closed the connection before its first ping"
-		if err := s.wait(t); err == nil || !strings.HasPrefix(err.Error(), left+c.want) || c.want == "" && err.Error() != left {
+		if err := s.wait(t); err == nil || !strings.HasPrefix(err.Error(), left+c.want) ||
+			c.want == "" && err.Error() != left {
 			t.Errorf("%+v: the server: got %v, want %q", c, err, left+c.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -158,7 +159,8 @@ func TestPrivateDataBothWays(t *testing.T) {
 	cfg.MPA.PrivateData = []byte("from the client")
 	testrig.Must(t, Client(t.Context(), s.addr, ClientConfig{Config: cfg, Count: 1}))
 	testrig.Must(t, s.wait(t))
-	if got := of[Connected](client); len(got) != 1 || got[0].Negotiated.IRD != 1 || string(got[0].Negotiated.PrivateData) != "from the server" {
+	if got := of[Connected](client); len(got) != 1 || got[0].Negotiated.IRD != 1 ||
+		string(got[0].Negotiated.PrivateData) != "from the server" {
 		t.Errorf("the client was told what was negotiated: %+v", got)
 	}
 	if got := of[PrivateData](client); len(got) != 1 || string(got[0]) != "from the server" {
@@ -239,8 +241,38 @@ func TestClientInterrupted(t *testing.T) {
 
 func TestInvalidSize(t *testing.T) {
 	for _, size := range []int{-1, MaxSize + 1} {
-		if err := Client(t.Context(), "127.0.0.1:1", ClientConfig{Size: size}); err == nil || !strings.Contains(err.Error(), "invalid size") {
+		if err := Client(t.Context(), "127.0.0.1:1", ClientConfig{Size: size}); err == nil ||
+			!strings.Contains(err.Error(), "invalid size") {
 			t.Errorf("size %d: got %v", size, err)
 		}
 	}
+}
+
+// TestNoRoomForReason: a client is rejected without a reason where the Reply has no room for that, and not left without
+// an answer.
+func TestNoRoomForReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		siw, err := iwarp.LookupPreset("siw")
+		testrig.Must(t, err)
+		long := strings.Repeat("a", 300) // siw takes 252 octets
+		s := newServer(ServerConfig{Config: Config{Preset: &siw}, Persistent: true, Reject: &long},
+			iwarp.NewRNIC(iwarp.RNICConfig{}))
+		under := testrig.NewListener("server")
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		ln := iwarp.NewListener(under, iwarp.ListenConfig{Preset: &siw})
+		go func() { ended <- s.run(ctx, ln) }()
+		ours, theirs := testrig.Pipe("client", "server")
+		testrig.Must(t, under.Offer(t.Context(), theirs))
+		_, err = (&iwarp.Dialer{Preset: &siw}).Initiate(t.Context(), ours, nil)
+		refused := (*iwarp.RejectError)(nil)
+		if !errors.As(err, &refused) || len(refused.PrivateData) != 0 {
+			t.Errorf("got %v", err)
+		} else {
+			testrig.Should(t, refused.Conn.Close())
+		}
+		stop()
+		testrig.Should(t, <-ended)
+		testrig.Should(t, ln.Close())
+	})
 }

@@ -7,12 +7,11 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
-	"github.com/goiwarp/iwarp/internal/refuse"
+	"github.com/goiwarp/iwarp/internal/admission"
 )
 
 // maxClients is how many clients a persistent server serves at a time. One more takes the
-// place of one that is silent, as package guests has it.
+// place of one that is silent, as package admission has it.
 const maxClients = 256
 
 // Serve serves one client, or with Persistent as many as come until the context
@@ -47,16 +46,16 @@ func (s *server) run(ctx context.Context, ln *iwarp.Listener) error {
 }
 
 type server struct {
-	cfg    ServerConfig
-	rnic   *iwarp.RNIC
-	places *guests.Places
-	door   refuse.Door
+	cfg      ServerConfig
+	rnic     *iwarp.RNIC
+	slots    *admission.Table
+	rejecter admission.Rejecter
 
 	watching sync.Mutex
 }
 
 func newServer(cfg ServerConfig, rnic *iwarp.RNIC) *server {
-	s := &server{cfg: cfg, rnic: rnic, places: guests.New(maxClients, guests.Silence)}
+	s := &server{cfg: cfg, rnic: rnic, slots: admission.NewServerTable(maxClients, admission.Silence)}
 	if watch := cfg.Watch; watch != nil {
 		s.cfg.Watch = func(e Event) {
 			s.watching.Lock()
@@ -80,7 +79,7 @@ func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
 		}
 		clients.Go(func() {
 			err := s.receive(ctx, req)
-			if rejected := (*refuse.Error)(nil); errors.As(err, &rejected) {
+			if rejected := (*admission.RejectedError)(nil); errors.As(err, &rejected) {
 				err = rejected.Untold
 			}
 			if err != nil && ctx.Err() == nil {
@@ -94,9 +93,9 @@ func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
 func (s *server) receive(ctx context.Context, req *iwarp.Request) error {
 	client, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	g, full := s.places.Enter(req.RemoteAddr(), leave)
+	g, full := s.slots.Enter(req.RemoteAddr(), leave)
 	if full != nil {
-		return s.door.Because(req, []byte("iwarp rping: "+full.Error()), full)
+		return s.rejecter.RejectBecause(req, []byte("iwarp rping: "+full.Error()), full)
 	}
 	defer g.Leave()
 	return s.serve(client, req, g)
@@ -113,30 +112,30 @@ func NewServer(rnic *iwarp.RNIC, cfg Config) *Server {
 // Knows reports whether a request is one of a client's, rdma-core's included: those have no private data.
 func (*Server) Knows(req *iwarp.Request) bool { return len(req.PrivateData()) == 0 }
 
-// Serve serves one client until it disconnects, or the context ends. The error is a *refuse.Error for one who was
-// rejected because there is no place; for one who was rejected as ServerConfig.Reject has it, there is none.
+// Serve serves one client until it disconnects, or the context ends. The error is a *admission.RejectedError for one
+// who was rejected because there is no place; for one who was rejected as ServerConfig.Reject has it, there is none.
 func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 	return s.server.receive(ctx, req)
 }
 
 // serve serves the client of one request until it disconnects. It has a place where there are many.
-func (s *server) serve(ctx context.Context, req *iwarp.Request, place *guests.Guest) error {
+func (s *server) serve(ctx context.Context, req *iwarp.Request, slot *admission.Slot) error {
 	s.cfg.privateData(req.PrivateData())
 	if s.cfg.Reject != nil {
-		return s.door.Refuse(req, []byte(*s.cfg.Reject))
+		return s.rejecter.RejectAndWait(req, []byte(*s.cfg.Reject))
 	}
 	c, err := s.accept(ctx, req)
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	defer c.close()
-	c.place = place
+	c.slot = slot
 	for ping := 0; ; ping++ {
 		err := c.serve(ctx, ping)
 		switch {
-		case errors.Is(context.Cause(ctx), guests.ErrSilent):
+		case errors.Is(context.Cause(ctx), admission.ErrSilent):
 			_ = c.qp.Abort()
-			return fmt.Errorf("rping: %w", guests.ErrSilent)
+			return fmt.Errorf("rping: %w", admission.ErrSilent)
 		case errors.Is(err, iwarp.ErrPeerClosed):
 			s.cfg.tell(Disconnected{Server: true})
 			return left(c.qp, req, ping)
@@ -163,9 +162,10 @@ func left(qp *iwarp.QP, req *iwarp.Request, pings int) error {
 func (s *server) accept(ctx context.Context, req *iwarp.Request) (*attendant, error) {
 	e, err := newEndpoint(&s.cfg.Config, s.rnic, MaxSize)
 	if err != nil {
-		return nil, s.door.Because(req, []byte("no memory"), err)
+		return nil, s.rejecter.RejectBecause(req, []byte("iwarp rping: no memory left: try again later"), err)
 	}
-	cfg := iwarp.AcceptConfig{PD: e.pd, QP: e.qpConfig(), Preset: s.cfg.Preset, MPA: e.offer().Answer(), Prepare: e.prepare}
+	cfg := iwarp.AcceptConfig{PD: e.pd, QP: e.qpConfig(), Preset: s.cfg.Preset,
+		MPA: e.offer().Answer(), Prepare: e.prepare}
 	if e.qp, err = req.Accept(ctx, cfg); err != nil {
 		e.qp = nil
 		e.close()

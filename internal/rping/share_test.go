@@ -37,7 +37,8 @@ func TestOneAddress(t *testing.T) {
 		for port := range share {
 			testrig.Must(t, dial(fmt.Sprintf("192.0.2.1:%d", port+1)))
 		}
-		if err := dial("192.0.2.1:999"); err == nil || !strings.Contains(err.Error(), "192 connections from your address already") {
+		if err := dial("192.0.2.1:999"); err == nil ||
+			!strings.Contains(err.Error(), "192 connections from your address already") {
 			t.Errorf("one more of the same address: %v", err)
 		}
 		testrig.Should(t, dial("192.0.2.2:1"))

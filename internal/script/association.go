@@ -11,8 +11,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // DDPSetup returns what an end of DDP says.
@@ -20,8 +20,8 @@ func DDPSetup() chunk.Setup {
 	return chunk.Setup{Out: 16, In: 16, Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
 }
 
-// An Association is an end of an SCTP association in UDP (RFC 6951) that is played by hand: the active one (Associate) or
-// the passive one (Answer), and used by one goroutine. It sends each message in a packet of its own, at once;
+// An Association is an end of an SCTP association in UDP (RFC 6951) that is played by hand: the active one (Associate)
+// or the passive one (Answer), and used by one goroutine. It sends each message in a packet of its own, at once;
 // sends it again until it is acknowledged; and answers what the other end sends, both while
 // something is waited for. Methods that wait take the time until which they do.
 type Association struct {
@@ -97,7 +97,8 @@ func newAssociation(conn datagrams, ours chunk.Setup) *Association {
 
 // handshake exchanges the four chunks: RFC 9260, section 5.1.
 func (a *Association) handshake(ctx context.Context, until time.Time) error {
-	ack, err := a.ask(ctx, a.packet(0, chunk.Chunk{Type: chunk.TypeInit, Value: a.ours.Append(nil)}), chunk.TypeInitAck, until)
+	ack, err := a.ask(ctx, a.packet(0, chunk.Chunk{Type: chunk.TypeInit, Value: a.ours.Append(nil)}),
+		chunk.TypeInitAck, until)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,8 @@ func (a *Association) handshake(ctx context.Context, until time.Time) error {
 		return fmt.Errorf("an INIT ACK without its fields: % x", ack.Value)
 	}
 	a.cum, a.Addresses = a.Peer.TSN-1, addresses(ack.Value)
-	_, err = a.ask(ctx, a.packet(a.Peer.Tag, chunk.Chunk{Type: chunk.TypeCookieEcho, Value: a.Peer.Cookie}), chunk.TypeCookieAck, until)
+	_, err = a.ask(ctx, a.packet(a.Peer.Tag, chunk.Chunk{Type: chunk.TypeCookieEcho, Value: a.Peer.Cookie}),
+		chunk.TypeCookieAck, until)
 	return err
 }
 

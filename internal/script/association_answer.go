@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // A Socket is one of UDP, as *net.UDPConn is.
@@ -104,8 +104,8 @@ func (a *Association) asked(from netip.AddrPort, h chunk.Header, init chunk.Chun
 	a.send(chunk.TypeInitAck, a.ours.Append(nil))
 }
 
-// Asked waits for the first message of a session, and returns its stream; Next returns the message. It reports false if none has
-// come in time, or the association has ended.
+// Asked waits for the first message of a session, and returns its stream; Next returns the message. It reports false if
+// none has come in time, or the association has ended.
 func (a *Association) Asked(until time.Time) (stream uint16, ok bool) {
 	m, ok := a.Next(until)
 	if ok {

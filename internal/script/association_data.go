@@ -6,8 +6,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // Send sends a message as it is: a Message with Ordered set has no U flag.
@@ -162,7 +162,8 @@ func (a *Association) acknowledge() {
 	a.send(chunk.TypeSack, append(b, 0, 2, 0, 0, 0, 0, 0, 0))
 }
 
-// HoldAcks says whether what comes stays without acknowledgment. When it no longer does, all that has come is acknowledged.
+// HoldAcks says whether what comes stays without acknowledgment. When it no longer does, all that has come is
+// acknowledged.
 func (a *Association) HoldAcks(on bool) {
 	a.mute = on
 	if !on {
@@ -183,8 +184,8 @@ func (a *Association) takeSack(c chunk.Chunk) {
 	}
 }
 
-// What nobody has taken is bounded, in DATA chunks and in octets, with what sessions hold ahead of a missing message. Where that is
-// much, the missing one need not come any more: who waits for it hears nothing.
+// What nobody has taken is bounded, in DATA chunks and in octets, with what sessions hold ahead of a missing message.
+// Where that is much, the missing one need not come any more: who waits for it hears nothing.
 const (
 	maxWaiting = 1 << 12
 	maxHeld    = 4 << 20
@@ -214,7 +215,8 @@ func (a *Association) takeData(c chunk.Chunk) {
 	flags := c.Flags
 	m := Message{
 		Message: sctp.Message{
-			Stream: d.Stream, PPID: d.PPID, Ordered: flags&chunk.FlagUnordered == 0, Data: append([]byte(nil), d.Octets...),
+			Stream: d.Stream, PPID: d.PPID, Ordered: flags&chunk.FlagUnordered == 0,
+			Data: append([]byte(nil), d.Octets...),
 		},
 		Chunks: 1,
 	}

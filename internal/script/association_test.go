@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/sctpudp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // patience bounds what a test waits for. Nothing depends on how long it takes.
@@ -70,7 +70,8 @@ func TestAssociation(t *testing.T) {
 	a.Send(ordered)
 	for ssn := range uint16(4) {
 		m, ok := s.Next(later())
-		if !ok || m.Stream != 3 || m.PPID != sctp.PPIDControl || binary.BigEndian.Uint16(m.Data) != ssn || m.Ordered || m.Chunks != 1 {
+		if !ok || m.Stream != 3 || m.PPID != sctp.PPIDControl || binary.BigEndian.Uint16(m.Data) != ssn ||
+			m.Ordered || m.Chunks != 1 {
 			t.Fatalf("%d: %+v, %t", ssn, m, ok)
 		}
 	}
@@ -86,7 +87,8 @@ func TestAssociation(t *testing.T) {
 // TestRefused: one that is not of DDP is refused.
 func TestRefused(t *testing.T) {
 	to := listener(t)
-	for _, change := range []func(*chunk.Setup){func(s *chunk.Setup) { s.HasAdaptation = false }, func(s *chunk.Setup) { s.Adaptation = 7 }} {
+	for _, change := range []func(*chunk.Setup){func(s *chunk.Setup) { s.HasAdaptation = false },
+		func(s *chunk.Setup) { s.Adaptation = 7 }} {
 		ours := DDPSetup()
 		change(&ours)
 		if _, err := associate(t, to, ours); !errors.Is(err, ErrRefused) {
@@ -119,13 +121,14 @@ func TestJoin(t *testing.T) {
 	part(10, chunk.FlagBeginning, "a")
 	part(11, 0, "b")
 	part(11, 0, "b")
-	if len(a.got) != 1 || !bytes.Equal(a.got[0].Data, []byte("abc")) || a.got[0].Chunks != 3 || a.cum != 12 || a.parts.Len()+len(a.ahead) > 0 {
+	if len(a.got) != 1 || !bytes.Equal(a.got[0].Data, []byte("abc")) || a.got[0].Chunks != 3 || a.cum != 12 ||
+		a.parts.Len()+len(a.ahead) > 0 {
 		t.Errorf("%+v", a)
 	}
 }
 
-// TestHeld has a peer whose messages all come ahead of one that does not: no more is kept of them than a few MiB. What is taken counts no
-// more.
+// TestHeld has a peer whose messages all come ahead of one that does not: no more is kept of them than a few MiB. What
+// is taken counts no more.
 func TestHeld(t *testing.T) {
 	const size = 64 << 10
 	begin := func() (*Session, func(n int)) {

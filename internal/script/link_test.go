@@ -56,11 +56,13 @@ func TestStartup(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	for _, c := range []struct{ asked, want mpa.Enhanced }{
 		{mpa.Enhanced{IRD: 9, ORD: 2}, mpa.Enhanced{IRD: 2, ORD: 4}},
-		{mpa.Enhanced{IRD: 3, ORD: 2}.WithRTR(mpa.RTRWrite | mpa.RTRRead), mpa.Enhanced{IRD: 2, ORD: 3}.WithRTR(mpa.RTRWrite)},
+		{mpa.Enhanced{IRD: 3, ORD: 2}.WithRTR(mpa.RTRWrite | mpa.RTRRead),
+			mpa.Enhanced{IRD: 2, ORD: 3}.WithRTR(mpa.RTRWrite)},
 		{mpa.Enhanced{}.WithRTR(mpa.RTRRead | mpa.RTRSend), mpa.Enhanced{IRD: 1}.WithRTR(mpa.RTRRead)},
 		{mpa.Enhanced{}.WithRTR(mpa.RTRSend), mpa.Enhanced{}.WithRTR(mpa.RTRSend)},
 		{mpa.Enhanced{}.WithRTR(0), mpa.Enhanced{}.WithRTR(mpa.RTRSend)},
-		{mpa.Enhanced{IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation}, mpa.Enhanced{IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation}},
+		{mpa.Enhanced{IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation},
+			mpa.Enhanced{IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation}},
 	} {
 		q := script.Request(mpa.DialectRFC6581, 4)
 		q.Enhanced = &c.asked
@@ -116,7 +118,8 @@ func TestOperation(t *testing.T) {
 			mode.MarkersSend, mode.MarkersReceive = mode.MarkersReceive, mode.MarkersSend
 			b.Operate(mode)
 			ready, kind := a.Ready(mpa.RTRRead | mpa.RTRSend)
-			octets := slices.Concat(ready, a.Message(rdmap.OpSend, payload), a.Message(rdmap.OpSend, nil), a.Tagged(rdmap.OpWrite, 5, 6, payload), a.EmptyRead())
+			octets := slices.Concat(ready, a.Message(rdmap.OpSend, payload), a.Message(rdmap.OpSend, nil),
+				a.Tagged(rdmap.OpWrite, 5, 6, payload), a.EmptyRead())
 			if kind != mpa.RTRRead {
 				t.Errorf("RTR indication by %v", kind)
 			}
@@ -126,14 +129,17 @@ func TestOperation(t *testing.T) {
 				op      rdmap.Opcode
 				msn     uint32
 				payload int
-			}{{rdmap.OpReadRequest, 1, 28}, {rdmap.OpSend, 1, 2100}, {rdmap.OpSend, 2, 0}, {rdmap.OpWrite, 0, 2100}, {rdmap.OpReadRequest, 2, 28}} {
+			}{{rdmap.OpReadRequest, 1, 28}, {rdmap.OpSend, 1, 2100}, {rdmap.OpSend, 2, 0}, {rdmap.OpWrite, 0, 2100},
+				{rdmap.OpReadRequest, 2, 28}} {
 				seg, err := b.NextSegment(never())
-				if err != nil || rdmap.OpcodeOf(&seg.Header) != want.op || seg.MSN != want.msn || len(seg.Payload) != want.payload || !seg.Last {
+				if err != nil || rdmap.OpcodeOf(&seg.Header) != want.op || seg.MSN != want.msn ||
+					len(seg.Payload) != want.payload || !seg.Last {
 					t.Fatalf("%v, pieces of %d: %v, %v, want %+v", mode, n, seg.Header, err, want)
 				}
 			}
 			var missing *script.MissingError
-			if _, err := b.NextSegment(never()); !errors.As(err, &missing) || missing.End != script.FIN || missing.Got != 0 || b.ReceiveOffset() != uint64(len(octets)) {
+			if _, err := b.NextSegment(never()); !errors.As(err, &missing) || missing.End != script.FIN ||
+				missing.Got != 0 || b.ReceiveOffset() != uint64(len(octets)) {
 				t.Errorf("%v: at the end, at offset %d of %d: %v", mode, b.ReceiveOffset(), len(octets), err)
 			}
 		}
@@ -203,18 +209,22 @@ func TestParting(t *testing.T) {
 func TestTerms(t *testing.T) {
 	q, r := script.Request(mpa.DialectRFC5044, 0), script.Request(mpa.DialectRFC5044, 0)
 	q.M, q.C, r.C = true, false, true
-	if got := script.TermsOf(mpa.RoleInitiator, q.Octets(), r.Octets()).String(); got != "version 1, CRC, markers received" {
+	if got := script.TermsOf(mpa.RoleInitiator, q.Octets(),
+		r.Octets()).String(); got != "version 1, CRC, markers received" {
 		t.Error(got)
 	}
-	if got := script.TermsOf(mpa.RoleResponder, q.Octets(), r.Octets()).String(); got != "version 1, CRC, markers sent" {
+	if got := script.TermsOf(mpa.RoleResponder, q.Octets(),
+		r.Octets()).String(); got != "version 1, CRC, markers sent" {
 		t.Error(got)
 	}
 	r.Rev = 0
-	if got := script.TermsOf(mpa.RoleInitiator, q.Octets(), r.Octets()).String(); got != "version 0, CRC, markers sent, markers received" {
+	if got := script.TermsOf(mpa.RoleInitiator, q.Octets(),
+		r.Octets()).String(); got != "version 0, CRC, markers sent, markers received" {
 		t.Error(got)
 	}
 	ours := mpa.AppendStartKey(nil, &mpa.StartKeyFields{M: true})
-	if got := script.TermsOfKeys(ours, mpa.AppendStartKey(nil, &mpa.StartKeyFields{})).String(); got != "version 0, markers received" {
+	if got := script.TermsOfKeys(ours, mpa.AppendStartKey(nil,
+		&mpa.StartKeyFields{})).String(); got != "version 0, markers received" {
 		t.Error(got)
 	}
 }
@@ -235,7 +245,8 @@ func TestEndless(t *testing.T) {
 		a.Send(make([]byte, script.MaxRest))
 	}
 	var missing *script.MissingError
-	if _, err := b.Rest(never()); !errors.Is(err, script.ErrEndless) || !errors.As(err, &missing) || missing.End != script.Open || len(b.Received()) > 2*script.MaxRest {
+	if _, err := b.Rest(never()); !errors.Is(err, script.ErrEndless) || !errors.As(err, &missing) ||
+		missing.End != script.Open || len(b.Received()) > 2*script.MaxRest {
 		t.Errorf("%v, %d octets kept", err, len(b.Received()))
 	}
 }

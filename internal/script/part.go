@@ -7,8 +7,9 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Part says how much b is of a frame whose rest has not come, and shows it: of a Reply Frame or a Start Key, by the key. Octets
-// with which frames of other keys begin as well are a part of it all the same. It is empty where b is no part of such a frame, or has a whole one.
+// Part says how much b is of a frame whose rest has not come, and shows it: of a Reply Frame or a Start Key, by the
+// key. Octets with which frames of other keys begin as well are a part of it all the same. It is empty where b is no
+// part of such a frame, or has a whole one.
 func Part(b []byte, key string) string {
 	n := min(len(b), len(key))
 	if n == 0 || string(b[:n]) != key[:n] {
@@ -18,7 +19,8 @@ func Part(b []byte, key string) string {
 	if len(b) >= whole {
 		return ""
 	}
-	return fmt.Sprintf("%d of %s%s of a %s: %+q", len(b), wording.If(openEnded(b, key), "at least ", ""), wording.Octets(whole),
+	return fmt.Sprintf("%d of %s%s of a %s: %+q", len(b),
+		wording.If(openEnded(b, key), "at least ", ""), wording.Octets(whole),
 		wording.If(key == mpa.KeyStart, "Start Key", "Reply Frame"), b[:min(len(b), shown)])
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 const (
@@ -16,8 +16,8 @@ const (
 	latest = 2 * time.Millisecond
 )
 
-// Permute delivers a part of the packets with data, in percent, late: after some of the next ones in their direction. Which
-// ones, and after how many, follows from the seed.
+// Permute delivers a part of the packets with data, in percent, late: after some of the next ones in their direction.
+// Which ones, and after how many, follows from the seed.
 func Permute(percent int, seed uint64) Pass {
 	p := &permuter{percent: percent, random: rand.New(rand.NewPCG(seed, 0)), late: make(map[way][]*latePacket)}
 	return p.pass

@@ -7,11 +7,11 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
-// An SCTPRelay passes the packets of SCTP in UDP on between those that dial it and one server, each of which takes it for the
-// other. Where the SCTP port is that of UDP, the relay puts in its own.
+// An SCTPRelay passes the packets of SCTP in UDP on between those that dial it and one server, each of which takes it
+// for the other. Where the SCTP port is that of UDP, the relay puts in its own.
 type SCTPRelay struct {
 	pc    *net.UDPConn
 	to    netip.AddrPort
@@ -23,7 +23,8 @@ type SCTPRelay struct {
 	closed bool
 }
 
-// A Pass gets every packet, and calls deliver for what is to arrive, then or later, from any goroutine. The packet is its own.
+// A Pass gets every packet, and calls deliver for what is to arrive, then or later, from any goroutine. The packet is
+// its own.
 type Pass func(f *SCTPFlow, toServer bool, packet []byte, deliver func(packet []byte))
 
 // An SCTPFlow is what passes between one that has dialed and the server.

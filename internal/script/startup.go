@@ -79,8 +79,8 @@ func AnswerEnhanced(q mpa.Enhanced, depth mpa.Depth) *mpa.Enhanced {
 	return &e
 }
 
-// First returns the first of the kinds of RTR indications in the order Write, Read, Send: the order of how little a peer needs
-// to take one. Of none it is 0.
+// First returns the first of the kinds of RTR indications in the order Write, Read, Send: the order of how little a
+// peer needs to take one. Of none it is 0.
 func First(kinds mpa.RTR) mpa.RTR {
 	for _, kind := range []mpa.RTR{mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend} {
 		if kinds&kind != 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// TestAnswerEnhanced: what accepts a Request can be kept by both ends, a Read as RTR indication above all, which takes an IRD.
+// TestAnswerEnhanced: what accepts a Request can be kept by both ends, a Read as RTR indication above all, which takes
+// an IRD.
 func TestAnswerEnhanced(t *testing.T) {
 	const s, w, r, none = mpa.RTRSend, mpa.RTRWrite, mpa.RTRRead, mpa.NoNegotiation
 	for _, c := range []struct {
@@ -48,7 +49,8 @@ func TestFrames(t *testing.T) {
 	}
 	for _, c := range []bool{false, true} {
 		reply := mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, C: c, S: true, Rev: 1})
-		if f := mpa.StartupFrame(script.RtrFrame(reply).Octets()); f.Key() != mpa.KeyRtr || of(f) != (fields{rev: 1, c: c}) {
+		if f := mpa.StartupFrame(script.RtrFrame(reply).Octets()); f.Key() != mpa.KeyRtr ||
+			of(f) != (fields{rev: 1, c: c}) {
 			t.Errorf("Rtr Frame after C=%v: %v", c, f)
 		}
 	}

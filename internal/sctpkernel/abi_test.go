@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // The octets are those of Linux 6.1 on x86-64, as recvmsg gave them.
@@ -55,9 +55,10 @@ func TestNotifications(t *testing.T) {
 		dryHex:        {kind: eventSenderDry, assoc: 3},
 		shutdownHex:   {kind: eventShutdown, assoc: 6},
 		completeHex:   {kind: eventAssocChange, assoc: 6, state: shutdownComplete},
-		abortedHex:    {kind: eventAssocChange, assoc: 8, state: commLost, cause: chunk.CauseUserAbort, info: []byte("\x00\x0c\x00\x0bbecause")},
-		ownAbortHex:   {kind: eventAssocChange, assoc: 7, state: commLost, cause: chunk.CauseUserAbort},
-		refusedHex:    {kind: eventAssocChange, state: cannotStart},
+		abortedHex: {kind: eventAssocChange, assoc: 8, state: commLost, cause: chunk.CauseUserAbort,
+			info: []byte("\x00\x0c\x00\x0bbecause")},
+		ownAbortHex: {kind: eventAssocChange, assoc: 7, state: commLost, cause: chunk.CauseUserAbort},
+		refusedHex:  {kind: eventAssocChange, state: cannotStart},
 
 		"0280000008000000": {kind: 0x8002}, // of no use here
 	} {
@@ -77,7 +78,8 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestAborted: what the peer's consumer has given as its reason, the kernel's own causes, and what lies about its length.
+// TestAborted: what the peer's consumer has given as its reason, the kernel's own causes, and what lies about its
+// length.
 func TestAborted(t *testing.T) {
 	for _, c := range []struct {
 		cause uint16
@@ -94,7 +96,7 @@ func TestAborted(t *testing.T) {
 		{10, "\x00\x0a\x00\x04", "the peer has aborted the association (error cause 10)"},
 		{0, "", "the peer has aborted the association"},
 	} {
-		if err := aborted(c.cause, []byte(c.info)); !errors.Is(err, carrier.ErrAborted) || err.Error() != c.want {
+		if err := aborted(c.cause, []byte(c.info)); !errors.Is(err, lowerlayer.ErrAborted) || err.Error() != c.want {
 			t.Errorf("%d, %q: %v, want %v", c.cause, c.info, err, c.want)
 		}
 	}
@@ -141,7 +143,8 @@ func TestControl(t *testing.T) {
 		}
 	}
 	sent := sndInfo{stream: 3, flags: flagUnordered | flagSackImmediately, ppid: 17, assoc: 5}.append(nil)
-	if got := hex.EncodeToString(sent); got != "200000000000000084000000020000000300090000000011"+"00000000"+"05000000" {
+	if got := hex.EncodeToString(sent); got != "200000000000000084000000020000000300090000000011"+"00000000"+
+		"05000000" {
 		t.Errorf("sent with %s", got)
 	}
 }
@@ -151,7 +154,8 @@ func TestStructures(t *testing.T) {
 	c := Config{}
 	c.fill()
 	sizes := map[int]int{
-		optAdaptation: 4, optInitMsg: 8, optNoDelay: 4, optRecvRcvInfo: 4, optRTOInfo: 16, optAssocInfo: 20, optPeerParams: 156, optEvent: 8,
+		optAdaptation: 4, optInitMsg: 8, optNoDelay: 4, optRecvRcvInfo: 4, optRTOInfo: 16, optAssocInfo: 20,
+		optPeerParams: 156, optEvent: 8,
 	}
 	for _, o := range c.options() {
 		if len(o.value) != sizes[o.opt] {
@@ -175,8 +179,8 @@ func TestNoDelay(t *testing.T) {
 	}
 }
 
-// TestPeerParams: heartbeats and retransmissions stand where struct sctp_paddrparams of <linux/sctp.h> has them, after an
-// association and an address that are zeros.
+// TestPeerParams: heartbeats and retransmissions stand where struct sctp_paddrparams of <linux/sctp.h> has them, after
+// an association and an address that are zeros.
 func TestPeerParams(t *testing.T) {
 	littleEndian64(t)
 	c := Config{Heartbeat: 2500 * time.Millisecond}
@@ -188,7 +192,8 @@ func TestPeerParams(t *testing.T) {
 
 // FuzzKernel: whatever the kernel says, nothing outside of it is read, and what was found is in it.
 func FuzzKernel(f *testing.F) {
-	for _, text := range []string{upHex, indicationHex, dryHex, shutdownHex, completeHex, abortedHex, ownAbortHex, refusedHex, controlHex} {
+	for _, text := range []string{upHex, indicationHex, dryHex, shutdownHex, completeHex, abortedHex, ownAbortHex,
+		refusedHex, controlHex} {
 		f.Add(octets(f, text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -196,7 +201,7 @@ func FuzzKernel(f *testing.F) {
 		if err == nil && (len(b) < leastLen(n.kind) || !bytes.HasSuffix(b, n.info)) {
 			t.Errorf("%x: %+v", b, n)
 		}
-		if err := aborted(n.cause, n.info); !errors.Is(err, carrier.ErrAborted) {
+		if err := aborted(n.cause, n.info); !errors.Is(err, lowerlayer.ErrAborted) {
 			t.Error(err)
 		}
 		if r, ok := parseControl(b); ok && len(b) < cmsgHeaderLen+rcvInfoLen {

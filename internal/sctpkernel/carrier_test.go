@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/internal/association"
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/sctpkernel"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
@@ -78,7 +78,8 @@ func next[V any](t *testing.T, c <-chan V) (v V) {
 func TestMessages(t *testing.T) {
 	a, b := pair(t)
 	if a.Streams() != 16 || b.Streams() != 16 || a.MaxMessage() < sctp.MinMaxMessage || a.Ahead() < a.MaxMessage() {
-		t.Errorf("%d and %d streams, messages up to %d, %d octets ahead", a.Streams(), b.Streams(), a.MaxMessage(), a.Ahead())
+		t.Errorf("%d and %d streams, messages up to %d, %d octets ahead",
+			a.Streams(), b.Streams(), a.MaxMessage(), a.Ahead())
 	}
 	if a.RemoteAddr().String() != b.LocalAddr().String() || a.LocalAddr().String() != b.RemoteAddr().String() {
 		t.Errorf("%v to %v, and back %v to %v", a.LocalAddr(), a.RemoteAddr(), b.LocalAddr(), b.RemoteAddr())
@@ -86,10 +87,13 @@ func TestMessages(t *testing.T) {
 	for i, n := range []int{1, 2, 17, 1000, a.MaxMessage()} {
 		data := make([]byte, n)
 		data[n-1] = byte(i)
-		for _, m := range []sctp.Message{{Stream: 1, PPID: sctp.PPIDControl, Data: data}, {Stream: 15, PPID: sctp.PPIDSegment, Data: data}} {
+		for _, m := range []sctp.Message{{Stream: 1, PPID: sctp.PPIDControl, Data: data},
+			{Stream: 15, PPID: sctp.PPIDSegment, Data: data}} {
 			must(t, a.Send(m))
-			if got := next(t, b.heard); got.Stream != m.Stream || got.PPID != m.PPID || got.Ordered || string(got.Data) != string(data) {
-				t.Errorf("%d octets came as %d, on stream %d with PPID %d, ordered %v", n, len(got.Data), got.Stream, got.PPID, got.Ordered)
+			if got := next(t, b.heard); got.Stream != m.Stream || got.PPID != m.PPID || got.Ordered ||
+				string(got.Data) != string(data) {
+				t.Errorf("%d octets came as %d, on stream %d with PPID %d, ordered %v",
+					n, len(got.Data), got.Stream, got.PPID, got.Ordered)
 			}
 		}
 		for next(t, a.acked) != uint64(i+1) {
@@ -107,7 +111,8 @@ func TestManyMessages(t *testing.T) {
 	for _, s := range []*side{a, b} {
 		go func() {
 			for i := range n {
-				if err := s.Send(sctp.Message{Stream: 1, PPID: 16, Data: append([]byte{byte(i >> 8), byte(i)}, make([]byte, 1000)...)}); err != nil {
+				if err := s.Send(sctp.Message{Stream: 1, PPID: 16,
+					Data: append([]byte{byte(i >> 8), byte(i)}, make([]byte, 1000)...)}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -137,7 +142,7 @@ func TestEnds(t *testing.T) {
 		if m := next(t, b.heard); string(m.Data) != "last" {
 			t.Errorf("%q", m.Data)
 		}
-		if err := next(t, b.lost); !errors.Is(err, carrier.ErrShutdown) {
+		if err := next(t, b.lost); !errors.Is(err, lowerlayer.ErrShutdown) {
 			t.Errorf("the peer: %v", err)
 		}
 		next(t, a.lost)
@@ -148,7 +153,8 @@ func TestEnds(t *testing.T) {
 	t.Run("abort", func(t *testing.T) {
 		a, b := pair(t)
 		a.Abort("because")
-		if err := next(t, b.lost); !errors.Is(err, carrier.ErrAborted) || err.Error() != fmt.Sprintf("%v: %q", carrier.ErrAborted, "because") {
+		if err := next(t, b.lost); !errors.Is(err, lowerlayer.ErrAborted) ||
+			err.Error() != fmt.Sprintf("%v: %q", lowerlayer.ErrAborted, "because") {
 			t.Errorf("the peer: %v", err)
 		}
 		next(t, a.lost)
@@ -167,7 +173,7 @@ func TestEnds(t *testing.T) {
 		next(t, b.heard)
 		b.Abort("enough")
 		next(t, ended)
-		if err := next(t, a.lost); !errors.Is(err, carrier.ErrAborted) {
+		if err := next(t, a.lost); !errors.Is(err, lowerlayer.ErrAborted) {
 			t.Errorf("lost: %v", err)
 		}
 	})
@@ -186,11 +192,11 @@ func TestRefused(t *testing.T) {
 	if err == nil {
 		err = next(t, newSide(t, one).lost)
 	}
-	if !errors.Is(err, carrier.ErrAborted) && !errors.Is(err, carrier.ErrRefused) {
+	if !errors.Is(err, lowerlayer.ErrAborted) && !errors.Is(err, lowerlayer.ErrRefused) {
 		t.Errorf("one too many: %v", err)
 	}
 	must(t, ln.Close())
-	if _, err := dial(within(t), ln, sctpkernel.Config{}); !errors.Is(err, carrier.ErrRefused) {
+	if _, err := dial(within(t), ln, sctpkernel.Config{}); !errors.Is(err, lowerlayer.ErrRefused) {
 		t.Errorf("after the Listener's end: %v", err)
 	}
 	must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("still here")}))

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/sctp"
 )
 
@@ -58,17 +58,23 @@ func peelOff(s *socket, up notification, peer netip.AddrPort) (*Conn, error) {
 	if c.s, err = watch(fd); err != nil {
 		return nil, err
 	}
-	if err = c.s.do(c.look); err == nil {
-		err = c.indicated()
-	}
-	if err != nil {
+	if err = c.inspect(); err != nil {
 		c.Abort(err.Error())
 		return nil, err
 	}
 	return c, nil
 }
 
-// gone is why an association that has come up cannot be peeled off: it may have been ended meanwhile.
+// inspect looks at an association that was peeled off, and at the peer's indication. One that has been ended meanwhile
+// has nothing to look at any more: the kernel has notified of why.
+func (c *Conn) inspect() error {
+	if err := c.s.do(c.look); err != nil {
+		return c.s.gone(err)
+	}
+	return c.indicated()
+}
+
+// gone is why the kernel does not know an association any more that has come up: it may have been ended meanwhile.
 func (s *socket) gone(why error) error {
 	for {
 		m, err := s.tryRecv()
@@ -84,7 +90,8 @@ func (s *socket) gone(why error) error {
 	}
 }
 
-// look asks what does not change, and what is the path's. A process that ends leaves to the kernel what was sent before.
+// look asks what does not change, and what is the path's. A process that ends leaves to the kernel what was sent
+// before.
 func (c *Conn) look(fd int) error {
 	if err := abortOnClose(fd, false); err != nil {
 		return err
@@ -133,7 +140,7 @@ func (c *Conn) LocalAddr() net.Addr {
 	c.routed.Do(func() {
 		at := c.bound
 		if at.IsUnspecified() {
-			if r, err := carrier.Route(c.remote.AddrPort); err == nil {
+			if r, err := lowerlayer.Route(c.remote.AddrPort); err == nil {
 				at = r
 			}
 		}
@@ -184,8 +191,8 @@ func (c *Conn) about(m sctp.Message) sndInfo {
 // pathTime is after how long the kernel is asked again what fits into a packet: it does not tell by itself.
 const pathTime = time.Second
 
-// followPath has the limit follow the path's MTU, which may have become less. What was built before, and does not fit any
-// more, the kernel fragments.
+// followPath has the limit follow the path's MTU, which may have become less. What was built before, and does not fit
+// any more, the kernel fragments.
 //
 // RFC 5043, section 9: "SCTP data chunk fragmentation MUST NOT be used unless the alternative is IP fragmentation."
 func (c *Conn) followPath(fd int) {

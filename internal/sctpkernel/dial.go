@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // Dial opens an association with the peer at an address and SCTP port. It is from one address of ours, that of local or
@@ -16,11 +16,11 @@ import (
 // address".
 func Dial(ctx context.Context, local, to netip.AddrPort, cfg Config) (*Conn, error) {
 	cfg.fill()
-	ctx, cancel := carrier.Limit(ctx, cfg.HandshakeTimeout)
+	ctx, cancel := lowerlayer.Limit(ctx, cfg.HandshakeTimeout)
 	defer cancel()
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	if !local.Addr().IsValid() || local.Addr().IsUnspecified() {
-		from, err := carrier.Route(to)
+		from, err := lowerlayer.Route(to)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (s *socket) answer(ctx context.Context) (up notification, err error) {
 	for {
 		m, err := s.recv()
 		if ctx.Err() != nil {
-			return up, carrier.Unanswered(ctx)
+			return up, lowerlayer.Unanswered(ctx)
 		}
 		if err != nil {
 			return up, err
@@ -68,9 +68,9 @@ func (s *socket) answer(ctx context.Context) (up notification, err error) {
 // refused is why an association has not come up.
 func refused(n notification) error {
 	if n.cause == 0 && len(n.info) == 0 {
-		return carrier.ErrRefused
+		return lowerlayer.ErrRefused
 	}
-	return fmt.Errorf("%w: %w", carrier.ErrRefused, aborted(n.cause, n.info))
+	return fmt.Errorf("%w: %w", lowerlayer.ErrRefused, aborted(n.cause, n.info))
 }
 
 // interrupt ends a recv that waits, and those that follow.

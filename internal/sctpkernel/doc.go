@@ -4,6 +4,6 @@
 //
 // The socket API is that of RFC 6458: one-to-many sockets, since only those can give the reason of an ABORT. Each
 // association is peeled off into a descriptor of its own, which Go's poller watches: no thread waits in a system call.
-// The kernel does not tell which messages have been acknowledged: a stream's count is taken when nothing on the socket is
-// not. At the end of the process the kernel delivers what was sent, and shuts the association down.
+// The kernel does not tell which messages have been acknowledged: a stream's count is taken when nothing on the socket
+// is not. At the end of the process the kernel delivers what was sent, and shuts the association down.
 package sctpkernel

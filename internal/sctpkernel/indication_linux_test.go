@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/sctpkernel"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -42,7 +42,7 @@ func TestNoIndication(t *testing.T) {
 		if d.RemoteAddr().String() != good.LocalAddr().String() {
 			t.Errorf("%d: %v was accepted", n, d.RemoteAddr())
 		}
-		if err := next(t, s.lost); !errors.Is(err, carrier.ErrAborted) {
+		if err := next(t, s.lost); !errors.Is(err, lowerlayer.ErrAborted) {
 			t.Errorf("%d: the peer: %v", n, err)
 		}
 

@@ -16,8 +16,8 @@ type Listener struct {
 	open atomic.Int64 // associations
 }
 
-// Listen listens on an address: network is "sctp", "sctp4" or "sctp6". On all addresses, peers are told all of them, and may
-// use them for one association; RFC 5043, section 7.2, would rather have one.
+// Listen listens on an address: network is "sctp", "sctp4" or "sctp6". On all addresses, peers are told all of them,
+// and may use them for one association; RFC 5043, section 7.2, would rather have one.
 func Listen(network, addr string, cfg Config) (*Listener, error) {
 	cfg.fill()
 	family := strings.TrimPrefix(network, "sctp")
@@ -87,8 +87,8 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Accept returns the next association that a peer has opened. One goroutine calls it. A peer without the indication of DDP
-// is turned away, and so is one for which there is no room.
+// Accept returns the next association that a peer has opened. One goroutine calls it. A peer without the indication of
+// DDP is turned away, and so is one for which there is no room.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	stop := context.AfterFunc(ctx, l.s.interrupt)
 	defer stop()

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // A notification is what the kernel says of an association, in place of a message: RFC 6458, section 6.1. Of the
@@ -70,7 +70,7 @@ func leastLen(kind uint16) int {
 func aborted(cause uint16, info []byte) error {
 	text := (&chunk.Chunk{Value: info, Length: math.MaxUint16}).Reason()
 	if text == "" && cause != 0 && cause != chunk.CauseUserAbort {
-		return fmt.Errorf("%w (error cause %d)", carrier.ErrAborted, cause)
+		return fmt.Errorf("%w (error cause %d)", lowerlayer.ErrAborted, cause)
 	}
-	return carrier.Aborted(text)
+	return lowerlayer.Aborted(text)
 }

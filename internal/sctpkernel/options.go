@@ -61,7 +61,8 @@ type option struct {
 //
 // RFC 5043, section 11.1: "a DDP/SCTP adaptation layer MUST include an adaptation layer indication in its INIT or
 // INIT-ACK". Section 8: "The adaptation MUST initialize all of its SCTP associations with the same number of inbound
-// and outbound streams." Section 11.2: segments of untagged messages "SHOULD NOT be delayed to facilitate bundling." [C15]
+// and outbound streams." Section 11.2: segments of untagged messages "SHOULD NOT be delayed to facilitate bundling."
+// [C15]
 func (c *Config) options() []option {
 	all := []option{
 		{"the Adaptation Layer Indication", optAdaptation, words(sctp.AdaptationDDP)},
@@ -69,7 +70,8 @@ func (c *Config) options() []option {
 		{"no delay", optNoDelay, words(1)},
 		{"what comes with messages", optRecvRcvInfo, words(1)},
 		{"retransmission", optRTOInfo, words(0, firstRTO, maxRTO, minRTO)},
-		{"the number of retransmissions", optAssocInfo, append(append(words(0), halves(maxRetransmissions, 0)...), words(0, 0, 0)...)},
+		{"the number of retransmissions", optAssocInfo,
+			append(append(words(0), halves(maxRetransmissions, 0)...), words(0, 0, 0)...)},
 		{"heartbeats", optPeerParams, c.peerParams()},
 	}
 	for _, e := range []int{eventAssocChange, eventShutdown, eventAdaptation, eventSenderDry} {

@@ -3,13 +3,13 @@ package sctpkernel
 import (
 	"fmt"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
-// Run reports what happens, from the goroutine that calls it, until the association has ended and lost was called. receive
-// gets a message, whose Data is its own; acked hears that the peer has the first n messages of a stream.
+// Run reports what happens, from the goroutine that calls it, until the association has ended and lost was called.
+// receive gets a message, whose Data is its own; acked hears that the peer has the first n messages of a stream.
 func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint64), lost func(error)) {
 	for {
 		m, err := c.s.recv()
@@ -34,7 +34,7 @@ func (c *Conn) handle(m *inbound, receive func(sctp.Message), acked func(uint16,
 	}
 	if m.n == 0 { // the end of what can be read
 		m.release()
-		c.noteCause(carrier.ErrShutdown)
+		c.noteCause(lowerlayer.ErrShutdown)
 		return false
 	}
 	message, whole := c.assemble(m)
@@ -42,8 +42,8 @@ func (c *Conn) handle(m *inbound, receive func(sctp.Message), acked func(uint16,
 	switch {
 	case whole:
 		receive(message)
-	case len(c.partial) > carrier.MaxMessage:
-		c.noteCause(carrier.ErrViolated)
+	case len(c.partial) > lowerlayer.MaxMessage:
+		c.noteCause(lowerlayer.ErrViolated)
 		c.Abort("a message that is longer than any DDP Segment")
 		return false
 	}
@@ -62,8 +62,8 @@ func (c *Conn) assemble(m *inbound) (v sctp.Message, whole bool) {
 	return v, true
 }
 
-// notified acts on a notification. It reports false at the end of the association. An order to end that has come from us
-// is why it ends, whatever the kernel calls it.
+// notified acts on a notification. It reports false at the end of the association. An order to end that has come from
+// us is why it ends, whatever the kernel calls it.
 func (c *Conn) notified(n notification, acked func(uint16, uint64)) bool {
 	switch n.kind {
 	case eventSenderDry:
@@ -71,7 +71,7 @@ func (c *Conn) notified(n notification, acked func(uint16, uint64)) bool {
 			acked(id, n)
 		}
 	case eventShutdown:
-		c.noteCause(carrier.ErrShutdown)
+		c.noteCause(lowerlayer.ErrShutdown)
 	case eventAssocChange:
 		return c.changed(n)
 	}
@@ -84,11 +84,11 @@ func (c *Conn) changed(n notification) bool {
 		c.noteCause(c.lost(n))
 		return false
 	case shutdownComplete:
-		c.noteCause(carrier.ErrShutdown)
+		c.noteCause(lowerlayer.ErrShutdown)
 		return false
 	case restart:
-		c.noteCause(carrier.ErrRestarted)
-		c.Abort(carrier.ErrRestarted.Error())
+		c.noteCause(lowerlayer.ErrRestarted)
+		c.Abort(lowerlayer.ErrRestarted.Error())
 		return false
 	}
 	return true
@@ -104,9 +104,9 @@ func (c *Conn) lost(n notification) (err error) {
 	switch {
 	case len(n.info) > 0:
 	case timedOut(err):
-		return carrier.ErrSilent
+		return lowerlayer.ErrSilent
 	case n.cause == chunk.CauseProtocolViolation:
-		return fmt.Errorf("%w: our kernel has ended the association", carrier.ErrViolated)
+		return fmt.Errorf("%w: our kernel has ended the association", lowerlayer.ErrViolated)
 	}
 	return aborted(n.cause, n.info)
 }

@@ -1,14 +1,16 @@
 package sctpkernel
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // A socket is a descriptor that Go's poller watches.
@@ -66,7 +68,8 @@ func setUp(fd int, cfg *Config) error {
 			return fmt.Errorf("setting %s: %w", o.name, err)
 		}
 	}
-	// RFC 5043 has reliable messages only. A kernel that does not know the option has no other, or will not be asked for it.
+	// RFC 5043 has reliable messages only. A kernel that does not know the option has no other, or will not be asked
+	// for it.
 	_ = setOption(fd, optPRSupported, words(0, 0))
 	if err := abortOnClose(fd, true); err != nil {
 		return err
@@ -87,7 +90,7 @@ func (s *socket) do(f func(fd int) error) error {
 // abort ends one of its associations at once, and tells the peer why.
 func (s *socket) abort(assoc int32, text string) {
 	info := sndInfo{flags: flagAbort, assoc: assoc}.append(nil)
-	_ = s.do(func(fd int) error { return sendmsg(fd, carrier.Reason(text), info) })
+	_ = s.do(func(fd int) error { return sendmsg(fd, lowerlayer.Reason(text), info) })
 }
 
 // close closes the descriptor. Calls that wait end, and what associations it has are aborted.
@@ -103,7 +106,7 @@ type inbound struct {
 }
 
 // inbounds are in use only while there is something in them: an idle association has none.
-var inbounds = sync.Pool{New: func() any { return &inbound{buf: make([]byte, carrier.MaxMessage)} }}
+var inbounds = sync.Pool{New: func() any { return &inbound{buf: make([]byte, lowerlayer.MaxMessage)} }}
 
 func (m *inbound) release() { inbounds.Put(m) }
 
@@ -143,4 +146,33 @@ func (m *inbound) notification() (n notification) {
 		n, _ = parseNotification(m.data)
 	}
 	return n
+}
+
+// ErrNone is that there is no SCTP in the kernel, or none for this program.
+var ErrNone = fmt.Errorf("no SCTP in the kernel (on Linux: module sctp): %w", errors.ErrUnsupported)
+
+// An Addr is an address and an SCTP port.
+type Addr struct{ netip.AddrPort }
+
+// Network is "sctp".
+func (Addr) Network() string { return "sctp" }
+
+// scope returns the number of a zone, 0 for none.
+func scope(a netip.Addr) uint32 {
+	if i, err := net.InterfaceByName(a.Zone()); err == nil {
+		return uint32(i.Index)
+	}
+	n, _ := strconv.ParseUint(a.Zone(), 10, 32)
+	return uint32(n)
+}
+
+// zoned gives a link-local address the zone that it needs to be of use.
+func zoned(a netip.Addr, scope uint32) netip.Addr {
+	if a = a.Unmap(); scope == 0 || a.Is4() {
+		return a
+	}
+	if i, err := net.InterfaceByIndex(int(scope)); err == nil {
+		return a.WithZone(i.Name)
+	}
+	return a.WithZone(strconv.FormatUint(uint64(scope), 10))
 }

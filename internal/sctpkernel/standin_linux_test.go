@@ -10,13 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// A standIn is the other end of a Conn whose socket is one of a pair, in the place of SCTP's: what is not SCTP's own in calls of
-// the kernel is the same, and all that follows from what it says can be seen.
+// A standIn is the other end of a Conn whose socket is one of a pair, in the place of SCTP's: what is not SCTP's own in
+// calls of the kernel is the same, and all that follows from what it says can be seen.
 type standIn struct {
 	*testing.T
 	*Conn
@@ -33,7 +33,8 @@ func newStandIn(t *testing.T) *standIn {
 	s, err := watch(fds[0])
 	testrig.Must(t, err)
 	c := &standIn{T: t, fd: fds[1], acks: map[uint16]uint64{}}
-	c.Conn = &Conn{s: s, largest: 1000, done: make(chan struct{}), sent: make(map[uint16]uint64), acked: make(map[uint16]uint64)}
+	c.Conn = &Conn{s: s, largest: 1000, done: make(chan struct{}), sent: make(map[uint16]uint64),
+		acked: make(map[uint16]uint64)}
 	c.onEnd = func() { c.ends++ }
 	c.limit.Store(1000)
 	t.Cleanup(func() { c.end(); _ = unix.Close(c.fd) })
@@ -45,7 +46,8 @@ func (c *standIn) says(flags int, control, data []byte) bool {
 	m := inbounds.Get().(*inbound)
 	m.n, m.flags, m.controlLen = copy(m.buf, data), flags, copy(m.control[:], control)
 	m.data = m.buf[:m.n]
-	return c.handle(m, func(m sctp.Message) { c.heard = append(c.heard, m) }, func(id uint16, n uint64) { c.acks[id] = n })
+	return c.handle(m, func(m sctp.Message) { c.heard = append(c.heard, m) },
+		func(id uint16, n uint64) { c.acks[id] = n })
 }
 
 // notifies is says for a notification.
@@ -82,7 +84,8 @@ func received(stream, flags uint16, ppid byte) []byte {
 // own; what is no notification that is known changes nothing.
 func TestHearing(t *testing.T) {
 	c := newStandIn(t)
-	if !c.says(msgEOR, received(3, flagUnordered, 16), []byte("whole")) || !c.says(0, nil, []byte("in ")) || !c.says(0, nil, []byte("three ")) ||
+	if !c.says(msgEOR, received(3, flagUnordered, 16), []byte("whole")) || !c.says(0, nil, []byte("in ")) ||
+		!c.says(0, nil, []byte("three ")) ||
 		len(c.heard) != 1 || !c.says(msgEOR, received(4, 0, 17), []byte("pieces")) {
 		t.Error("it has ended")
 	}
@@ -91,12 +94,14 @@ func TestHearing(t *testing.T) {
 			t.Errorf("%s ends it", text)
 		}
 	}
-	want := []sctp.Message{{Stream: 3, PPID: 16, Data: []byte("whole")}, {Stream: 4, PPID: 17, Ordered: true, Data: []byte("in three pieces")}}
+	want := []sctp.Message{{Stream: 3, PPID: 16, Data: []byte("whole")},
+		{Stream: 4, PPID: 17, Ordered: true, Data: []byte("in three pieces")}}
 	if len(c.heard) != len(want) {
 		t.Fatalf("heard %+v", c.heard)
 	}
 	for i, m := range c.heard {
-		if w := want[i]; m.Stream != w.Stream || m.PPID != w.PPID || m.Ordered != w.Ordered || !bytes.Equal(m.Data, w.Data) {
+		if w := want[i]; m.Stream != w.Stream || m.PPID != w.PPID || m.Ordered != w.Ordered ||
+			!bytes.Equal(m.Data, w.Data) {
 			t.Errorf("heard %+v, want %+v", m, w)
 		}
 	}
@@ -108,10 +113,10 @@ func TestHearing(t *testing.T) {
 // TestEndless: a message that is longer than any DDP Segment ends the association, and the peer hears why.
 func TestEndless(t *testing.T) {
 	c := newStandIn(t)
-	if !c.says(0, nil, make([]byte, carrier.MaxMessage)) {
+	if !c.says(0, nil, make([]byte, lowerlayer.MaxMessage)) {
 		t.Error("the longest ends it")
 	}
-	c.wantEnd(c.says(0, nil, []byte{1}), carrier.ErrViolated, "")
+	c.wantEnd(c.says(0, nil, []byte{1}), lowerlayer.ErrViolated, "")
 	if said := c.sees(); !strings.Contains(said, "longer than any DDP Segment") {
 		t.Errorf("said %q", said)
 	}
@@ -128,16 +133,17 @@ func TestNotifiedEnds(t *testing.T) {
 		err  error
 		text string
 	}{
-		abortedHex:  {carrier.ErrAborted, `"because"`},
-		ownAbortHex: {carrier.ErrAborted, ""},
-		violated:    {carrier.ErrViolated, "our kernel"},
-		completeHex: {carrier.ErrShutdown, ""},
-		restarted:   {carrier.ErrRestarted, ""},
-		"0180000023000000010000" + "0d0000000008000000000d00097468617400": {carrier.ErrAborted, `"that`}, // with its causes: the peer's
+		abortedHex:  {lowerlayer.ErrAborted, `"because"`},
+		ownAbortHex: {lowerlayer.ErrAborted, ""},
+		violated:    {lowerlayer.ErrViolated, "our kernel"},
+		completeHex: {lowerlayer.ErrShutdown, ""},
+		restarted:   {lowerlayer.ErrRestarted, ""},
+		// with its causes: the peer's
+		"0180000023000000010000" + "0d0000000008000000000d00097468617400": {lowerlayer.ErrAborted, `"that`},
 	} {
 		c := newStandIn(t)
 		c.wantEnd(c.notifies(text), want.err, want.text)
-		if text == restarted && !strings.Contains(c.sees(), carrier.ErrRestarted.Error()) {
+		if text == restarted && !strings.Contains(c.sees(), lowerlayer.ErrRestarted.Error()) {
 			t.Error("the peer does not hear of it")
 		}
 
@@ -149,17 +155,18 @@ func TestNotifiedEnds(t *testing.T) {
 	if !c.notifies(shutdownHex) {
 		t.Error("what the peer has sent before may still come")
 	}
-	c.wantEnd(c.notifies(abortedHex), carrier.ErrShutdown, "") // which came first
+	c.wantEnd(c.notifies(abortedHex), lowerlayer.ErrShutdown, "") // which came first
 	c = newStandIn(t)
-	c.wantEnd(c.says(0, nil, nil), carrier.ErrShutdown, "")
+	c.wantEnd(c.says(0, nil, nil), lowerlayer.ErrShutdown, "")
 }
 
-// TestSending: what is sent counts for its stream, and when the kernel says that nothing is unacknowledged, all that was counted
-// has arrived, which is told once.
+// TestSending: what is sent counts for its stream, and when the kernel says that nothing is unacknowledged, all that
+// was counted has arrived, which is told once.
 func TestSending(t *testing.T) {
 	littleEndian64(t)
 	c := newStandIn(t)
-	for _, m := range []sctp.Message{{Stream: 1, PPID: 16, Data: make([]byte, 1000)}, {Stream: 1, PPID: 17, Data: []byte("two")}, {Stream: 2, PPID: 16, Data: []byte("three")}} {
+	for _, m := range []sctp.Message{{Stream: 1, PPID: 16, Data: make([]byte, 1000)},
+		{Stream: 1, PPID: 17, Data: []byte("two")}, {Stream: 2, PPID: 16, Data: []byte("three")}} {
 		testrig.Must(t, c.Send(m))
 		if got := c.sees(); got != string(m.Data) {
 			t.Errorf("%q was sent", got)
@@ -200,7 +207,7 @@ func TestRun(t *testing.T) {
 	testrig.Must(t, unix.Shutdown(c.fd, unix.SHUT_WR))
 	var lost error
 	c.Conn.Run(func(sctp.Message) { t.Error("it is not whole") }, nil, func(err error) { lost = err })
-	if !errors.Is(lost, carrier.ErrShutdown) || c.ends != 1 || string(c.partial) != "without an end" {
+	if !errors.Is(lost, lowerlayer.ErrShutdown) || c.ends != 1 || string(c.partial) != "without an end" {
 		t.Errorf("lost: %v, ended %d times, %q", lost, c.ends, c.partial)
 	}
 	<-c.done
@@ -253,7 +260,8 @@ func TestNotIndicated(t *testing.T) {
 	c := newStandIn(t)
 	for _, want := range []string{"there is none", "that of another protocol"} {
 		var v *sctp.Violation
-		if err := c.indicated(); !errors.As(err, &v) || v.Rule != sctp.RuleIndication || !strings.Contains(v.Reason, want) {
+		if err := c.indicated(); !errors.As(err, &v) || v.Rule != sctp.RuleIndication ||
+			!strings.Contains(v.Reason, want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		_, err := unix.Write(c.fd, octets(t, indicationHex)) // which a peer may send as a message
@@ -265,13 +273,15 @@ func TestNotIndicated(t *testing.T) {
 func TestWhatIsNotified(t *testing.T) {
 	littleEndian64(t)
 	for text, want := range map[string]string{
-		upHex: "up", ownAbortHex: "lost", refusedHex: "not started", indicationHex: "DDP", dryHex: "", shutdownHex: "", completeHex: "",
+		upHex: "up", ownAbortHex: "lost", refusedHex: "not started", indicationHex: "DDP", dryHex: "",
+		shutdownHex: "", completeHex: "",
 		"07800000100000000200000005000000": "", upHex[:8]: "", "": "",
 	} {
 		for _, flags := range []int{msgNotification, msgNotification | msgEOR, msgEOR, 0} {
 			m := inbound{data: octets(t, text), flags: flags}
 			n, got := m.notification(), ""
-			for name, is := range map[string]bool{"up": n.is(commUp), "lost": n.is(commLost), "not started": n.is(cannotStart), "DDP": n.indicates(1)} {
+			for name, is := range map[string]bool{"up": n.is(commUp), "lost": n.is(commLost),
+				"not started": n.is(cannotStart), "DDP": n.indicates(1)} {
 				if is {
 					got += name
 				}
@@ -329,11 +339,12 @@ func TestNotGone(t *testing.T) {
 
 // TestRefusals: an association that has not come up was refused, and if there is a reason it is told.
 func TestRefusals(t *testing.T) {
-	if err := refused(notification{state: cannotStart}); err != carrier.ErrRefused {
+	if err := refused(notification{state: cannotStart}); err != lowerlayer.ErrRefused {
 		t.Error(err)
 	}
-	for _, n := range []notification{{cause: 5}, {info: []byte("\x00\x0c\x00\x06no")}, {cause: 12, info: []byte("\x00\x0c\x00\x06no")}} {
-		if err := refused(n); !errors.Is(err, carrier.ErrRefused) || !errors.Is(err, carrier.ErrAborted) {
+	for _, n := range []notification{{cause: 5}, {info: []byte("\x00\x0c\x00\x06no")},
+		{cause: 12, info: []byte("\x00\x0c\x00\x06no")}} {
+		if err := refused(n); !errors.Is(err, lowerlayer.ErrRefused) || !errors.Is(err, lowerlayer.ErrAborted) {
 			t.Errorf("%+v: %v", n, err)
 		}
 	}

@@ -91,8 +91,8 @@ func setBuffers(fd, window int) {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, window)
 }
 
-// abortOnClose has the end of the descriptor abort what there still is. Without it the kernel delivers what was sent, and
-// then shuts the association down.
+// abortOnClose has the end of the descriptor abort what there still is. Without it the kernel delivers what was sent,
+// and then shuts the association down.
 func abortOnClose(fd int, on bool) error {
 	var l unix.Linger
 	if on {
@@ -113,8 +113,8 @@ func onlyV6(fd int, on bool) error {
 	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, n))
 }
 
-// unacknowledged returns how much memory the messages take that were sent and not acknowledged, their own and the kernel's
-// for them.
+// unacknowledged returns how much memory the messages take that were sent and not acknowledged, their own and the
+// kernel's for them.
 func unacknowledged(fd int) (int, error) {
 	const fields, queued = 9, 5 // SK_MEMINFO_VARS, SK_MEMINFO_WMEM_QUEUED
 	b := make([]byte, 4*fields)
@@ -164,7 +164,8 @@ func recvmsg(fd int, m *inbound) error {
 	iov.Base = unsafe.SliceData(m.buf)
 	iov.SetLen(len(m.buf))
 	var from unix.RawSockaddrAny
-	h := unix.Msghdr{Name: (*byte)(unsafe.Pointer(&from)), Namelen: unix.SizeofSockaddrAny, Iov: &iov, Control: &m.control[0]}
+	h := unix.Msghdr{Name: (*byte)(unsafe.Pointer(&from)), Namelen: unix.SizeofSockaddrAny,
+		Iov: &iov, Control: &m.control[0]}
 	h.SetIovlen(1)
 	h.SetControllen(len(m.control))
 	for {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
@@ -47,7 +47,8 @@ func TestAddresses(t *testing.T) {
 		defer func() { _ = pc.Close() }()
 		to := pc.LocalAddr().(*net.UDPAddr).AddrPort()
 		v6 := at.Addr().Is6()
-		fd, err := unix.Socket(map[bool]int{false: unix.AF_INET, true: unix.AF_INET6}[v6], unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+		fd, err := unix.Socket(map[bool]int{false: unix.AF_INET, true: unix.AF_INET6}[v6],
+			unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
 		testrig.Must(t, err)
 		s, err := watch(fd)
 		testrig.Must(t, err)
@@ -66,13 +67,14 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %q from %v, want %v", text, m.data, m.from, to)
 		}
 		m.release()
-		if from, err := carrier.Route(at); err != nil || from != at.Addr() {
+		if from, err := lowerlayer.Route(at); err != nil || from != at.Addr() {
 			t.Errorf("%s: from %v (%v)", text, from, err)
 		}
 	}
 	remote := Addr{netip.MustParseAddrPort("127.0.0.1:9")}
 	for bound, want := range map[string]string{"0.0.0.0": "127.0.0.1:7", "10.0.0.1": "10.0.0.1:7"} {
-		if got := (&Conn{bound: netip.MustParseAddr(bound), port: 7, remote: remote}).LocalAddr(); got.String() != want {
+		if got := (&Conn{bound: netip.MustParseAddr(bound), port: 7,
+			remote: remote}).LocalAddr(); got.String() != want {
 			t.Errorf("bound to %s, we are %v", bound, got)
 		}
 	}
@@ -86,7 +88,8 @@ func TestAddresses(t *testing.T) {
 		if n := scope(a); n != want.scope {
 			t.Errorf("%s: scope %d", text, n)
 		}
-		if got := zoned(a.WithZone(""), want.scope); got.Zone() != want.zone || got.WithZone("") != a.Unmap().WithZone("") {
+		if got := zoned(a.WithZone(""), want.scope); got.Zone() != want.zone ||
+			got.WithZone("") != a.Unmap().WithZone("") {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// overTCP returns a Conn whose socket is one of TCP, in the place of SCTP's, and its peer: the kernel counts there, too, what is not acknowledged.
+// overTCP returns a Conn whose socket is one of TCP, in the place of SCTP's, and its peer: the kernel counts there,
+// too, what is not acknowledged.
 func overTCP(t *testing.T) (c *Conn, peer net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,7 +36,8 @@ func overTCP(t *testing.T) (c *Conn, peer net.Conn) {
 	return c, peer
 }
 
-// TestUnsettled: nothing has arrived of any stream while the kernel says that something is not acknowledged, and all has when it says that nothing is.
+// TestUnsettled: nothing has arrived of any stream while the kernel says that something is not acknowledged, and all
+// has when it says that nothing is.
 func TestUnsettled(t *testing.T) {
 	c, peer := overTCP(t)
 	if got := c.settled(); len(got) != 0 {
@@ -71,14 +73,16 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// TestLook: the socket of an association knows our address, and leaves to the kernel what was sent. One that is none of SCTP's says so.
+// TestLook: the socket of an association knows our address, and leaves to the kernel what was sent. One that is none of
+// SCTP's says so.
 func TestLook(t *testing.T) {
 	c, peer := overTCP(t)
 	err := c.s.do(func(fd int) error { return errors.Join(abortOnClose(fd, true), c.look(fd)) })
 	if !errors.Is(err, unix.EOPNOTSUPP) {
 		t.Errorf("TCP has an association: %v", err)
 	}
-	if at := netip.AddrPortFrom(c.bound, c.port).String(); at != peer.RemoteAddr().String() || c.LocalAddr().String() != at {
+	if at := netip.AddrPortFrom(c.bound, c.port).String(); at != peer.RemoteAddr().String() ||
+		c.LocalAddr().String() != at {
 		t.Errorf("we are %v, and say %v; to the peer we are %v", at, c.LocalAddr(), peer.RemoteAddr())
 	}
 	if c.largest != sctp.MinMaxMessage || c.MaxMessage() != sctp.MinMaxMessage {
@@ -97,7 +101,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestFollowPath: who sends asks the kernel again after a time, and not before. One that does not tell leaves the limit as it is.
+// TestFollowPath: who sends asks the kernel again after a time, and not before. One that does not tell leaves the limit
+// as it is.
 func TestFollowPath(t *testing.T) {
 	c, _ := overTCP(t)
 	c.limit.Store(1000)
@@ -111,11 +116,13 @@ func TestFollowPath(t *testing.T) {
 	}
 }
 
-// TestTurnedAway: an association for which there is no room, or that cannot be peeled off, is aborted, hears why, and takes no room.
+// TestTurnedAway: an association for which there is no room, or that cannot be peeled off, is aborted, hears why, and
+// takes no room.
 func TestTurnedAway(t *testing.T) {
 	c := newStandIn(t)
 	l := &Listener{s: c.s, cfg: Config{MaxAssociations: 2}}
-	for open, want := range map[int64]string{0: "getsockopt", 1: "getsockopt", 2: "too many associations", 3: "too many associations"} {
+	for open, want := range map[int64]string{0: "getsockopt", 1: "getsockopt", 2: "too many associations",
+		3: "too many associations"} {
 		l.open.Store(open)
 		if got := l.welcome(notification{assoc: 7}, netip.AddrPort{}); got != nil {
 			t.Errorf("with %d others: %+v", open, got)

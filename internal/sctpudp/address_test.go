@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // wantNoAddress expects an INIT or INIT ACK to announce no address.
@@ -27,8 +27,8 @@ func wantNoAddress(t *testing.T, c *chunk.Chunk) {
 	}
 }
 
-// TestOneAddress: neither end of an association has an address but the one that its packets come from. One that the peer
-// announces gets no packet, and what comes from it, though with the right tag, is not of the association.
+// TestOneAddress: neither end of an association has an address but the one that its packets come from. One that the
+// peer announces gets no packet, and what comes from it, though with the right tag, is not of the association.
 //
 // Proves C14.
 func TestOneAddress(t *testing.T) {
@@ -50,7 +50,8 @@ func TestOneAddress(t *testing.T) {
 	testrig.Must(t, err)
 	c := run(conn)
 	h := chunk.Header{Source: s.port(), Destination: e.port, Tag: theirs.Tag}
-	_, err = other.WriteToUDPAddrPort(h.Packet(chunk.Chunk{Type: chunk.TypeData, Flags: plain, Value: data(s.ours.TSN, 1, 16, "from elsewhere")}), e.at())
+	_, err = other.WriteToUDPAddrPort(h.Packet(chunk.Chunk{Type: chunk.TypeData, Flags: plain,
+		Value: data(s.ours.TSN, 1, 16, "from elsewhere")}), e.at())
 	testrig.Must(t, err)
 	s.talks(&theirs, c, "from here")
 	testrig.Must(t, c.Send(sctp.Message{Stream: 1, PPID: 16, Data: []byte("back")}))

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"sync"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // maxDistance is how many TSNs from the first missing one on are taken. pion takes 2112 and more.
@@ -14,8 +14,8 @@ const maxDistance = 2000
 // which others are missing, nothing is taken that was sent after all that is there: SCTP brings it again. What is
 // missing was sent before.
 //
-// RFC 9260, section 6.2: "When the receiver's advertised window is 0, the receiver MUST drop any new incoming DATA chunk
-// with a TSN larger than the largest TSN received so far."
+// RFC 9260, section 6.2: "When the receiver's advertised window is 0, the receiver MUST drop any new incoming DATA
+// chunk with a TSN larger than the largest TSN received so far."
 type arrivals struct {
 	window int
 	reopen chan struct{} // the peer is to know how much room there is, and what has come
@@ -33,7 +33,8 @@ type arrivals struct {
 }
 
 func newArrivals(first uint32, window int) *arrivals {
-	return &arrivals{window: window, reopen: make(chan struct{}, 1), next: first, highest: first - 1, offered: window, said: first - 1}
+	return &arrivals{window: window, reopen: make(chan struct{}, 1), next: first, highest: first - 1,
+		offered: window, said: first - 1}
 }
 
 // admits reports whether a chunk with n octets of a message is taken, and notes it then. pion gets none that it would
@@ -57,11 +58,11 @@ func (a *arrivals) admits(tsn uint32, n int) bool {
 	return true
 }
 
-// fills reports whether a chunk has come after others that were sent later: the peer waits to hear that. pion would tell
-// it after 200 ms, if nothing else is missing.
+// fills reports whether a chunk has come after others that were sent later: the peer waits to hear that. pion would
+// tell it after 200 ms, if nothing else is missing.
 //
-// RFC 5681, section 4.2, as RFC 9260, section 6.2, has it: "a TCP receiver SHOULD send an immediate ACK when the incoming
-// segment fills in all or part of a gap in the sequence space."
+// RFC 5681, section 4.2, as RFC 9260, section 6.2, has it: "a TCP receiver SHOULD send an immediate ACK when the
+// incoming segment fills in all or part of a gap in the sequence space."
 func (a *arrivals) fills(tsn uint32) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,8 +70,8 @@ func (a *arrivals) fills(tsn uint32) bool {
 	return !again && !chunk.Before(tsn, a.next) && chunk.Before(tsn, a.highest)
 }
 
-// lag bounds the octets of messages that pion has handed out, and announced the room of, and read does not know of yet. pion
-// has so much more room than is announced.
+// lag bounds the octets of messages that pion has handed out, and announced the room of, and read does not know of yet.
+// pion has so much more room than is announced.
 const lag = 4 * maxPacket
 
 // isFull reports whether there is no room for n octets more, nor was any announced.
@@ -115,12 +116,12 @@ func (a *arrivals) setHold(on bool) {
 	a.update()
 }
 
-// update has the peer know of the room that there is more than when it was told last. pion's own SACKs follow what arrives, and
-// nothing does where the peer waits for room. The caller holds mu.
+// update has the peer know of the room that there is more than when it was told last. pion's own SACKs follow what
+// arrives, and nothing does where the peer waits for room. The caller holds mu.
 //
-// RFC 9260, section 6.2: "When the window opens up, an SCTP receiver SHOULD send additional SACK chunks to update the window even
-// if no new data is received." One way not to send many is to do so "only if the window can be increased by at least a quarter
-// of the receive buffer size".
+// RFC 9260, section 6.2: "When the window opens up, an SCTP receiver SHOULD send additional SACK chunks to update the
+// window even if no new data is received." One way not to send many is to do so "only if the window can be increased by
+// at least a quarter of the receive buffer size".
 func (a *arrivals) update() {
 	if a.asked || a.holds() || a.window-a.unread-max(a.offered, 0) < a.window/4 {
 		return

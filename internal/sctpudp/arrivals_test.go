@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // wantAdmitted gives TSNs to arrivals, with ten octets each.
@@ -130,7 +130,8 @@ func TestKnown(t *testing.T) {
 			t.Errorf("TSN %d with flags %x, want %d", d.TSN, c.Flags, want)
 		}
 		wantAdmitted(t, a, true, want+1)
-		a.tell(&chunk.Chunk{Type: chunk.TypeSack, Value: binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, want+1), lag)})
+		a.tell(&chunk.Chunk{Type: chunk.TypeSack, Value: binary.BigEndian.AppendUint32(
+			binary.BigEndian.AppendUint32(nil, want+1), lag)})
 	}
 }
 

@@ -6,11 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestAssure: the peer is told four times what has come, with pauses of half a round trip, or of 100 ms if that is not known.
+// TestAssure: the peer is told four times what has come, with pauses of half a round trip, or of 100 ms if that is not
+// known.
 func TestAssure(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -40,7 +41,8 @@ func TestAssure(t *testing.T) {
 	}
 }
 
-// TestAssureLeaves: it waits until the last packet has left, however long that takes, as who closes then takes the socket away.
+// TestAssureLeaves: it waits until the last packet has left, however long that takes, as who closes then takes the
+// socket away.
 func TestAssureLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, passive, r := recorded(t)
@@ -69,7 +71,7 @@ func TestAssureOver(t *testing.T) {
 		}
 
 		_, passive, r = recorded(t)
-		passive.path.noteCause(carrier.ErrShutdown)
+		passive.path.noteCause(lowerlayer.ErrShutdown)
 		began = time.Now()
 		passive.Assure()
 		if after, _ := r.since(began); len(after) > 0 || time.Since(began) > 0 {

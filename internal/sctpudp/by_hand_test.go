@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // acks says a SACK up to a TSN.
@@ -24,7 +24,8 @@ func (s *stranger) acks(tag, tsn uint32) {
 	s.says(tag, chunk.TypeSack, 0, append(sack, 0, 0, 0, 0))
 }
 
-// TestSettled: a stream's messages have arrived when all of its own are acknowledged, and not before, whatever others have.
+// TestSettled: a stream's messages have arrived when all of its own are acknowledged, and not before, whatever others
+// have.
 func TestSettled(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
@@ -45,8 +46,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestHoldOnTheWire: a peer that is held back while something is missing is told that there is no room, and that there is some
-// when it is not held back any more.
+// TestHoldOnTheWire: a peer that is held back while something is missing is told that there is no room, and that there
+// is some when it is not held back any more.
 func TestHoldOnTheWire(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
@@ -70,8 +71,8 @@ func TestHoldOnTheWire(t *testing.T) {
 	}
 }
 
-// TestShutdownOfBoth: where the peer has begun to shut the association down, so that it goes on until the peer has our last octet, a
-// Shutdown of ours waits for that end, or for its context.
+// TestShutdownOfBoth: where the peer has begun to shut the association down, so that it goes on until the peer has our
+// last octet, a Shutdown of ours waits for that end, or for its context.
 //
 // RFC 9260, section 9.2, has the state SHUTDOWN-RECEIVED go on by itself, whatever its user asks for.
 func TestShutdownOfBoth(t *testing.T) {
@@ -89,12 +90,13 @@ func TestShutdownOfBoth(t *testing.T) {
 	go func() { ended <- c.Shutdown(t.Context()) }()
 	s.says(theirs.Tag, chunk.TypeShutdownComplete, 0, nil)
 	testrig.Must(t, within(t, ended))
-	if err := within(t, c.lost); !errors.Is(err, carrier.ErrShutdown) {
+	if err := within(t, c.lost); !errors.Is(err, lowerlayer.ErrShutdown) {
 		t.Errorf("lost: %v", err)
 	}
 }
 
-// TestShutdownGivenUp: a SHUTDOWN that the peer does not take part in leaves the association as it is, for an ABORT to end.
+// TestShutdownGivenUp: a SHUTDOWN that the peer does not take part in leaves the association as it is, for an ABORT to
+// end.
 func TestShutdownGivenUp(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
@@ -122,7 +124,8 @@ func TestShutdownGivenUp(t *testing.T) {
 	}
 }
 
-// TestOurTagFromOthers: what has an association's tag and does not come from its peer is not answered, since the tag is known.
+// TestOurTagFromOthers: what has an association's tag and does not come from its peer is not answered, since the tag is
+// known.
 func TestOurTagFromOthers(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s, other := meet(t, e), meet(t, e)
@@ -161,7 +164,7 @@ func TestAdopt(t *testing.T) {
 	if e.adopt(e.newPath(at, 10, e.setup(), e.setup()), nil) {
 		t.Error("on a closed socket")
 	}
-	if p.reason == nil || errors.Is(p.reason, carrier.ErrRestarted) {
+	if p.reason == nil || errors.Is(p.reason, lowerlayer.ErrRestarted) {
 		t.Errorf("ended over %v", p.reason)
 	}
 }
@@ -181,7 +184,8 @@ func TestInitTags(t *testing.T) {
 	}
 }
 
-// TestBehindCookieEcho: what comes in the packet of a COOKIE ECHO is the association's: this stranger sends nothing again.
+// TestBehindCookieEcho: what comes in the packet of a COOKIE ECHO is the association's: this stranger sends nothing
+// again.
 //
 // RFC 9260, section 5.1, D: it "can be bundled with any pending outbound DATA chunks".
 func TestBehindCookieEcho(t *testing.T) {
@@ -198,8 +202,8 @@ func TestBehindCookieEcho(t *testing.T) {
 	}
 }
 
-// TestAskedAgain: an INIT that is not answered is sent again after half a second, a second more, and so on by the double, until
-// the time for the handshake is over.
+// TestAskedAgain: an INIT that is not answered is sent again after half a second, a second more, and so on by the
+// double, until the time for the handshake is over.
 func TestAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := testrig.Link{}.Sockets()
@@ -218,35 +222,39 @@ func TestAskedAgain(t *testing.T) {
 				asked = append(asked, time.Since(began).Round(10*time.Millisecond))
 			}
 		}()
-		if _, err := client.Dial(t.Context(), b.LocalAddr().(*net.UDPAddr).AddrPort()); !errors.Is(err, carrier.ErrNoAnswer) {
+		if _, err := client.Dial(t.Context(), b.LocalAddr().(*net.UDPAddr).AddrPort()); !errors.Is(err,
+			lowerlayer.ErrNoAnswer) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		synctest.Wait()
-		if want := []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond, 7500 * time.Millisecond}; !slices.Equal(asked, want) {
+		if want := []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond,
+			7500 * time.Millisecond}; !slices.Equal(asked, want) {
 			t.Errorf("asked at %v, want %v", asked, want)
 		}
 	})
 }
 
-// TestHandshakeWithOthers: of a handshake only what comes from the address and the port of SCTP that are dialed counts, even if
-// it has the tag.
+// TestHandshakeWithOthers: of a handshake only what comes from the address and the port of SCTP that are dialed counts,
+// even if it has the tag.
 func TestHandshakeWithOthers(t *testing.T) {
 	s, c, _ := dialed(t)
 	theirs, _ := parseSetup(c.Value)
 	port, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	testrig.Must(t, err)
 	others := []*stranger{{T: t, pc: port, to: s.to}}
-	if address, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)}); err == nil { // not every system has it
+	// not every system has it
+	if address, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)}); err == nil {
 		others = append(others, &stranger{T: t, pc: address, to: s.to, as: s.port()})
 	}
 	for _, other := range others {
 		defer func() { _ = other.pc.Close() }()
 		other.says(theirs.Tag, chunk.TypeAbort, 0, nil)
 	}
-	ours := chunk.Setup{Tag: 77, Window: 64 << 10, Out: 4, In: 4, TSN: 5, Cookie: []byte("cookie"), Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
+	ours := chunk.Setup{Tag: 77, Window: 64 << 10, Out: 4, In: 4, TSN: 5, Cookie: []byte("cookie"),
+		Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
 	s.says(theirs.Tag, chunk.TypeInitAck, 0, ours.Append(nil))
 	if tag, echo := s.hears(chunk.TypeCookieEcho); tag != 77 || string(echo.Value) != "cookie" {
 		t.Errorf("COOKIE ECHO with tag %x: %q", tag, echo.Value)
@@ -255,13 +263,15 @@ func TestHandshakeWithOthers(t *testing.T) {
 
 // TestUselessInitAck: an INIT ACK without a cookie, or without streams, refuses the association.
 func TestUselessInitAck(t *testing.T) {
-	for name, change := range map[string]func(*chunk.Setup){"no cookie": func(s *chunk.Setup) { s.Cookie = nil }, "no streams": func(s *chunk.Setup) { s.In = 0 }} {
+	for name, change := range map[string]func(*chunk.Setup){"no cookie": func(s *chunk.Setup) { s.Cookie = nil },
+		"no streams": func(s *chunk.Setup) { s.In = 0 }} {
 		s, c, refused := dialed(t)
 		theirs, _ := parseSetup(c.Value)
-		ours := chunk.Setup{Tag: 77, Window: 64 << 10, Out: 4, In: 4, TSN: 5, Cookie: []byte("cookie"), Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
+		ours := chunk.Setup{Tag: 77, Window: 64 << 10, Out: 4, In: 4, TSN: 5, Cookie: []byte("cookie"),
+			Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
 		change(&ours)
 		s.says(theirs.Tag, chunk.TypeInitAck, 0, ours.Append(nil))
-		if err := within(t, refused); !errors.Is(err, carrier.ErrRefused) {
+		if err := within(t, refused); !errors.Is(err, lowerlayer.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/pion/logging"
 	pion "github.com/pion/sctp"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // maxRTO bounds the time after which what was not acknowledged is sent again, in milliseconds: pion's own bound is a
@@ -56,7 +56,8 @@ func newConn(p *path) (*Conn, error) {
 		pion.WithNetConn(p), pion.WithLoggerFactory(quiet), pion.WithName("iwarp"),
 		pion.WithSNAP(initOf(&p.ours), initOf(&p.theirs)),
 		pion.WithBlockWrite(true), pion.WithEnableInterleaving(false), pion.WithEnableZeroChecksum(false),
-		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.mtu())), pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window+lag)),
+		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.mtu())),
+		pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window+lag)),
 	)
 	if err != nil {
 		_ = p.end(err)
@@ -85,7 +86,7 @@ func (c *Conn) pulse() {
 	every := c.path.e.cfg.Heartbeat
 	switch silent := time.Since(time.Unix(0, c.path.heard.Load())); {
 	case silent >= c.path.e.cfg.Silence:
-		_ = c.path.end(carrier.ErrSilent)
+		_ = c.path.end(lowerlayer.ErrSilent)
 		return
 	case silent >= every:
 		c.path.heartbeat()
@@ -112,8 +113,8 @@ func (c *Conn) HoldFrom() int { return c.path.e.cfg.Window / 2 }
 // Hold says whether the consumer holds so much ahead of missing messages that only those are to come.
 func (c *Conn) Hold(on bool) { c.path.arrived.setHold(on) }
 
-// Acknowledged changes whenever the peer has acknowledged more.
-func (c *Conn) Acknowledged() uint32 { return c.path.probes.reached() }
+// AckProgress changes whenever the peer has acknowledged more.
+func (c *Conn) AckProgress() uint32 { return c.path.probes.reached() }
 
 // Unacked returns how many octets of a stream's messages the peer has not acknowledged.
 func (c *Conn) Unacked(id uint16) int {
@@ -218,9 +219,9 @@ func (c *Conn) acknowledged() {
 }
 
 // Run reports what happens, from several goroutines, until the association has ended and lost was called. receive gets
-// a message, whose Data is its own; acked hears that the peer has the first n messages of a stream. If the peer has ended
-// the association in order, lost waits for the last message. Otherwise one of them may still be called after it, by a
-// goroutine that was on its way.
+// a message, whose Data is its own; acked hears that the peer has the first n messages of a stream. If the peer has
+// ended the association in order, lost waits for the last message. Otherwise one of them may still be called after it,
+// by a goroutine that was on its way.
 func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint64), lost func(error)) {
 	c.receive, c.settles = receive, acked
 	close(c.begun)
@@ -233,7 +234,7 @@ func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint6
 		c.keep(p.StreamIdentifier(), p)
 	}
 	c.drop()
-	if errors.Is(c.path.reason, carrier.ErrShutdown) {
+	if errors.Is(c.path.reason, lowerlayer.ErrShutdown) {
 		c.drain()
 	}
 	lost(c.path.reason)
@@ -313,8 +314,8 @@ func (c *Conn) read(id uint16, s *stream) {
 	}
 }
 
-// Shutdown ends the association in order: what was sent still arrives. It waits for that, also where the peer has begun. If the
-// context ends before, Abort is left to do.
+// Shutdown ends the association in order: what was sent still arrives. It waits for that, also where the peer has
+// begun. If the context ends before, Abort is left to do.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.path.noteCause(net.ErrClosed)
 	err := c.assoc.Shutdown(ctx)

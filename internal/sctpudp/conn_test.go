@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // TestMessages: both directions, several streams, PPIDs and lengths kept, and the sender hears that all has arrived.
@@ -37,7 +37,8 @@ func TestMessages(t *testing.T) {
 		for range n {
 			m := within(t, to.messages)
 			i := int(m.Data[0])
-			if len(m.Data) != 1+i*7 || int(m.Stream) != i%16 || int(m.PPID) != 16+i%2 || m.Data[len(m.Data)-1] != byte(i) {
+			if len(m.Data) != 1+i*7 || int(m.Stream) != i%16 || int(m.PPID) != 16+i%2 ||
+				m.Data[len(m.Data)-1] != byte(i) {
 				t.Fatalf("%d octets of message %d on stream %d with PPID %d", len(m.Data), i, m.Stream, m.PPID)
 			}
 			seen[fmt.Sprint(i)] = true
@@ -68,8 +69,8 @@ func TestEnds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			testrig.Must(t, a.Shutdown(ctx))
-		}, carrier.ErrShutdown, ""},
-		"abort": {func(a *end) { a.Abort("enough") }, carrier.ErrAborted, "enough"},
+		}, lowerlayer.ErrShutdown, ""},
+		"abort": {func(a *end) { a.Abort("enough") }, lowerlayer.ErrAborted, "enough"},
 	} {
 		a, b := connect(t, Config{})
 		testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("last")}))
@@ -100,7 +101,8 @@ func TestShutdownIsLast(t *testing.T) {
 		run(a)
 		told, n := make(chan int, 1), 0 // one stream: one goroutine counts
 		counted := make(chan int, 100)
-		go b.Run(func(sctp.Message) { <-b.path.done; n++; counted <- n }, func(uint16, uint64) {}, func(error) { told <- len(counted) })
+		go b.Run(func(sctp.Message) { <-b.path.done; n++; counted <- n }, func(uint16, uint64) {},
+			func(error) { told <- len(counted) })
 		for i := range 100 {
 			testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte{byte(i)}}))
 		}
@@ -120,13 +122,14 @@ func TestSilence(t *testing.T) {
 		if busy {
 			_ = a.Send(sctp.Message{PPID: 16, Data: []byte("hello?")}) // an error if the silence was noticed before
 		}
-		if err := within(t, a.lost); !errors.Is(err, carrier.ErrSilent) {
+		if err := within(t, a.lost); !errors.Is(err, lowerlayer.ErrSilent) {
 			t.Errorf("busy %t: %v", busy, err)
 		}
 	}
 }
 
-// TestHeartbeatInfo: a HEARTBEAT has its parameter, without which Linux ends the association, and its answer keeps the peer.
+// TestHeartbeatInfo: a HEARTBEAT has its parameter, without which Linux ends the association, and its answer keeps the
+// peer.
 //
 // RFC 9260, section 3.3.5.
 func TestHeartbeatInfo(t *testing.T) {
@@ -136,7 +139,8 @@ func TestHeartbeatInfo(t *testing.T) {
 	for range 3 {
 		tag, beat := s.hears(chunk.TypeHeartbeat)
 		v := beat.Value
-		if tag != s.ours.Tag || len(v) < 5 || binary.BigEndian.Uint16(v) != chunk.ParamHeartbeatInfo || int(binary.BigEndian.Uint16(v[2:])) != len(v) {
+		if tag != s.ours.Tag || len(v) < 5 || binary.BigEndian.Uint16(v) != chunk.ParamHeartbeatInfo ||
+			int(binary.BigEndian.Uint16(v[2:])) != len(v) {
 			t.Errorf("HEARTBEAT with tag %x: % x", tag, beat)
 		}
 		s.says(theirs.Tag, chunk.TypeHeartbeatAck, 0, v)
@@ -151,7 +155,8 @@ func TestHeartbeatInfo(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	a, b := connect(t, Config{Heartbeat: 10 * time.Millisecond, Silence: patience})
 	began := time.Unix(0, a.path.heard.Load())
-	for deadline := time.Now().Add(patience); time.Unix(0, a.path.heard.Load()).Sub(began) < 100*time.Millisecond; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Unix(0,
+		a.path.heard.Load()).Sub(began) < 100*time.Millisecond; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no heartbeat was answered")
 		}
@@ -177,12 +182,14 @@ func TestNobody(t *testing.T) {
 	pc, client := socket(t), endpoint(t, false, Config{HandshakeTimeout: 50 * time.Millisecond})
 	defer func() { _ = pc.Close() }()
 	silent := pc.LocalAddr().(*net.UDPAddr).AddrPort()
-	if _, err := client.Dial(t.Context(), silent); !errors.Is(err, carrier.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "within 50ms; does") {
+	if _, err := client.Dial(t.Context(), silent); !errors.Is(err, lowerlayer.ErrNoAnswer) ||
+		errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "within 50ms; does") {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := client.Dial(ctx, silent); !errors.Is(err, context.Canceled) || !errors.Is(err, carrier.ErrNoAnswer) {
+	if _, err := client.Dial(ctx, silent); !errors.Is(err, context.Canceled) ||
+		!errors.Is(err, lowerlayer.ErrNoAnswer) {
 		t.Errorf("got %v", err)
 	}
 	if _, _, n := client.count(); n != 0 {
@@ -234,5 +241,30 @@ func TestUnsent(t *testing.T) {
 			<-to.messages
 		}
 		want("when all have come", false)
+	})
+}
+
+// TestUnacked: what the peer has not acknowledged is known of each stream by itself, until it has.
+func TestUnacked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := linked(t, testrig.Link{Delay: 10 * time.Millisecond}, Config{})
+		run(from)
+		run(to)
+		const id, octets = 3, 100
+		if n := from.Unacked(id); n != 0 {
+			t.Errorf("%d octets before the first message", n)
+		}
+		testrig.Must(t, from.Send(sctp.Message{Stream: id, PPID: 16, Data: make([]byte, octets)}))
+		if n, other := from.Unacked(id), from.Unacked(id+1); n != octets || other != 0 {
+			t.Errorf("%d octets, and %d of another stream, want %d and none", n, other, octets)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := from.Unacked(id); n != 0 {
+			t.Errorf("%d octets are not acknowledged after a second", n)
+		}
+		free := make(chan struct{})
+		go func() { from.Unacked(id); close(free) }()
+		<-free // it keeps no lock
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // cookieLife is how long an INIT ACK may be answered: RFC 9260, section 16.
@@ -34,8 +34,8 @@ func random() uint32 {
 	}
 }
 
-// Ties are the Local-Tie-Tag and Peer's-Tie-Tag of an association: RFC 9260, section 5.2.2. They are random, since a cookie
-// can be read; without an association they are 0.
+// Ties are the Local-Tie-Tag and Peer's-Tie-Tag of an association: RFC 9260, section 5.2.2. They are random, since a
+// cookie can be read; without an association they are 0.
 type ties [2]uint32
 
 // A token is what a cookie says.

@@ -9,17 +9,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // Config configures an Endpoint. The zero value is usable.
 type Config struct {
 	// Streams is how many streams to ask for in both directions. If zero, 64.
 	Streams int
-	// MTU is that of the path: the largest IP packet that is sent, in octets, from [MinMTU] to [MaxMTU]. If zero, 1500. It
-	// is not discovered (RFC 6951, section 5.6).
+	// MTU is that of the path: the largest IP packet that is sent, in octets, from [MinMTU] to [MaxMTU]. If zero, 1500.
+	// It is not discovered (RFC 6951, section 5.6).
 	MTU int
 	// Window is how many octets an association takes that were not read yet. If zero, 256 KiB.
 	Window int
@@ -241,7 +241,8 @@ func (e *Endpoint) onOther(from netip.AddrPort, p *packet) {
 	e.mu.Lock()
 	hand, known := e.handshakes[p.Tag], e.tags[p.Tag]
 	unknown := hand == nil && known == nil && e.peers[peer] == nil
-	if c := p.chunks[0]; (c.Type == chunk.TypeAbort || c.Type == chunk.TypeShutdownComplete) && c.Flags&chunk.FlagT != 0 {
+	if c := p.chunks[0]; (c.Type == chunk.TypeAbort || c.Type == chunk.TypeShutdownComplete) &&
+		c.Flags&chunk.FlagT != 0 {
 		hand, known = nil, e.peers[peer]
 		if known != nil && known.theirs.Tag != p.Tag {
 			known = nil
@@ -265,14 +266,15 @@ func (e *Endpoint) onOther(from netip.AddrPort, p *packet) {
 func (e *Endpoint) adopt(p *path, h *handshake) bool {
 	e.mu.Lock()
 	old := e.peers[p.key()]
-	full := e.closed || e.tags[p.ours.Tag] != nil || e.handshakes[p.ours.Tag] != h || old == nil && len(e.tags) >= e.cfg.MaxAssociations
+	full := e.closed || e.tags[p.ours.Tag] != nil || e.handshakes[p.ours.Tag] != h || old == nil &&
+		len(e.tags) >= e.cfg.MaxAssociations
 	if !full {
 		e.tags[p.ours.Tag], e.peers[p.key()] = p, p
 		delete(e.handshakes, p.ours.Tag)
 	}
 	e.mu.Unlock()
 	if old != nil && !full {
-		_ = old.end(carrier.ErrRestarted)
+		_ = old.end(lowerlayer.ErrRestarted)
 	}
 	return !full
 }

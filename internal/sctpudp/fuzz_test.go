@@ -5,14 +5,15 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // FuzzEndpoint gives any packets to an Endpoint with an association, from anybody: nobody who does not have its tag
 // changes anything.
 func FuzzEndpoint(f *testing.F) {
 	f.Add(byte(chunk.TypeAbort), byte(1), []byte{0, 12, 0, 4})
-	f.Add(byte(chunk.TypeInit), byte(0), (&chunk.Setup{Tag: 1, Window: 1500, Out: 1, In: 2, TSN: 3, Adaptation: 1, HasAdaptation: true}).Append(nil))
+	f.Add(byte(chunk.TypeInit), byte(0), (&chunk.Setup{Tag: 1, Window: 1500, Out: 1, In: 2, TSN: 3, Adaptation: 1,
+		HasAdaptation: true}).Append(nil))
 	f.Add(byte(chunk.TypeCookieEcho), byte(0), make([]byte, tokenLen+32))
 	from := netip.MustParseAddrPort("127.0.0.1:9") // discards
 	f.Fuzz(func(t *testing.T, kind, flags byte, value []byte) {
@@ -50,7 +51,8 @@ func FuzzEnvelope(f *testing.F) {
 			t.Fatalf("%+v in %+v", d, e)
 		}
 		p := pieceOf(in.PPID, in.Octets)
-		if p.ppid != ppid || !bytes.Equal(p.data, data) || (p.flags^flags)&plain != 0 || p.flags&astray != 0 || p.flags&plain != plain && p.tsn != tsn {
+		if p.ppid != ppid || !bytes.Equal(p.data, data) || (p.flags^flags)&plain != 0 || p.flags&astray != 0 ||
+			p.flags&plain != plain && p.tsn != tsn {
 			t.Fatalf("%+v came as %+v", d, p)
 		}
 	})

@@ -7,10 +7,10 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A dialedStranger is one that an Endpoint has sent a COOKIE ECHO to.
@@ -55,7 +55,8 @@ func TestAfterCookieAck(t *testing.T) {
 			}
 			d = getsEcho(t.Context(), t, client)
 			d.follows(bundled, chunk.TypeAbort, 0, abort)
-			if err := within(t, within(t, d.conn).lost); !errors.Is(err, carrier.ErrAborted) || err.Error() != carrier.ErrAborted.Error()+`: "full"` {
+			if err := within(t, within(t, d.conn).lost); !errors.Is(err, lowerlayer.ErrAborted) ||
+				err.Error() != lowerlayer.ErrAborted.Error()+`: "full"` {
 				t.Errorf("bundled %t: lost: %v", bundled, err)
 			}
 		}
@@ -74,8 +75,8 @@ func (d *dialedStranger) follows(bundled bool, kind chunk.Type, flags byte, valu
 	d.sends(d.packet(d.theirs.Tag, c))
 }
 
-// TestBeforeCookieAck: an association that was refused does not begin by a COOKIE ACK that follows, however soon, nor does one
-// whose cookie is stale. An association that is refused as soon as it was accepted has begun before.
+// TestBeforeCookieAck: an association that was refused does not begin by a COOKIE ACK that follows, however soon, nor
+// does one whose cookie is stale. An association that is refused as soon as it was accepted has begun before.
 func TestBeforeCookieAck(t *testing.T) {
 	client, server := endpoint(t, false, Config{}), endpoint(t, true, Config{})
 	stale := chunk.Parameter{Type: chunk.CauseStaleCookie, Value: make([]byte, 4)}
@@ -84,7 +85,7 @@ func TestBeforeCookieAck(t *testing.T) {
 			d := getsEcho(t.Context(), t, client)
 			d.says(d.theirs.Tag, kind, 0, value)
 			d.says(d.theirs.Tag, chunk.TypeCookieAck, 0, nil)
-			if err := within(t, d.failed); !errors.Is(err, carrier.ErrRefused) {
+			if err := within(t, d.failed); !errors.Is(err, lowerlayer.ErrRefused) {
 				t.Errorf("type %d: %v", kind, err)
 			}
 		}
@@ -96,7 +97,7 @@ func TestBeforeCookieAck(t *testing.T) {
 		}()
 		c, err := client.Dial(t.Context(), server.at())
 		testrig.Must(t, err)
-		if err := within(t, run(c).lost); !errors.Is(err, carrier.ErrAborted) {
+		if err := within(t, run(c).lost); !errors.Is(err, lowerlayer.ErrAborted) {
 			t.Errorf("lost: %v", err)
 		}
 	}
@@ -126,11 +127,12 @@ func TestGivenUp(t *testing.T) {
 	within(t, d.failed)
 
 	server := endpoint(t, true, Config{})
-	lossy, err := script.RelaySCTP(server.at().String(), func(_ *script.SCTPFlow, toServer bool, packet []byte, deliver func([]byte)) {
-		if all, _ := chunk.In(packet); toServer || all[0].Type != chunk.TypeCookieAck {
-			deliver(packet)
-		}
-	})
+	lossy, err := script.RelaySCTP(server.at().String(),
+		func(_ *script.SCTPFlow, toServer bool, packet []byte, deliver func([]byte)) {
+			if all, _ := chunk.In(packet); toServer || all[0].Type != chunk.TypeCookieAck {
+				deliver(packet)
+			}
+		})
 	testrig.Must(t, err)
 	defer func() { _ = lossy.Close() }()
 	ctx, cancel = context.WithCancel(t.Context())
@@ -139,7 +141,7 @@ func TestGivenUp(t *testing.T) {
 	c, err := server.Accept(t.Context())
 	testrig.Must(t, err)
 	cancel()
-	if err := within(t, run(c).lost); !errors.Is(err, carrier.ErrAborted) {
+	if err := within(t, run(c).lost); !errors.Is(err, lowerlayer.ErrAborted) {
 		t.Errorf("the server's association: %v", err)
 	}
 }
@@ -162,7 +164,7 @@ func TestHandshakesLeaveNothing(t *testing.T) {
 	within(t, first.conn)
 	second := getsEcho(t.Context(), t, client)
 	second.says(second.theirs.Tag, chunk.TypeCookieAck, 0, nil)
-	if err := within(t, second.failed); err == nil || errors.Is(err, carrier.ErrNoAnswer) {
+	if err := within(t, second.failed); err == nil || errors.Is(err, lowerlayer.ErrNoAnswer) {
 		t.Errorf("without room: %v", err)
 	}
 	if n, peers, handshakes := client.count(); n != 1 || peers != 1 || handshakes != 0 {

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // onInit answers an INIT, and forgets it: all that has to be known of it is in the cookie.
@@ -85,8 +85,8 @@ func (e *Endpoint) onCookieEcho(from netip.AddrPort, p *packet) {
 
 // stale answers a cookie that is too old.
 //
-// RFC 9260, section 5.1.5: "the endpoint MUST transmit an ERROR chunk with a "Stale Cookie" error cause". Section 3.3.10.3:
-// it says how old, in microseconds.
+// RFC 9260, section 5.1.5: "the endpoint MUST transmit an ERROR chunk with a "Stale Cookie" error cause". Section
+// 3.3.10.3: it says how old, in microseconds.
 func (e *Endpoint) stale(from netip.AddrPort, p *packet, t *token) {
 	by := min(t.staleness(time.Since(e.began)).Microseconds(), math.MaxUint32)
 	cause := chunk.Parameter{Type: chunk.CauseStaleCookie, Value: binary.BigEndian.AppendUint32(nil, uint32(by))}
@@ -111,7 +111,8 @@ func (e *Endpoint) welcome(from netip.AddrPort, port uint16, t *token) (*path, *
 	return path, c
 }
 
-// offer has Accept return an association. Its peer knows by then that it is up, and what the consumer says comes after that.
+// offer has Accept return an association. Its peer knows by then that it is up, and what the consumer says comes after
+// that.
 func (e *Endpoint) offer(c *Conn) {
 	e.accepted <- c // welcome has seen room, and nobody else sends
 	if e.isRetired() {
@@ -138,7 +139,7 @@ const firstRTO = 500 * time.Millisecond
 
 // Dial opens an association with the Endpoint at an address, whose SCTP port is that of UDP.
 func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	ctx, cancel := carrier.Limit(ctx, e.cfg.HandshakeTimeout)
+	ctx, cancel := lowerlayer.Limit(ctx, e.cfg.HandshakeTimeout)
 	defer cancel()
 	h := &handshake{
 		e: e, to: netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), ours: e.setup(), source: to.Port(),
@@ -154,8 +155,8 @@ func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return newConn(h.path.Load())
 }
 
-// giveUp forgets the handshake, and the association, which may have begun meanwhile: at the peer it has begun with the COOKIE
-// ECHO, whatever became of the COOKIE ACK, and an ABORT ends it there.
+// giveUp forgets the handshake, and the association, which may have begun meanwhile: at the peer it has begun with the
+// COOKIE ECHO, whatever became of the COOKIE ACK, and an ABORT ends it there.
 func (h *handshake) giveUp(why error) {
 	h.e.mu.Lock()
 	if h.e.handshakes[h.ours.Tag] == h {
@@ -168,8 +169,8 @@ func (h *handshake) giveUp(why error) {
 	}
 }
 
-// hear takes what comes from the peer that is dialed, in the order in which it comes: what follows a refusal does not count.
-// The goroutine that receives calls it.
+// hear takes what comes from the peer that is dialed, in the order in which it comes: what follows a refusal does not
+// count. The goroutine that receives calls it.
 func (h *handshake) hear(from netip.AddrPort, p *packet) {
 	if from.Addr() != h.to.Addr() || p.Source != h.source || h.over {
 		return
@@ -191,9 +192,9 @@ func (h *handshake) hear(from netip.AddrPort, p *packet) {
 func refusal(c *chunk.Chunk) error {
 	switch {
 	case c.Type == chunk.TypeAbort:
-		return carrier.ErrRefused
+		return lowerlayer.ErrRefused
 	case c.Type == chunk.TypeError && isStaleCookie(c):
-		return fmt.Errorf("%w: its cookie has become stale", carrier.ErrRefused)
+		return fmt.Errorf("%w: its cookie has become stale", lowerlayer.ErrRefused)
 	}
 	return nil
 }
@@ -222,7 +223,7 @@ func (h *handshake) run(ctx context.Context) error {
 	theirs, ok := parseSetup(ack.Value)
 	switch {
 	case !ok || len(theirs.Cookie) == 0:
-		return fmt.Errorf("%w: its INIT ACK cannot be used", carrier.ErrRefused)
+		return fmt.Errorf("%w: its INIT ACK cannot be used", lowerlayer.ErrRefused)
 	case !isDDP(&theirs):
 		h.e.say(h.to, h.source, theirs.Tag, chunk.TypeAbort, nil)
 		return &sctp.Violation{Rule: sctp.RuleIndication, Reason: "in the INIT ACK"}
@@ -235,7 +236,8 @@ func (h *handshake) run(ctx context.Context) error {
 }
 
 // ask sends a chunk until another has come.
-func (h *handshake) ask(ctx context.Context, tag uint32, kind chunk.Type, value []byte, want chunk.Type) (c chunk.Chunk, err error) {
+func (h *handshake) ask(ctx context.Context, tag uint32, kind chunk.Type, value []byte,
+	want chunk.Type) (c chunk.Chunk, err error) {
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for rto := firstRTO; ; {
@@ -254,9 +256,9 @@ func (h *handshake) ask(ctx context.Context, tag uint32, kind chunk.Type, value 
 			again.Reset(rto)
 			rto *= 2
 		case <-ctx.Done():
-			return c, carrier.Unanswered(ctx)
+			return c, lowerlayer.Unanswered(ctx)
 		case <-h.e.done:
-			return c, fmt.Errorf("%w: the socket was closed", carrier.ErrNoAnswer)
+			return c, fmt.Errorf("%w: the socket was closed", lowerlayer.ErrNoAnswer)
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A stranger plays the other side of SCTP by hand.
@@ -30,7 +30,8 @@ type stranger struct {
 func meet(t *testing.T, e *Endpoint) *stranger {
 	s := &stranger{T: t, pc: socket(t), to: e.at()}
 	t.Cleanup(func() { _ = s.pc.Close() })
-	s.ours = chunk.Setup{Tag: random(), Window: 64 << 10, Out: 4, In: 4, TSN: 1000, Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
+	s.ours = chunk.Setup{Tag: random(), Window: 64 << 10, Out: 4, In: 4, TSN: 1000,
+		Adaptation: sctp.AdaptationDDP, HasAdaptation: true}
 	return s
 }
 
@@ -172,7 +173,7 @@ func TestRefused(t *testing.T) {
 	theirs, _ := parseSetup(c.Value)
 	s.says(theirs.Tag+1, chunk.TypeAbort, 0, nil) // not for this one
 	s.says(theirs.Tag, chunk.TypeAbort, 0, nil)
-	if err := within(t, refused); !errors.Is(err, carrier.ErrRefused) {
+	if err := within(t, refused); !errors.Is(err, lowerlayer.ErrRefused) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -221,7 +222,8 @@ func TestCookies(t *testing.T) {
 	}
 	m := newMinter()
 	h := chunk.Header{Source: 1, Destination: 2}
-	want := token{minted: 7, ours: chunk.Setup{Tag: 1, Window: 2, Out: 3, In: 4, TSN: 5}, theirs: chunk.Setup{Tag: 6}, ties: ties{8, 9}}
+	want := token{minted: 7, ours: chunk.Setup{Tag: 1, Window: 2, Out: 3, In: 4, TSN: 5},
+		theirs: chunk.Setup{Tag: 6}, ties: ties{8, 9}}
 	cookie, at := m.mint(&want, e.at(), h), e.at()
 	if got, ok := m.redeem(cookie, at, h); !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("%t, %+v, want %+v", ok, got, want)
@@ -301,7 +303,7 @@ func TestSpoofed(t *testing.T) {
 	s.says(theirs.Tag, chunk.TypeData, 3, data(1001, 1, 16, "ordered"))
 	within(t, c.messages)
 	s.says(s.ours.Tag, chunk.TypeAbort, chunk.FlagT, nil) // by the rules
-	if err := within(t, c.lost); !errors.Is(err, carrier.ErrAborted) {
+	if err := within(t, c.lost); !errors.Is(err, lowerlayer.ErrAborted) {
 		t.Errorf("lost: %v", err)
 	}
 }
@@ -319,7 +321,8 @@ func TestStreams(t *testing.T) {
 	}
 	for i, id := range []uint16{4, 9, 65535} {
 		s.says(theirs.Tag, chunk.TypeData, 0x87, data(1000+uint32(i), id, 17, "beyond"))
-		if _, why := s.hears(chunk.TypeError); !bytes.Equal(why.Value, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}) {
+		if _, why := s.hears(chunk.TypeError); !bytes.Equal(why.Value,
+			[]byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}) {
 			t.Errorf("stream %d: told % x", id, why.Value)
 		}
 		if m := within(t, c.messages); m.Stream != id || m.PPID != 17 || len(m.Data) > 0 {
@@ -335,7 +338,7 @@ func TestStreams(t *testing.T) {
 	if _, why := s.hears(chunk.TypeAbort); !bytes.Equal(why.Value, []byte{0, 9, 0, 8, 0, 0, 3, 236}) {
 		t.Errorf("told % x", why.Value)
 	}
-	if err := within(t, c.lost); !errors.Is(err, carrier.ErrViolated) {
+	if err := within(t, c.lost); !errors.Is(err, lowerlayer.ErrViolated) {
 		t.Errorf("lost: %v", err)
 	}
 }
@@ -361,7 +364,7 @@ func TestRestart(t *testing.T) {
 	_, old := s.opens(e)
 	s.ours.Tag, s.ours.TSN = random(), 2000
 	theirs, fresh := s.opens(e)
-	if err := within(t, old.lost); !errors.Is(err, carrier.ErrRestarted) {
+	if err := within(t, old.lost); !errors.Is(err, lowerlayer.ErrRestarted) {
 		t.Errorf("the old one: %v", err)
 	}
 	s.says(theirs.Tag, chunk.TypeData, 7, data(2000, 0, 16, "anew"))

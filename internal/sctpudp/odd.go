@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A DATA chunk of DDP has a whole message and the U flag. pion takes others too, but does not tell which they were, and
@@ -61,8 +61,8 @@ func pieceOf(ppid uint32, data []byte) piece {
 	return piece{data[0], binary.BigEndian.Uint32(data[1:]), binary.BigEndian.Uint32(data[5:]), data[oddLen:]}
 }
 
-// Bounds of what is held of messages that are not whole. An association cannot have more of a peer that keeps to its window
-// and makes no fragments for which there is no need; one that exceeds a bound is ended.
+// Bounds of what is held of messages that are not whole. An association cannot have more of a peer that keeps to its
+// window and makes no fragments for which there is no need; one that exceeds a bound is ended.
 const (
 	fragmentCost = 512      // octets that a fragment counts beside its own
 	maxFragments = 16 << 20 // of all associations of an Endpoint
@@ -73,8 +73,8 @@ type fragments = chunk.Fragments[piece]
 
 // join takes a piece, and returns the message that is whole with it.
 //
-// RFC 9260, section 6.9: an endpoint "MUST support reassembly when receiving DATA chunks"; RFC 5043, section 9: its peer makes
-// fragments only if "the alternative is IP fragmentation", as on a path whose MTU has become smaller.
+// RFC 9260, section 6.9: an endpoint "MUST support reassembly when receiving DATA chunks"; RFC 5043, section 9: its
+// peer makes fragments only if "the alternative is IP fragmentation", as on a path whose MTU has become smaller.
 func (c *Conn) join(stream uint16, held *fragments, p piece) (m sctp.Message, ok bool) {
 	if p.flags&astray != 0 {
 		return sctp.Message{Stream: uint16(p.tsn), PPID: p.ppid}, true
@@ -83,7 +83,8 @@ func (c *Conn) join(stream uint16, held *fragments, p piece) (m sctp.Message, ok
 		return sctp.Message{Stream: stream, PPID: p.ppid, Ordered: p.flags&chunk.FlagUnordered == 0, Data: p.data}, true
 	}
 	if !c.path.holds(len(p.data) + fragmentCost) {
-		c.path.violated(&sctp.Violation{Stream: stream, Rule: sctp.RuleFragmented, Reason: "too much is held that is not whole"})
+		c.path.violated(&sctp.Violation{Stream: stream, Rule: sctp.RuleFragmented,
+			Reason: "too much is held that is not whole"})
 		return m, false
 	}
 	parts := held.Add(p.tsn, p.flags, p)
@@ -95,8 +96,9 @@ func (c *Conn) join(stream uint16, held *fragments, p piece) (m sctp.Message, ok
 		m.Data = append(m.Data, p.data...)
 	}
 	c.path.holds(-len(m.Data) - len(parts)*fragmentCost)
-	if len(m.Data) > carrier.MaxMessage {
-		c.path.violated(&sctp.Violation{Stream: stream, Rule: sctp.RuleFragmented, Reason: fmt.Sprintf("%d octets in all", len(m.Data))})
+	if len(m.Data) > lowerlayer.MaxMessage {
+		c.path.violated(&sctp.Violation{Stream: stream, Rule: sctp.RuleFragmented,
+			Reason: fmt.Sprintf("%d octets in all", len(m.Data))})
 		return m, false
 	}
 	return m, true

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // TestFragments: a message in fragments is put together, in whatever order they come, on several streams at once, and
@@ -61,7 +61,8 @@ func (e *Endpoint) holding() int {
 	return e.held
 }
 
-// TestFragmentsAreBounded: those who never send the rest do not have us keep more than so much, and then lose their association.
+// TestFragmentsAreBounded: those who never send the rest do not have us keep more than so much, and then lose their
+// association.
 func TestFragmentsAreBounded(t *testing.T) {
 	e := endpoint(t, true, Config{Window: 64 << 10})
 	s := meet(t, e)
@@ -79,7 +80,8 @@ func TestFragmentsAreBounded(t *testing.T) {
 		t.Errorf("ABORT: %q", told)
 	}
 	var v *sctp.Violation
-	if err := within(t, c.lost); !errors.Is(err, carrier.ErrViolated) || !errors.As(err, &v) || v.Rule != sctp.RuleFragmented || v.Stream != 3 {
+	if err := within(t, c.lost); !errors.Is(err, lowerlayer.ErrViolated) || !errors.As(err, &v) ||
+		v.Rule != sctp.RuleFragmented || v.Stream != 3 {
 		t.Error(err)
 	}
 	if most < 64<<10 || most > 2*64<<10 || e.holding() != 0 {
@@ -94,7 +96,8 @@ func TestOdd(t *testing.T) {
 	theirs, c := s.opens(e)
 	const text = "longer than what an envelope has beside it"
 	for i, m := range []sctp.Message{
-		{PPID: 16, Ordered: true}, {PPID: 16}, {PPID: odd}, {PPID: odd, Ordered: true}, {PPID: odd | 16}, {PPID: 1<<32 - 1}, {PPID: 17, Ordered: true},
+		{PPID: 16, Ordered: true}, {PPID: 16}, {PPID: odd}, {PPID: odd, Ordered: true}, {PPID: odd | 16},
+		{PPID: 1<<32 - 1}, {PPID: 17, Ordered: true},
 	} {
 		flags := byte(chunk.FlagsWhole | chunk.FlagUnordered)
 		if m.Ordered {
@@ -102,14 +105,15 @@ func TestOdd(t *testing.T) {
 		}
 		d := chunk.Data{TSN: s.ours.TSN + uint32(i), Stream: 2, PPID: m.PPID, Octets: []byte(text)}
 		s.sends(s.packet(theirs.Tag, d.Chunk(flags)))
-		if got := within(t, c.messages); got.PPID != m.PPID || got.Ordered != m.Ordered || got.Stream != 2 || string(got.Data) != text {
+		if got := within(t, c.messages); got.PPID != m.PPID || got.Ordered != m.Ordered || got.Stream != 2 ||
+			string(got.Data) != text {
 			t.Errorf("got %+v, want %+v", got, m)
 		}
 	}
 }
 
-// TestLargePackets: a packet may be as large as UDP has them, if its chunks are not larger than what we take; one that is ends
-// the association, and both ends hear why.
+// TestLargePackets: a packet may be as large as UDP has them, if its chunks are not larger than what we take; one that
+// is ends the association, and both ends hear why.
 func TestLargePackets(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
@@ -127,7 +131,7 @@ func TestLargePackets(t *testing.T) {
 	}
 	d := chunk.Data{TSN: s.ours.TSN + 6, Stream: 1, PPID: 16, Octets: make([]byte, 9000)}
 	s.sends(s.packet(theirs.Tag, d.Chunk(plain)))
-	if err := within(t, c.lost); !errors.Is(err, carrier.ErrTooLarge) {
+	if err := within(t, c.lost); !errors.Is(err, lowerlayer.ErrTooLarge) {
 		t.Error(err)
 	}
 	if _, told := s.hears(chunk.TypeAbort); !strings.Contains(told.Reason(), "9016 octets") {
@@ -137,7 +141,8 @@ func TestLargePackets(t *testing.T) {
 
 // TestMTU: no packet is larger than the path's MTU allows, with IP and UDP; and messages are as long as that allows.
 func TestMTU(t *testing.T) {
-	for mtu, want := range map[int]int{0: 1444, 1500: 1444, 1280: 1224, MinMTU: 536, 1: 536, MaxMTU: 8164, 1 << 20: 8164} {
+	for mtu, want := range map[int]int{0: 1444, 1500: 1444, 1280: 1224, MinMTU: 536, 1: 536,
+		MaxMTU: 8164, 1 << 20: 8164} {
 		a, b := connect(t, Config{MTU: mtu})
 		if a.MaxMessage() != want {
 			t.Errorf("MTU %d: messages of %d octets, want %d", mtu, a.MaxMessage(), want)
@@ -218,13 +223,13 @@ func TestFragmentsTooLong(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
 	theirs, c := s.opens(e)
-	for _, part := range s.inFragments(make([]byte, carrier.MaxMessage), chunk.FlagUnordered) {
+	for _, part := range s.inFragments(make([]byte, lowerlayer.MaxMessage), chunk.FlagUnordered) {
 		s.sends(s.packet(theirs.Tag, part))
 	}
-	if m := within(t, c.messages); len(m.Data) != carrier.MaxMessage {
+	if m := within(t, c.messages); len(m.Data) != lowerlayer.MaxMessage {
 		t.Errorf("%d octets", len(m.Data))
 	}
-	for _, part := range s.inFragments(make([]byte, carrier.MaxMessage+1), chunk.FlagUnordered) {
+	for _, part := range s.inFragments(make([]byte, lowerlayer.MaxMessage+1), chunk.FlagUnordered) {
 		s.sends(s.packet(theirs.Tag, part))
 	}
 	if _, told := s.hears(chunk.TypeAbort); !strings.Contains(told.Reason(), "67585 octets in all") {
@@ -239,7 +244,8 @@ func TestFragmentsTooLong(t *testing.T) {
 	}
 }
 
-// TestFragmentsNowhere: what comes on a stream that does not exist is handed up chunk by chunk, whatever part of a message it is.
+// TestFragmentsNowhere: what comes on a stream that does not exist is handed up chunk by chunk, whatever part of a
+// message it is.
 func TestFragmentsNowhere(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
@@ -256,8 +262,8 @@ func TestFragmentsNowhere(t *testing.T) {
 	}
 }
 
-// TestHolds: an association holds two windows, to the octet, and all of them together hold so much. What one has held is
-// free when it is given back, or when the association ends, and then once.
+// TestHolds: an association holds two windows, to the octet, and all of them together hold so much. What one has held
+// is free when it is given back, or when the association ends, and then once.
 func TestHolds(t *testing.T) {
 	e := endpoint(t, true, Config{Window: maxFragments})
 	opens := func(port uint16) *path { return e.newPath(e.at(), port, e.setup(), e.setup()) }

@@ -1,8 +1,8 @@
 package sctpudp
 
 import (
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A packet is one of SCTP whose form was checked.
@@ -13,7 +13,8 @@ type packet struct {
 
 // parse takes a packet apart. It reports false if its form or its checksum is wrong.
 //
-// RFC 9260, section 6.10: "An endpoint MUST NOT bundle INIT, INIT ACK, or SHUTDOWN COMPLETE chunks with any other chunks."
+// RFC 9260, section 6.10: "An endpoint MUST NOT bundle INIT, INIT ACK, or SHUTDOWN COMPLETE chunks with any other
+// chunks."
 func parse(b []byte) (p packet, ok bool) {
 	if !chunk.Sealed(b) {
 		return p, false
@@ -68,6 +69,7 @@ func isDDP(s *chunk.Setup) bool { return s.Indicates(sctp.AdaptationDDP) }
 func (e *Endpoint) setup() chunk.Setup {
 	n := uint16(e.cfg.Streams)
 	return chunk.Setup{
-		Tag: random(), Window: uint32(e.cfg.Window), Out: n, In: n, TSN: random(), Adaptation: sctp.AdaptationDDP, HasAdaptation: true,
+		Tag: random(), Window: uint32(e.cfg.Window), Out: n, In: n, TSN: random(),
+		Adaptation: sctp.AdaptationDDP, HasAdaptation: true,
 	}
 }

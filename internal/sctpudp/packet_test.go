@@ -3,7 +3,7 @@ package sctpudp
 import (
 	"testing"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // TestForm: a packet has a chunk at least, ports, and nothing beside what stands alone.
@@ -12,7 +12,8 @@ import (
 func TestForm(t *testing.T) {
 	h := chunk.Header{Source: 1, Destination: 2, Tag: 3}
 	sack := chunk.Chunk{Type: chunk.TypeSack}
-	for _, kind := range []chunk.Type{chunk.TypeInit, chunk.TypeInitAck, chunk.TypeShutdownComplete, chunk.TypeCookieEcho, chunk.TypeAbort} {
+	for _, kind := range []chunk.Type{chunk.TypeInit, chunk.TypeInitAck, chunk.TypeShutdownComplete,
+		chunk.TypeCookieEcho, chunk.TypeAbort} {
 		c := chunk.Chunk{Type: kind}
 		p, ok := parse(h.Packet(c))
 		if !ok || p.Header != h || p.has(kind) == nil || p.has(chunk.TypeSack) != nil {
@@ -25,8 +26,9 @@ func TestForm(t *testing.T) {
 		}
 	}
 	for name, b := range map[string][]byte{
-		"no chunk": h.Packet(), "no source": chunk.Header{Destination: 2}.Packet(sack), "no destination": chunk.Header{Source: 1}.Packet(sack),
-		"a cut chunk": chunk.Seal(append(h.Packet(sack), 0, 0, 0, 9)),
+		"no chunk": h.Packet(), "no source": chunk.Header{Destination: 2}.Packet(sack),
+		"no destination": chunk.Header{Source: 1}.Packet(sack),
+		"a cut chunk":    chunk.Seal(append(h.Packet(sack), 0, 0, 0, 9)),
 	} {
 		if p, ok := parse(b); ok {
 			t.Errorf("%s: %+v", name, p)

@@ -10,15 +10,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // maxPackets bounds the packets that wait to be read by one association, whose octets are bounded by its window, too.
 const maxPackets = 1024
 
-// A key is where an association's peer is. Two peers at one address may have the same port of SCTP, and not that of UDP.
+// A key is where an association's peer is. Two peers at one address may have the same port of SCTP, and not that of
+// UDP.
 type key struct {
 	at   netip.AddrPort // of UDP
 	port uint16         // of SCTP
@@ -26,13 +27,15 @@ type key struct {
 
 // A path carries the packets of one association. To pion it is the net.Conn.
 type path struct {
-	e              *Endpoint
-	port           uint16 // the peer's, of SCTP
-	ours, theirs   chunk.Setup
-	ties           ties
-	answered       time.Duration                  // from our INIT to the peer's INIT ACK, or from ours to its COOKIE ECHO
-	peer           atomic.Pointer[netip.AddrPort] // of UDP; the Endpoint's lock is held when it changes
-	held           int                            // octets of messages that are not whole; the Endpoint's lock guards it and over
+	e            *Endpoint
+	port         uint16 // the peer's, of SCTP
+	ours, theirs chunk.Setup
+	ties         ties
+	// from our INIT to the peer's INIT ACK, or from ours to its COOKIE ECHO
+	answered time.Duration
+	peer     atomic.Pointer[netip.AddrPort] // of UDP; the Endpoint's lock is held when it changes
+	// octets of messages that are not whole; the Endpoint's lock guards it and over
+	held           int
 	over           bool
 	in             chan []byte
 	done           chan struct{}
@@ -67,8 +70,8 @@ func (p *path) isOf(from netip.AddrPort, port uint16) bool {
 	return p.port == port && p.peer.Load().Addr() == from.Addr()
 }
 
-// follow notes that the peer has another UDP port now, as it has behind a NAT that has forgotten the old one. If there is an
-// association with that port, it stays where it is: it may only not know a restart of its peer from now on.
+// follow notes that the peer has another UDP port now, as it has behind a NAT that has forgotten the old one. If there
+// is an association with that port, it stays where it is: it may only not know a restart of its peer from now on.
 //
 // RFC 6951, section 5.4: "After finding the SCTP association (which includes checking the verification tag), the UDP
 // source port MUST be stored".
@@ -151,7 +154,8 @@ func (p *path) queue(b []byte) {
 
 // tooLarge ends the association over a chunk that pion cannot take, since it would come again and again.
 func (p *path) tooLarge(octets int) {
-	err := fmt.Errorf("%w: a chunk of %d octets in a packet, of %d at most", carrier.ErrTooLarge, octets, maxPacket-chunk.HeaderLen)
+	err := fmt.Errorf("%w: a chunk of %d octets in a packet, of %d at most",
+		lowerlayer.ErrTooLarge, octets, maxPacket-chunk.HeaderLen)
 	p.noteCause(err)
 	p.abort(chunk.CauseUserAbort, err.Error())
 	_ = p.Close()
@@ -159,14 +163,14 @@ func (p *path) tooLarge(octets int) {
 
 // violated ends the association over what the peer has done, and tells it what that was.
 func (p *path) violated(v *sctp.Violation) {
-	p.noteCause(fmt.Errorf("%w: %w", carrier.ErrViolated, v))
+	p.noteCause(fmt.Errorf("%w: %w", lowerlayer.ErrViolated, v))
 	p.abort(chunk.CauseProtocolViolation, v.Error())
 	_ = p.Close()
 }
 
 // abort tells the peer that the association is over, and why.
 func (p *path) abort(cause uint16, text string) {
-	why := chunk.Parameter{Type: cause, Value: carrier.Reason(text)}
+	why := chunk.Parameter{Type: cause, Value: lowerlayer.Reason(text)}
 	p.say(chunk.TypeAbort, why.Append(nil))
 }
 
@@ -174,7 +178,7 @@ func (p *path) abort(cause uint16, text string) {
 //
 // RFC 9260, section 6.2: who receives one "SHOULD send an ABORT chunk with a "No User Data" error cause".
 func (p *path) noData(tsn uint32) {
-	p.noteCause(fmt.Errorf("%w: a DATA chunk without user data", carrier.ErrViolated))
+	p.noteCause(fmt.Errorf("%w: a DATA chunk without user data", lowerlayer.ErrViolated))
 	why := chunk.Parameter{Type: chunk.CauseNoUserData, Value: binary.BigEndian.AppendUint32(nil, tsn)}
 	p.say(chunk.TypeAbort, why.Append(nil))
 	_ = p.Close()
@@ -192,17 +196,18 @@ func (p *path) takes(c *chunk.Chunk) bool {
 	case chunk.TypeData:
 		return p.takesData(c)
 	case chunk.TypeAbort:
-		p.noteCause(carrier.Aborted(c.Reason()))
+		p.noteCause(lowerlayer.Aborted(c.Reason()))
 		return true
 	case chunk.TypeShutdown:
-		p.noteCause(carrier.ErrShutdown)
+		p.noteCause(lowerlayer.ErrShutdown)
 		return true
 	case chunk.TypeSack:
 		if probe := p.probes.acknowledged(c); probe != nil {
 			p.e.send(*p.peer.Load(), chunk.Seal(probe))
 		}
 		return true
-	case chunk.TypeHeartbeat, chunk.TypeHeartbeatAck, chunk.TypeShutdownAck, chunk.TypeError, chunk.TypeShutdownComplete:
+	case chunk.TypeHeartbeat, chunk.TypeHeartbeatAck, chunk.TypeShutdownAck, chunk.TypeError,
+		chunk.TypeShutdownComplete:
 		return true
 	}
 	return false
@@ -211,15 +216,17 @@ func (p *path) takes(c *chunk.Chunk) bool {
 // noteCause notes why the association ends; the first reason is it.
 func (p *path) noteCause(err error) { p.cause.CompareAndSwap(nil, &err) }
 
-// takesData is takes for DATA. What comes on a stream that does not exist in both directions is handed up without its data.
+// takesData is takes for DATA. What comes on a stream that does not exist in both directions is handed up without its
+// data.
 //
-// RFC 9260, section 6.5: if the stream is invalid, the endpoint "SHOULD acknowledge the reception of the DATA chunk following
-// the normal procedure, immediately send an ERROR chunk with cause set to "Invalid Stream Identifier"", and discard it.
+// RFC 9260, section 6.5: if the stream is invalid, the endpoint "SHOULD acknowledge the reception of the DATA chunk
+// following the normal procedure, immediately send an ERROR chunk with cause set to "Invalid Stream Identifier"", and
+// discard it.
 //
 // A Terminate is acknowledged at once: the peer waits for that, and pion would let it wait for 200 ms.
 //
-// Section 6.2: if a chunk is dropped for lack of room, "the receiver MUST immediately send back a SACK chunk with the current
-// receive window showing only DATA chunks received and accepted so far."
+// Section 6.2: if a chunk is dropped for lack of room, "the receiver MUST immediately send back a SACK chunk with the
+// current receive window showing only DATA chunks received and accepted so far."
 func (p *path) takesData(c *chunk.Chunk) bool {
 	d, ok := c.Data()
 	if !ok {
@@ -235,7 +242,8 @@ func (p *path) takesData(c *chunk.Chunk) bool {
 		*c = nowhere(*c, &d)
 	}
 	in, _ := c.Data()
-	if m := (sctp.Message{PPID: d.PPID, Data: d.Octets}); m.Function() == sctp.FunctionTerminate || p.arrived.fills(d.TSN) {
+	if m := (sctp.Message{PPID: d.PPID, Data: d.Octets}); m.Function() == sctp.FunctionTerminate ||
+		p.arrived.fills(d.TSN) {
 		c.Flags |= flagImmediate
 	}
 	if !p.arrived.admits(d.TSN, len(in.Octets)) {
@@ -254,13 +262,14 @@ func (p *path) say(t chunk.Type, value []byte) {
 }
 
 // heartbeat asks the peer whether it is there. pion's own HEARTBEAT (of v1.11.2) comes without its parameter:
-// pion does not answer it, and Linux aborts the association. So this is sent in its place where pion sends one of itself, which is when its
-// timer for probes runs out just as everything is acknowledged. From what comes back, which is the time when this was
-// sent, pion learns the round trip.
+// pion does not answer it, and Linux aborts the association. So this is sent in its place where pion sends one of
+// itself, which is when its timer for probes runs out just as everything is acknowledged. From what comes back, which
+// is the time when this was sent, pion learns the round trip.
 //
 // RFC 9260, section 3.3.5, where the parameter is mandatory.
 func (p *path) heartbeat() {
-	info := chunk.Parameter{Type: chunk.ParamHeartbeatInfo, Value: binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))}
+	info := chunk.Parameter{Type: chunk.ParamHeartbeatInfo,
+		Value: binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))}
 	p.say(chunk.TypeHeartbeat, info.Append(nil))
 }
 
@@ -307,8 +316,9 @@ func (p *path) Write(b []byte) (int, error) {
 	if left != nil {
 		close(left)
 	}
-	if len(b) > chunk.HeaderLen && chunk.Type(b[chunk.HeaderLen]) == chunk.TypeAbort { // after which pion would go on reading
-		p.noteCause(carrier.ErrViolated)
+	// after which pion would go on reading
+	if len(b) > chunk.HeaderLen && chunk.Type(b[chunk.HeaderLen]) == chunk.TypeAbort {
+		p.noteCause(lowerlayer.ErrViolated)
 		_ = p.Close()
 	}
 	return len(b), nil
@@ -343,7 +353,7 @@ func (e *Endpoint) addrTo(peer netip.AddrPort) net.Addr {
 	if !own.IP.IsUnspecified() {
 		return own
 	}
-	from, err := carrier.Route(peer)
+	from, err := lowerlayer.Route(peer)
 	if err != nil {
 		return own
 	}

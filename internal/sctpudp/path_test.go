@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A quiet path is one that nobody reads.
@@ -24,13 +24,14 @@ func quietPath(t *testing.T, c Config, at string) *path {
 // gets delivers a packet of chunks, some times, and returns how many packets wait then.
 func (p *path) gets(n int, chunks ...chunk.Chunk) int {
 	for range n {
-		p.deliver(*p.peer.Load(), &packet{Header: chunk.Header{Source: 9, Destination: 10, Tag: 1}, chunks: chunks}, chunks)
+		p.deliver(*p.peer.Load(), &packet{Header: chunk.Header{Source: 9, Destination: 10, Tag: 1}, chunks: chunks},
+			chunks)
 	}
 	return len(p.in)
 }
 
-// TestWaiting: packets wait to be read up to twice the window, to the octet, and up to so many; and for each that is read there
-// is room for another.
+// TestWaiting: packets wait to be read up to twice the window, to the octet, and up to so many; and for each that is
+// read there is room for another.
 func TestWaiting(t *testing.T) {
 	beat := func(n int) chunk.Chunk { return chunk.Chunk{Type: chunk.TypeHeartbeat, Value: make([]byte, n)} }
 	buf := make([]byte, maxPacket)
@@ -137,10 +138,12 @@ func TestLocalAddr(t *testing.T) {
 	defer func() { _ = e.Close() }()
 	port := pc.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	p := e.newPath(netip.MustParseAddrPort("127.0.0.1:9"), 9, e.setup(), e.setup())
-	if got := p.LocalAddr().(*net.UDPAddr).AddrPort(); got.Addr().Unmap().String() != "127.0.0.1" || got.Port() != port {
+	if got := p.LocalAddr().(*net.UDPAddr).AddrPort(); got.Addr().Unmap().String() != "127.0.0.1" ||
+		got.Port() != port {
 		t.Errorf("we are %v, at port %d", got, port)
 	}
-	if p := quietPath(t, Config{}, "127.0.0.1:9"); p.LocalAddr().String() != p.e.at().String() || p.RemoteAddr().String() != "127.0.0.1:9" {
+	if p := quietPath(t, Config{}, "127.0.0.1:9"); p.LocalAddr().String() != p.e.at().String() ||
+		p.RemoteAddr().String() != "127.0.0.1:9" {
 		t.Errorf("from %v to %v", p.LocalAddr(), p.RemoteAddr())
 	}
 }
@@ -182,10 +185,11 @@ func TestWrittenTo(t *testing.T) {
 			t.Errorf("%d octets with tag %x, type %d", n, tag, c.Type)
 		}
 	}
-	if !errors.Is(p.reason, carrier.ErrViolated) {
+	if !errors.Is(p.reason, lowerlayer.ErrViolated) {
 		t.Errorf("ended over %v", p.reason)
 	}
-	if n, err := quietPath(t, Config{}, "127.0.0.1:9").Write(make([]byte, chunk.HeaderLen)); n != chunk.HeaderLen || err != nil {
+	if n, err := quietPath(t, Config{}, "127.0.0.1:9").Write(make([]byte, chunk.HeaderLen)); n != chunk.HeaderLen ||
+		err != nil {
 		t.Errorf("without a chunk: %d, %v", n, err)
 	}
 	if n, err := p.Write(make([]byte, 20)); n != 0 || !errors.Is(err, net.ErrClosed) {
@@ -208,7 +212,8 @@ func TestBlankHeartbeat(t *testing.T) {
 		t.Errorf("wrote %d octets (%v)", n, err)
 	}
 	_, tag, c := s.answer()
-	if tag != s.ours.Tag || c.Type != chunk.TypeHeartbeat || len(c.Value) != 12 || binary.BigEndian.Uint16(c.Value) != chunk.ParamHeartbeatInfo {
+	if tag != s.ours.Tag || c.Type != chunk.TypeHeartbeat || len(c.Value) != 12 ||
+		binary.BigEndian.Uint16(c.Value) != chunk.ParamHeartbeatInfo {
 		t.Errorf("tag %x, type %d: % x", tag, c.Type, c.Value)
 	}
 }

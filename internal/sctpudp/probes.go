@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"sync"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
-// probes are pion's zero window probes. It sends the first at once, and is idle then until its retransmission timer runs out,
-// even if the peer says before that there is room again. So a probe is held back here, and sent when there is.
+// probes are pion's zero window probes. It sends the first at once, and is idle then until its retransmission timer
+// runs out, even if the peer says before that there is room again. So a probe is held back here, and sent when there
+// is.
 //
 // RFC 9260, section 6.1: "The sender SHOULD send the first zero window probe after 1 RTO when it detects that the
 // receiver has closed its window".
@@ -28,12 +29,12 @@ func newProbes(first, window uint32) *probes {
 	return &probes{first: first, sent: first - 1, acked: first - 1, window: window}
 }
 
-// passes reports whether a packet of pion's is to be sent now. A probe asks for a SACK at once, as pion waits for that. So does one that is under way
-// alone where there is no room for another like it: news of room that overtakes its SACK has pion send nothing, and the peer may wait with that
-// for 200 ms.
+// passes reports whether a packet of pion's is to be sent now. A probe asks for a SACK at once, as pion waits for that.
+// So does one that is under way alone where there is no room for another like it: news of room that overtakes its SACK
+// has pion send nothing, and the peer may wait with that for 200 ms.
 //
-// RFC 9260, section 3.3.1: the I bit "MAY be set by the sender whenever the sender of a DATA chunk can benefit from the corresponding SACK chunk being
-// sent back without delay."
+// RFC 9260, section 3.3.1: the I bit "MAY be set by the sender whenever the sender of a DATA chunk can benefit from the
+// corresponding SACK chunk being sent back without delay."
 func (p *probes) passes(packet []byte) bool {
 	first, last, octets, ok := dataIn(packet)
 	if !ok {
@@ -57,8 +58,8 @@ func (p *probes) passes(packet []byte) bool {
 	return !probe
 }
 
-// dataIn returns the DATA chunk that begins a packet of pion's, the TSN of the last, and how many octets of messages all have. pion puts nothing else
-// beside them.
+// dataIn returns the DATA chunk that begins a packet of pion's, the TSN of the last, and how many octets of messages
+// all have. pion puts nothing else beside them.
 func dataIn(packet []byte) (first chunk.Data, last uint32, octets int, ok bool) {
 	rest := chunk.Chunks{Octets: packet[min(chunk.HeaderLen, len(packet)):]}
 	rest.Sent = len(rest.Octets)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // echo says COOKIE ECHO.
@@ -68,8 +68,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestStranger: who is at the same address, and says that it is at the same port of SCTP, is somebody else if its port of
-// UDP is another. Both have their associations.
+// TestStranger: who is at the same address, and says that it is at the same port of SCTP, is somebody else if its port
+// of UDP is another. Both have their associations.
 func TestStranger(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s, stranger := meet(t, e), meet(t, e)
@@ -79,7 +79,8 @@ func TestStranger(t *testing.T) {
 	s.talks(&theirs, c, "mine")
 	stranger.talks(&his, other, "his")
 	stranger.says(theirs.Tag+1, chunk.TypeAbort, 0, nil)
-	stranger.says(s.ours.Tag, chunk.TypeAbort, chunk.FlagT, nil) // whose tag is known to be the peer's, from another place
+	// whose tag is known to be the peer's, from another place
+	stranger.says(s.ours.Tag, chunk.TypeAbort, chunk.FlagT, nil)
 	s.talks(&theirs, c, "still mine")
 	if n, peers, _ := e.count(); n != 2 || peers != 2 {
 		t.Errorf("%d associations with %d peers", n, peers)
@@ -107,7 +108,7 @@ func TestMoves(t *testing.T) {
 	// The peer at its new place may begin anew, and one at the old place is a stranger.
 	moved.ours.Tag = random()
 	_, fresh := moved.opens(e)
-	if err := within(t, c.lost); !errors.Is(err, carrier.ErrRestarted) {
+	if err := within(t, c.lost); !errors.Is(err, lowerlayer.ErrRestarted) {
 		t.Errorf("the old one: %v", err)
 	}
 	s.ours.Tag = random()
@@ -139,7 +140,8 @@ func TestStaleCookie(t *testing.T) {
 	s.echo(&theirs)
 	tag, c := s.hears(chunk.TypeError)
 	causes, _ := chunk.Parameters(c.Value)
-	if tag != s.ours.Tag || len(causes) != 1 || causes[0].Type != chunk.CauseStaleCookie || binary.BigEndian.Uint32(causes[0].Value) < 1e6 {
+	if tag != s.ours.Tag || len(causes) != 1 || causes[0].Type != chunk.CauseStaleCookie ||
+		binary.BigEndian.Uint32(causes[0].Value) < 1e6 {
 		t.Errorf("ERROR with tag %x: %+v", tag, causes)
 	}
 	minted(0)
@@ -155,7 +157,7 @@ func TestDialStale(t *testing.T) {
 	d := getsEcho(t.Context(), t, endpoint(t, false, Config{}))
 	cause := chunk.Parameter{Type: chunk.CauseStaleCookie, Value: make([]byte, 4)}
 	d.says(d.theirs.Tag, chunk.TypeError, 0, cause.Append(nil))
-	if err := within(t, d.failed); !errors.Is(err, carrier.ErrRefused) {
+	if err := within(t, d.failed); !errors.Is(err, lowerlayer.ErrRefused) {
 		t.Error(err)
 	}
 }

@@ -52,8 +52,10 @@ type end struct {
 }
 
 func run(c *Conn) *end {
-	e := &end{Conn: c, messages: make(chan sctp.Message, 1<<16), acks: make(chan [2]uint64, 1<<16), lost: make(chan error, 1)}
-	go c.Run(func(m sctp.Message) { e.messages <- m }, func(id uint16, n uint64) { e.acks <- [2]uint64{uint64(id), n} }, func(err error) { e.lost <- err })
+	e := &end{Conn: c, messages: make(chan sctp.Message, 1<<16), acks: make(chan [2]uint64, 1<<16),
+		lost: make(chan error, 1)}
+	go c.Run(func(m sctp.Message) { e.messages <- m }, func(id uint16, n uint64) { e.acks <- [2]uint64{uint64(id), n} },
+		func(err error) { e.lost <- err })
 	return e
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goiwarp/iwarp/sctp/chunk"
+	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // strays is how many packets that belong to no association are answered at once, and how many a second. The answer has
@@ -66,7 +66,8 @@ func isStaleCookie(c *chunk.Chunk) bool {
 	return slices.ContainsFunc(causes, func(p chunk.Parameter) bool { return p.Type == chunk.CauseStaleCookie })
 }
 
-// turnAway answers an INIT that begins nothing with ABORT, which has the tag of the INIT: RFC 9260, section 8.4, rule 3.
+// turnAway answers an INIT that begins nothing with ABORT, which has the tag of the INIT: RFC 9260, section 8.4, rule
+// 3.
 func (e *Endpoint) turnAway(from netip.AddrPort, p *packet, tag uint32) {
 	if e.answers.spend(time.Now()) {
 		e.say(from, p.Source, tag, chunk.TypeAbort, nil)

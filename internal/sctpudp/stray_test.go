@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/chunk"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // TestStray: what belongs to no association is answered as RFC 9260, section 8.4, says, or not at all, and never by
@@ -29,8 +29,11 @@ func TestStray(t *testing.T) {
 			chunks []chunk.Chunk
 			want   int // type of the answer; -1 is none
 		}{
-			{"ABORT", 4711, []chunk.Chunk{{Type: chunk.TypeSack}, {Type: chunk.TypeAbort}, {Type: chunk.TypeShutdownAck}}, -1}, // rule 2
-			{"SHUTDOWN ACK", 4711, []chunk.Chunk{{Type: chunk.TypeCookieAck}, {Type: chunk.TypeShutdownAck}}, int(chunk.TypeShutdownComplete)},
+			// rule 2
+			{"ABORT", 4711, []chunk.Chunk{{Type: chunk.TypeSack}, {Type: chunk.TypeAbort},
+				{Type: chunk.TypeShutdownAck}}, -1},
+			{"SHUTDOWN ACK", 4711, []chunk.Chunk{{Type: chunk.TypeCookieAck}, {Type: chunk.TypeShutdownAck}},
+				int(chunk.TypeShutdownComplete)},
 			{"SHUTDOWN COMPLETE", 4711, []chunk.Chunk{{Type: chunk.TypeShutdownComplete}}, -1},
 			{"COOKIE ACK", 4711, []chunk.Chunk{{Type: chunk.TypeCookieAck}, {Type: chunk.TypeData}}, -1}, // rule 7
 			{"Stale Cookie", 4711, []chunk.Chunk{{Type: chunk.TypeError, Value: cause(chunk.CauseStaleCookie)}}, -1},
@@ -47,7 +50,8 @@ func TestStray(t *testing.T) {
 			s.sends(b)
 			s.says(815, chunk.TypeHeartbeat, 0, nil) // which is answered after it
 			if c.want >= 0 {
-				if n, tag, got := s.answer(); int(got.Type) != c.want || tag != c.tag || got.Flags != chunk.FlagT || n > len(b) {
+				if n, tag, got := s.answer(); int(got.Type) != c.want || tag != c.tag ||
+					got.Flags != chunk.FlagT || n > len(b) {
 					t.Errorf("%s: %d octets with type %d, tag %d, flags %d", c.name, n, got.Type, tag, got.Flags)
 				}
 			}
@@ -131,7 +135,7 @@ func TestAfterRestart(t *testing.T) {
 	again := New(pc, true, Config{})
 	defer func() { _ = again.Close() }()
 	testrig.Must(t, a.Send(sctp.Message{PPID: 16, Data: []byte("still there?")}))
-	if err := within(t, a.lost); !errors.Is(err, carrier.ErrAborted) {
+	if err := within(t, a.lost); !errors.Is(err, lowerlayer.ErrAborted) {
 		t.Errorf("lost: %v", err)
 	}
 }
@@ -141,8 +145,9 @@ func TestTurnedAway(t *testing.T) {
 	retired := endpoint(t, true, Config{})
 	dial(t, endpoint(t, false, Config{}), retired)
 	retired.Retire()
-	for name, at := range map[string]netip.AddrPort{"a client": endpoint(t, false, Config{}).at(), "retired": retired.at()} {
-		if _, err := endpoint(t, false, Config{}).Dial(t.Context(), at); !errors.Is(err, carrier.ErrRefused) {
+	for name, at := range map[string]netip.AddrPort{"a client": endpoint(t, false, Config{}).at(),
+		"retired": retired.at()} {
+		if _, err := endpoint(t, false, Config{}).Dial(t.Context(), at); !errors.Is(err, lowerlayer.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // A recorder is a socket that notes the SACKs that leave.
@@ -63,9 +63,11 @@ func recorded(t *testing.T) (active, passive *end, r *recorder) {
 }
 
 // terminate is the message that ends a session, here without one.
-var terminate = sctp.Message{PPID: sctp.PPIDControl, Data: sctp.AppendControl(nil, &sctp.Control{Function: sctp.FunctionTerminate})}
+var terminate = sctp.Message{PPID: sctp.PPIDControl,
+	Data: sctp.AppendControl(nil, &sctp.Control{Function: sctp.FunctionTerminate})}
 
-// TestTerminateAcknowledged: a Terminate of a session is acknowledged when it comes, and not 200 ms later as a segment may be.
+// TestTerminateAcknowledged: a Terminate of a session is acknowledged when it comes, and not 200 ms later as a segment
+// may be.
 func TestTerminateAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active, passive, r := recorded(t)

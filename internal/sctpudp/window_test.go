@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/chunk"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/sctp"
-	"github.com/goiwarp/iwarp/sctp/chunk"
 )
 
 // linked brings up an association over a link in memory, whose time is virtual.
@@ -71,7 +71,8 @@ func transfer(t *testing.T, l testrig.Link, c *consumer, idle time.Duration) tim
 }
 
 // TestWindowReopens: when a consumer that had stopped takes what has come, the peer hears of the room and goes on at
-// once, with no timer in between: nobody stands still for more than two round trips, one for the room and one for the probe.
+// once, with no timer in between: nobody stands still for more than two round trips, one for the room and one for the
+// probe.
 //
 // RFC 9260, section 6.2: "When the window opens up, an SCTP receiver SHOULD send additional SACK chunks".
 func TestWindowReopens(t *testing.T) {
@@ -103,8 +104,8 @@ func TestSlowConsumer(t *testing.T) {
 	}
 }
 
-// TestWindowUpdateLost: one that does not arrive costs a retransmission timeout, and no more: the probe that is held back is sent
-// then.
+// TestWindowUpdateLost: one that does not arrive costs a retransmission timeout, and no more: the probe that is held
+// back is sent then.
 //
 // RFC 9260, section 6.1: "Senders MUST support zero window probing."
 func TestWindowUpdateLost(t *testing.T) {
@@ -126,8 +127,8 @@ func TestWindowUpdateLost(t *testing.T) {
 	})
 }
 
-// fills opens an association whose consumer takes nothing yet, and sends messages of 1000 octets as long as there is room. It
-// returns the room that is left.
+// fills opens an association whose consumer takes nothing yet, and sends messages of 1000 octets as long as there is
+// room. It returns the room that is left.
 func (s *stranger) fills(e *Endpoint) (theirs chunk.Setup, c *Conn, room uint32) {
 	s.Helper()
 	theirs = s.asks()
@@ -154,17 +155,18 @@ func (s *stranger) thousand(theirs *chunk.Setup) {
 func (s *stranger) wantSack(tsn uint32) uint32 {
 	s.Helper()
 	_, c := s.hears(chunk.TypeSack)
-	if got := binary.BigEndian.Uint32(c.Value); got != tsn || len(c.Value) != 12 || binary.BigEndian.Uint32(c.Value[8:]) != 0 {
+	if got := binary.BigEndian.Uint32(c.Value); got != tsn || len(c.Value) != 12 ||
+		binary.BigEndian.Uint32(c.Value[8:]) != 0 {
 		s.Errorf("SACK of %d and % x, want %d", got, c.Value[4:], tsn)
 	}
 	return binary.BigEndian.Uint32(c.Value[4:])
 }
 
-// TestNoRoom: what does not fit into the window that was announced is dropped, and the peer is told at once how much is there,
-// and how much room. When the consumer has taken it, the peer hears of the room, in four steps at most.
+// TestNoRoom: what does not fit into the window that was announced is dropped, and the peer is told at once how much is
+// there, and how much room. When the consumer has taken it, the peer hears of the room, in four steps at most.
 //
-// RFC 9260, section 6.2: "if such a DATA chunk is dropped, the receiver MUST immediately send back a SACK chunk with the
-// current receive window showing only DATA chunks received and accepted so far."
+// RFC 9260, section 6.2: "if such a DATA chunk is dropped, the receiver MUST immediately send back a SACK chunk with
+// the current receive window showing only DATA chunks received and accepted so far."
 func TestNoRoom(t *testing.T) {
 	const window = 64 << 10
 	e := endpoint(t, true, Config{Window: window})
@@ -233,8 +235,8 @@ func TestWindowUpdates(t *testing.T) {
 	}
 }
 
-// TestProbes: of what pion sends, only a new DATA chunk is held back for which there is no room, with nothing else under way;
-// and when that is sent, it asks for a SACK at once.
+// TestProbes: of what pion sends, only a new DATA chunk is held back for which there is no room, with nothing else
+// under way; and when that is sent, it asks for a SACK at once.
 func TestProbes(t *testing.T) {
 	p := newProbes(5, 2000)
 	send := func(want bool, tsns ...uint32) []byte {
@@ -303,7 +305,8 @@ func TestFirstProbe(t *testing.T) {
 	}
 }
 
-// TestNoProbe: what follows something that is under way is none, however little room there is: SCTP sends it by its own rules.
+// TestNoProbe: what follows something that is under way is none, however little room there is: SCTP sends it by its own
+// rules.
 func TestNoProbe(t *testing.T) {
 	p := newProbes(5, 2000)
 	for tsn := uint32(5); tsn < 8; tsn++ {
@@ -323,7 +326,8 @@ func TestProbeAcrossZero(t *testing.T) {
 		if got := p.passes(chunk.Header{}.Packet(d.Chunk(plain))); got != want {
 			t.Errorf("TSN %d passes %t", d.TSN, got)
 		}
-		p.acknowledged(&chunk.Chunk{Type: chunk.TypeSack, Value: append(binary.BigEndian.AppendUint32(nil, 1<<32-2), make([]byte, 8)...)})
+		p.acknowledged(&chunk.Chunk{Type: chunk.TypeSack,
+			Value: append(binary.BigEndian.AppendUint32(nil, 1<<32-2), make([]byte, 8)...)})
 	}
 }
 
@@ -351,7 +355,8 @@ func TestProbesKnow(t *testing.T) {
 	for _, c := range []struct {
 		sacks []*chunk.Chunk
 		want  bool
-	}{{[]*chunk.Chunk{sack(5, 3000)}, false}, {[]*chunk.Chunk{sack(5, 2000), sack(5, 2000)}, false}, {[]*chunk.Chunk{sack(5, 0), sack(5, 2000)}, true}, {[]*chunk.Chunk{sack(5, 1999)}, true}} {
+	}{{[]*chunk.Chunk{sack(5, 3000)}, false}, {[]*chunk.Chunk{sack(5, 2000), sack(5, 2000)}, false},
+		{[]*chunk.Chunk{sack(5, 0), sack(5, 2000)}, true}, {[]*chunk.Chunk{sack(5, 1999)}, true}} {
 		p, next := newProbes(5, 2000), d(6)
 		p.passes(d(5))
 		for _, s := range c.sacks {

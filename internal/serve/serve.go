@@ -1,4 +1,5 @@
-// Package serve has several services on one Listener, which are told apart by the private data of the requests, and ends them in order.
+// Package serve has several services on one Listener, which are told apart by the private data of the requests, and
+// ends them in order.
 package serve
 
 import (
@@ -11,8 +12,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
-	"github.com/goiwarp/iwarp/internal/refuse"
+	"github.com/goiwarp/iwarp/internal/admission"
+	"github.com/goiwarp/iwarp/internal/sparse"
 )
 
 // A Service is one of those on the Listener.
@@ -22,8 +23,9 @@ type Service struct {
 	Wants string
 	// Knows reports whether a request is for the service.
 	Knows func(req *iwarp.Request) bool
-	// Serve answers a request, and returns when its connection has ended. When the context ends it has to return soon. A request that
-	// it has not answered is closed then. The error wraps a *refuse.Error if it has rejected the request.
+	// Serve answers a request, and returns when its connection has ended. When the context ends it has to return soon.
+	// A request that it has not answered is closed then. The error wraps a *admission.RejectedError if it has rejected
+	// the request.
 	Serve func(ctx context.Context, req *iwarp.Request) error
 	// Off, if it is set, has its requests rejected, with this reason. It is not served then, and Serve is not needed.
 	Off string
@@ -33,8 +35,8 @@ type Service struct {
 type Config struct {
 	// Services are asked in this order.
 	Services []Service
-	// MaxConnections bounds the connections that are served at a time. One more takes the place of one on which nothing moves, or is rejected. Three quarters of
-	// them may come from one address. Zero is no bound.
+	// MaxConnections bounds the connections that are served at a time. One more takes the place of one on which nothing
+	// moves, or is rejected. Three quarters of them may come from one address. Zero is no bound.
 	MaxConnections int
 	// Grace is how long connections may go on when the server ends.
 	Grace time.Duration
@@ -44,7 +46,8 @@ type Config struct {
 	Watch func(State)
 }
 
-// After the grace services have lastWords to tell their peers that the server ends, and what is left then closeTime to close in order.
+// After the grace services have lastWords to tell their peers that the server ends, and what is left then closeTime to
+// close in order.
 const (
 	lastWords = time.Second
 	closeTime = 5 * time.Second
@@ -54,18 +57,20 @@ const (
 type Server struct {
 	cfg      Config
 	requests sync.WaitGroup
-	door     refuse.Door
-	places   *guests.Places
+	rejecter admission.Rejecter
+	refusals *sparse.Handler // what is logged of requests that get no service
+	slots    *admission.Table
 
-	mu     sync.Mutex
-	stats  Stats
-	guests map[*guest]bool
+	mu      sync.Mutex
+	stats   Stats
+	clients map[*client]bool
 }
 
 // New makes a Server.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, places: guests.New(cfg.MaxConnections, guests.Silence), guests: make(map[*guest]bool),
+		cfg: cfg, refusals: sparse.New(cfg.Log.Handler()),
+		slots: admission.NewServerTable(cfg.MaxConnections, admission.Silence), clients: make(map[*client]bool),
 	}
 	s.stats.Services = make(map[string]ServiceStats)
 	for _, service := range cfg.Services {
@@ -76,8 +81,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Run serves until the context ends, and then drains: nobody new is taken in, and those who are there may go on for the grace. It
-// closes the Listener and its RNIC. The error is a *CutError if connections had not ended by then.
+// Run serves until the context ends, and then drains: nobody new is taken in, and those who are there may go on for the
+// grace. It closes the Listener and its RNIC. The error is a *CutError if connections had not ended by then.
 func (s *Server) Run(ctx context.Context, ln *iwarp.Listener) error {
 	visiting, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer leave(nil)
@@ -108,9 +113,10 @@ func (s *Server) receive(ctx context.Context, req *iwarp.Request) {
 	service := s.find(req)
 	switch {
 	case service == nil:
-		s.refuse(req, func(c *Stats) { c.Unknown++ }, "iwarp serve: these private data are of no service here: "+s.wanted())
+		s.reject(req, func(c *Stats) { c.Unknown++ },
+			"iwarp serve: these private data are of no service here: "+s.wanted())
 	case service.Off != "":
-		s.refuse(req, func(c *Stats) { c.Off++ }, "iwarp serve: "+service.Off)
+		s.reject(req, func(c *Stats) { c.Off++ }, "iwarp serve: "+service.Off)
 	default:
 		s.admit(ctx, service, req)
 	}
@@ -119,13 +125,13 @@ func (s *Server) receive(ctx context.Context, req *iwarp.Request) {
 // admit has the service serve if there is a place for it.
 func (s *Server) admit(ctx context.Context, service *Service, req *iwarp.Request) {
 	ctx, leave := context.WithCancelCause(ctx)
-	g, full := s.enter(service.Name, req, leave)
+	c, full := s.enter(service.Name, req, leave)
 	if full != nil {
 		leave(nil)
-		s.refuse(req, func(c *Stats) { c.Full++ }, "iwarp serve: "+full.Error())
+		s.reject(req, func(n *Stats) { n.Full++ }, "iwarp serve: "+full.Error())
 		return
 	}
-	s.requests.Go(func() { s.serve(ctx, service, g, req) })
+	s.requests.Go(func() { s.serve(ctx, service, c, req) })
 }
 
 func (s *Server) find(req *iwarp.Request) *Service {
@@ -148,23 +154,23 @@ func (s *Server) wanted() string {
 	return strings.Join(all, ", ")
 }
 
-func (s *Server) serve(ctx context.Context, service *Service, g *guest, req *iwarp.Request) {
-	defer g.leave(nil)
-	log := s.cfg.Log.With("service", service.Name, "remote", g.remote)
+func (s *Server) serve(ctx context.Context, service *Service, c *client, req *iwarp.Request) {
+	defer c.leave(nil)
+	log := s.cfg.Log.With("service", service.Name, "remote", c.remote)
 	log.Info("connection")
 	began := time.Now()
 	err := service.Serve(ctx, req)
 	_ = req.Close() // if it was not answered
-	if gaveWay := context.Cause(ctx); errors.Is(gaveWay, guests.ErrSilent) {
+	if gaveWay := context.Cause(ctx); errors.Is(gaveWay, admission.ErrSilent) {
 		err = fmt.Errorf("serve: %w", gaveWay)
 	}
-	s.left(g, err)
+	s.left(c, err)
 	log = log.With("after", time.Since(began).Round(time.Millisecond).String())
-	rejected := (*refuse.Error)(nil)
+	rejected := (*admission.RejectedError)(nil)
 	switch {
 	case errors.As(err, &rejected):
 		log.Warn("rejected", "reason", err.Error())
-	case errors.Is(err, guests.ErrSilent):
+	case errors.Is(err, admission.ErrSilent):
 		log.Warn("connection gave way", "reason", err.Error())
 	case err != nil:
 		log.Warn("connection failed", "error", err.Error())
@@ -192,6 +198,7 @@ func (s *Server) drain(ln *iwarp.Listener, leave context.CancelCauseFunc) error 
 		err = errors.Join(err, cut)
 	}
 	s.requests.Wait()
+	s.refusals.Flush()
 	s.cfg.Log.Info("ended", "cut", left)
 	return err
 }
@@ -221,5 +228,6 @@ type CutError struct {
 
 // Error tells how many.
 func (e *CutError) Error() string {
-	return fmt.Sprintf("serve: connections that were ended, as they still went on after the grace of %v: %d", e.Grace, e.Connections)
+	return fmt.Sprintf("serve: connections that were ended, as they still went on after the grace of %v: %d",
+		e.Grace, e.Connections)
 }

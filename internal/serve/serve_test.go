@@ -5,19 +5,22 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
-	"github.com/goiwarp/iwarp/internal/refuse"
+	"github.com/goiwarp/iwarp/internal/admission"
+	"github.com/goiwarp/iwarp/internal/sparse"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A rig is a Server with one service, "stay", whose connections go on until the peer closes or the server makes them end.
+// A rig is a Server with one service, "stay", whose connections go on until the peer closes or the server makes them
+// end.
 type rig struct {
 	t      *testing.T
 	server *Server
@@ -38,7 +41,7 @@ func run(t *testing.T, cfg Config) *rig {
 	cfg.Services = []Service{{Name: "away", Knows: knows("away"), Off: "it is away"}, {
 		Name: "busy", Wants: `"busy"`, Knows: knows("busy"),
 		Serve: func(_ context.Context, req *iwarp.Request) error {
-			return new(refuse.Door).Because(req, []byte("one at a time"), errors.New("another is served"))
+			return new(admission.Rejecter).RejectBecause(req, []byte("one at a time"), errors.New("another is served"))
 		},
 	}, {
 		Name: "stay", Wants: `"stay"`,
@@ -52,7 +55,7 @@ func run(t *testing.T, cfg Config) *rig {
 			case <-qp.Done():
 				return qp.Close()
 			case <-ctx.Done():
-				if errors.Is(context.Cause(ctx), guests.ErrSilent) {
+				if errors.Is(context.Cause(ctx), admission.ErrSilent) {
 					return qp.Abort()
 				}
 				return errors.Join(context.Cause(ctx), qp.Close())
@@ -161,6 +164,30 @@ func TestDeclined(t *testing.T) {
 	})
 }
 
+// TestManyRefused has strangers come one after the other: the log has one record a second, and counts them all.
+func TestManyRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, Config{})
+		const strangers = 300
+		for range strangers {
+			r.refusedFor("strange", "these private data are of no service here")
+			time.Sleep(10 * time.Millisecond)
+		}
+		r.stop()
+		testrig.Must(t, <-r.ended)
+		log := r.log.String()
+		records, sum := strings.Count(log, "msg=rejected"), strings.Count(log, "msg=rejected")
+		for _, found := range regexp.MustCompile(sparse.LeftOut+`=(\d+)`).FindAllStringSubmatch(log, -1) {
+			n, err := strconv.Atoi(found[1])
+			testrig.Must(t, err)
+			sum += n
+		}
+		if records > 6 || sum != strangers || r.server.Stats().Unknown != strangers {
+			t.Errorf("%d records of %d requests:\n%s", records, sum, log)
+		}
+	})
+}
+
 // TestUntold: the log tells of a peer that could not be told why it was rejected.
 func TestUntold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +198,8 @@ func TestUntold(t *testing.T) {
 		if refused := (*iwarp.RejectError)(nil); !errors.As(err, &refused) || len(refused.PrivateData) != 0 {
 			t.Error(err)
 		}
-		r.logged(`msg="the reason was not told" remote=client`)
+		r.logged(`msg=rejected remote=client`)
+		r.logged(`not_told="iwarp: reject`)
 		testrig.Must(t, one.Close())
 		synctest.Wait()
 		r.stop()
@@ -188,7 +216,8 @@ func TestFull(t *testing.T) {
 		testrig.Must(t, one.Close())
 		synctest.Wait()
 		three := r.visits()
-		if got := r.server.Stats(); got.Full != 1 || got.Connections() != 2 || got.Services["stay"] != (ServiceStats{Connections: 2, Ended: 1}) {
+		if got := r.server.Stats(); got.Full != 1 || got.Connections() != 2 ||
+			got.Services["stay"] != (ServiceStats{Connections: 2, Ended: 1}) {
 			t.Errorf("%+v", got)
 		}
 		testrig.Must(t, errors.Join(two.Close(), three.Close()))

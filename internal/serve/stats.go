@@ -16,15 +16,16 @@ const (
 type Stats struct {
 	State    State
 	Services map[string]ServiceStats // by their names, all of them
-	// Unknown, Off, Full and Declined count the requests that were rejected because no service knew them, because their service is off, because there were
-	// too many connections, and because their service had another reason.
+	// Unknown, Off, Full and Declined count the requests that were rejected because no service knew them, because their
+	// service is off, because there were too many connections, and because their service had another reason.
 	Unknown, Off, Full, Declined uint64
 }
 
 // ServiceStats are those of one service.
 type ServiceStats struct {
 	Connections int // that there are
-	// Ended, GaveWay and Failed count those that have ended: in order, because another needed their place, and otherwise.
+	// Ended, GaveWay and Failed count those that have ended: in order, because another needed their place, and
+	// otherwise.
 	Ended, GaveWay, Failed uint64
 }
 

@@ -6,6 +6,7 @@
 package startup
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/tcp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -43,11 +45,10 @@ type Phase struct {
 
 // Exchange sends first, if there is something in it, and then feeds the machine from the connection
 // until it wants no more; what the machine has to send goes out in between. It reads no octet beyond the
-// startup frames: what follows belongs to the first FPDU, or to the consumer.
+// startup frames: what follows belongs to the first FPDU (RFC 5044, section 7.1.2), or to the consumer.
 //
 // An error is the machine's, or wraps that of the context. The connection stays open.
 func (p Phase) Exchange(ctx context.Context, m Machine, first []byte) error {
-	// [Q13]
 	g := watch(ctx, p.Conn)
 	defer g.stop()
 	for frame := first; len(frame) > 0 || m.Want() > 0; {
@@ -109,8 +110,8 @@ func (p Phase) send(g guard, m Machine, frame []byte) error {
 	return nil
 }
 
-// firstRead is the room, in octets, for what is read at first: most startup frames need no more with their private data. It
-// grows as the machine wants more.
+// firstRead is the room, in octets, for what is read at first: most startup frames need no more with their private
+// data. It grows as the machine wants more.
 const firstRead = 64
 
 // receive reads until the machine has something to send, which it returns, or wants no more.
@@ -139,4 +140,23 @@ func (p Phase) trace(sent bool, frame []byte) {
 	if p.Trace != nil && len(frame) > 0 {
 		p.Trace(sent, frame)
 	}
+}
+
+// Await waits for octets after the startup frames, no longer than a limit if that is positive. It returns the
+// connection with them in front.
+func (p Phase) Await(ctx context.Context, limit time.Duration) (net.Conn, error) {
+	g := watch(ctx, p.Conn)
+	defer g.stop()
+	var by time.Time
+	if limit > 0 {
+		by = time.Now().Add(limit)
+	}
+	if err := g.until(by); err != nil {
+		return nil, err
+	}
+	ahead := bufio.NewReaderSize(p.Conn, firstRead)
+	if _, err := ahead.Peek(1); err != nil {
+		return nil, g.cause(err)
+	}
+	return tcp.NewBuffered(p.Conn, ahead), g.lift()
 }

@@ -149,7 +149,8 @@ func TestTimeout(t *testing.T) {
 		e.want(request(1))
 		began := time.Now()
 		err := <-e.outcome
-		if want := "no MPA Reply Frame within 7s"; err == nil || !strings.Contains(err.Error(), want) || time.Since(began) != 7*time.Second {
+		if want := "no MPA Reply Frame within 7s"; err == nil || !strings.Contains(err.Error(), want) ||
+			time.Since(began) != 7*time.Second {
 			t.Errorf("got %v after %v, want %q", err, time.Since(began), want)
 		}
 	})
@@ -183,8 +184,9 @@ func (c failing) Read([]byte) (int, error) { return 0, c.err }
 // Proves E13.
 func TestConnectionFails(t *testing.T) {
 	for err, gone := range map[error]bool{
-		io.EOF: true, io.ErrUnexpectedEOF: true, syscall.EPIPE: true, syscall.ECONNRESET: true, syscall.ECONNABORTED: true,
-		net.ErrClosed: false, errors.New("untrusted"): false,
+		io.EOF: true, io.ErrUnexpectedEOF: true, syscall.EPIPE: true, syscall.ECONNRESET: true,
+		syscall.ECONNABORTED: true,
+		net.ErrClosed:        false, errors.New("untrusted"): false,
 	} {
 		m, _ := mpa.NewInitiator(mpa.Offer{})
 		a, b := net.Pipe()
@@ -193,7 +195,8 @@ func TestConnectionFails(t *testing.T) {
 		got := startup.Phase{Conn: failing{a, wrapped}}.Exchange(t.Context(), m, m.Start(time.Now()))
 		_, _ = a.Close(), b.Close()
 		var s *mpa.StartupError
-		if !errors.Is(got, err) || errors.As(got, &s) != gone || gone && (s.Failure != mpa.FailureClosed || !s.Fallback) {
+		if !errors.Is(got, err) || errors.As(got, &s) != gone || gone &&
+			(s.Failure != mpa.FailureClosed || !s.Fallback) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
@@ -224,13 +227,17 @@ func TestUnread(t *testing.T) {
 		"last frame": func(ctx context.Context, p startup.Phase, m *mpa.Responder) error {
 			return p.Exchange(ctx, m, reply(1))
 		},
-		"message": func(ctx context.Context, p startup.Phase, _ *mpa.Responder) error { return p.Send(ctx, []byte("bye")) },
+		"message": func(ctx context.Context, p startup.Phase,
+			_ *mpa.Responder) error {
+			return p.Send(ctx, []byte("bye"))
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			_, b := net.Pipe()
 			m := mpa.NewResponder(mpa.ResponderConfig{}) // not started: it wants nothing
 			began := time.Now()
-			if err := write(t.Context(), startup.Phase{Conn: b}, m); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != 5*time.Second {
+			if err := write(t.Context(), startup.Phase{Conn: b}, m); !errors.Is(err, os.ErrDeadlineExceeded) ||
+				time.Since(began) != 5*time.Second {
 				t.Errorf("%s: got %v after %v", name, err, time.Since(began))
 			}
 		})
@@ -287,7 +294,8 @@ func TestLastWordsInVain(t *testing.T) {
 	})
 }
 
-// TestSilentTLS has a peer of TLS say nothing: the startup's time is over before TLS has begun, and what has not come is no Request.
+// TestSilentTLS has a peer of TLS say nothing: the startup's time is over before TLS has begun, and what has not come
+// is no Request.
 func TestSilentTLS(t *testing.T) {
 	for name, wrap := range map[string]func(*tls.Conn) net.Conn{
 		"TLS":   func(c *tls.Conn) net.Conn { return c },
@@ -301,7 +309,8 @@ func TestSilentTLS(t *testing.T) {
 			m.Start(time.Now())
 			err := startup.Phase{Conn: wrap(tls.Server(b, new(tls.Config)))}.Exchange(t.Context(), m, nil)
 			var failed *mpa.StartupError
-			if !errors.As(err, &failed) || failed.Failure != mpa.FailureTimeout || !strings.Contains(err.Error(), "TLS handshake") || strings.Contains(err.Error(), "Initiator") {
+			if !errors.As(err, &failed) || failed.Failure != mpa.FailureTimeout ||
+				!strings.Contains(err.Error(), "TLS handshake") || strings.Contains(err.Error(), "Initiator") {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

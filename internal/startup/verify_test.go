@@ -41,7 +41,8 @@ func (w *watched) SetDeadline(t time.Time) error {
 }
 
 // begun starts a machine over a watched connection; verify may be nil.
-func begun(ctx context.Context, t *testing.T, m startup.Machine, first []byte, verify func() error) (peer net.Conn, w *watched, outcome chan error) {
+func begun(ctx context.Context, t *testing.T, m startup.Machine, first []byte, verify func() error) (peer net.Conn,
+	w *watched, outcome chan error) {
 	a, b := net.Pipe()
 	t.Cleanup(func() { _ = a.Close(); _ = b.Close() })
 	w, outcome = watch(b), make(chan error, 1)
@@ -131,8 +132,14 @@ func TestLinger(t *testing.T) {
 				t.Errorf("traced %d octets", said)
 			}
 		}, request(0), reply(1)},
-		"Terminate":     {func(ctx context.Context, w *watched) { startup.Phase{Conn: w}.TurnDown(ctx, []byte("Terminate")) }, nil, []byte("Terminate")},
-		"without words": {func(ctx context.Context, w *watched) { startup.Phase{Conn: w}.TurnDown(ctx, nil) }, nil, nil},
+		"Terminate": {func(ctx context.Context,
+			w *watched) {
+			startup.Phase{Conn: w}.TurnDown(ctx, []byte("Terminate"))
+		}, nil, []byte("Terminate")},
+		"without words": {func(ctx context.Context,
+			w *watched) {
+			startup.Phase{Conn: w}.TurnDown(ctx, nil)
+		}, nil, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := net.Pipe()
@@ -256,7 +263,8 @@ func TestHastyDeadline(t *testing.T) {
 		m := mpa.NewResponder(mpa.ResponderConfig{})
 		m.Start(time.Now())
 		var s *mpa.StartupError
-		if err := (startup.Phase{Conn: hasty{b}}).Exchange(t.Context(), m, nil); !errors.As(err, &s) || s.Failure != mpa.FailureTimeout {
+		if err := (startup.Phase{Conn: hasty{b}}).Exchange(t.Context(), m, nil); !errors.As(err, &s) ||
+			s.Failure != mpa.FailureTimeout {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -21,7 +21,8 @@ type built struct {
 
 func (b built) NetConn() net.Conn { return b.on }
 
-// TestSendsAtOnce turns the Nagle algorithm off that the owner of a connection has turned on, also beneath another layer.
+// TestSendsAtOnce turns the Nagle algorithm off that the owner of a connection has turned on, also beneath another
+// layer.
 //
 // Proves S04.
 func TestSendsAtOnce(t *testing.T) {

@@ -10,17 +10,16 @@ import (
 
 const canRing = true
 
-// A bell tells that a socket has octets, a FIN or an error, once for each time it is armed; of a FIN or an error also when it is disarmed. It
-// is an epoll set with the socket in it, which Go's poller watches beside the socket itself:
-// to arm or disarm it takes one short system call and wakes nobody. Its timer is one of the
-// system's: with a short timer of Go's, every wait of a thread would get a limit, and the
-// runtime's monitor would not come to rest.
+// A bell tells that a socket has bytes, a FIN or an error, once for each time it is armed; of a FIN or an error also
+// when it is disarmed. It is an epoll set with the socket in it, which Go's poller watches beside the socket itself:
+// to arm or disarm it takes one short system call and wakes nobody. Its timer is one of the system's: with a short
+// timer of Go's, every wait of a thread would get a limit, and the runtime's monitor would not come to rest.
 type bell struct {
 	socket syscall.RawConn
 	file   *os.File
 	rc     syscall.RawConn
 	waitFn func(fd uintptr) bool
-	rungBy int32 // of the goroutine that waits
+	rungBy int32 // who has rung it last; for the goroutine that waits
 
 	// Guarded by the role's lock.
 	armFn, onFn func(fd uintptr)
@@ -96,7 +95,8 @@ func (b *bell) addTimer() bool {
 	}
 	b.ok = false
 	_ = b.rc.Control(func(epfd uintptr) {
-		b.ok = unix.EpollCtl(int(epfd), unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: theTimer}) == nil
+		e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: theTimer}
+		b.ok = unix.EpollCtl(int(epfd), unix.EPOLL_CTL_ADD, fd, &e) == nil
 	})
 	if !b.ok {
 		_ = unix.Close(fd)
@@ -106,8 +106,8 @@ func (b *bell) addTimer() bool {
 	return true
 }
 
-// arm has the bell ring once when there is something to be read, and at once if there is
-// already; or only when the peer has ended.
+// arm has the bell ring once when there is something to be read, and at once if there is already. Off, it rings only
+// when the peer has ended.
 func (b *bell) arm(on bool) bool {
 	b.event.Events = unix.EPOLLONESHOT | unix.EPOLLRDHUP
 	if on {

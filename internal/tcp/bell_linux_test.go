@@ -56,10 +56,10 @@ func TestNoTimer(t *testing.T) {
 	s.c.role.bell.timer = 1 << 30 // which is no descriptor
 	s.c.role.mu.Unlock()
 	for range 2 * steady {
-		s.c.Leave(false, false)
+		s.c.ReleaseRole(false, false)
 		s.take()
 	}
-	s.c.Leave(false, false)
+	s.c.ReleaseRole(false, false)
 	s.write("x")
 	s.wantBack(2*steady + 1)
 }
@@ -86,7 +86,8 @@ func TestTimerGoesOn(t *testing.T) {
 	}
 }
 
-// TestTimerPostponed has a timer that runs, and consumers that come and go: after some of them it begins anew, and not before.
+// TestTimerPostponed has a timer that runs, and consumers that come and go: after some of them it begins anew, and not
+// before.
 func TestTimerPostponed(t *testing.T) {
 	c, _ := pair(t)
 	r := &c.role
@@ -110,8 +111,8 @@ func TestTimerPostponed(t *testing.T) {
 	}
 }
 
-// TestBellMadeOnce has the receiving goroutine stand back twice, and takes the role back: there is one bell, its timer is
-// made when it is needed, and does not run on.
+// TestBellMadeOnce has the receiving goroutine stand back twice, and takes the role back: there is one bell, its timer
+// is made when it is needed, and does not run on.
 func TestBellMadeOnce(t *testing.T) {
 	c, _ := pair(t)
 	r := &c.role

@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// Buffered is a connection of which a reader has read ahead. Its Read takes what
-// that has buffered first, and then goes to the connection itself: not an octet is
+// Buffered is a connection that a reader has read ahead of. Its Read takes what
+// that has buffered first, and then goes to the connection itself: not a byte is
 // read ahead by it, so that the two can be used in turns.
 type Buffered struct {
 	net.Conn
@@ -41,7 +41,7 @@ func CloseWrite(c net.Conn) error {
 }
 
 // unwrap returns the connection itself and the readers that have read ahead of it,
-// the one whose octets come first in front.
+// the one whose bytes come first in front.
 func unwrap(c net.Conn) (net.Conn, []*bufio.Reader) {
 	var ahead []*bufio.Reader
 	for {
@@ -54,14 +54,14 @@ func unwrap(c net.Conn) (net.Conn, []*bufio.Reader) {
 	}
 }
 
-// recvAhead is Recv of octets that were read ahead, as many as the receive buffer has
+// recvAhead is Recv of bytes that were read ahead, as many as the receive buffer has
 // room for. It reports false if there are none left.
 func (c *Conn) recvAhead() bool {
 	c.rx.mu.Lock()
 	for ; len(c.ahead) > 0; c.ahead = c.ahead[1:] {
 		if n := c.ahead[0].Buffered(); n > 0 {
 			p := c.rx.room()
-			// It has no error to give while octets are buffered, and does not read more.
+			// It has no error to give while bytes are buffered, and does not read more.
 			n, _ = c.ahead[0].Read(p[:min(n, len(p))])
 			c.rx.w += n
 			return true

@@ -37,7 +37,8 @@ func TestBuffered(t *testing.T) {
 		sent[i] = byte(i * 31 >> 3)
 	}
 	for _, connect := range []func(*testing.T) (*Conn, *Conn){pair, piped} {
-		for _, n := range []int{0, 1, 255, 256, 257, 9000, BufferSize - 1, BufferSize, BufferSize + 1, 3*BufferSize + 5} {
+		for _, n := range []int{0, 1, 255, 256, 257, 9000, BufferSize - 1, BufferSize,
+			BufferSize + 1, 3*BufferSize + 5} {
 			b, _ := ahead(t, connect, sent, n)
 			if n > 0 { // by an owner of the connection, before it is a Conn
 				p := make([]byte, min(n, 7))

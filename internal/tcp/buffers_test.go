@@ -43,7 +43,8 @@ func TestWriteBuffers(t *testing.T) {
 	}{
 		{"slice by slice", plain, plain, "one|two|three"},
 		{"joined", joins, &joins.recorder, "onetwothree"},
-		{"joined, after what was read ahead", NewBuffered(joins, bufio.NewReader(joins)), &joins.recorder, "onetwothree"},
+		{"joined, after what was read ahead", NewBuffered(joins, bufio.NewReader(joins)),
+			&joins.recorder, "onetwothree"},
 	} {
 		c.to.calls = nil
 		v := net.Buffers{[]byte("one"), []byte("two"), []byte("three")}
@@ -52,7 +53,8 @@ func TestWriteBuffers(t *testing.T) {
 			t.Errorf("%s: wrote %q, %d octets (%v), %d slices left", c.name, got, n, err, len(v))
 		}
 		c.to.calls = nil
-		if n, err := New(c.conn).Send([][]byte{[]byte("one"), []byte("two"), []byte("three")}); n != 11 || err != nil || strings.Join(c.to.calls, "|") != c.want {
+		if n, err := New(c.conn).Send([][]byte{[]byte("one"), []byte("two"), []byte("three")}); n != 11 || err != nil ||
+			strings.Join(c.to.calls, "|") != c.want {
 			t.Errorf("%s: Send wrote %q, %d octets (%v)", c.name, c.to.calls, n, err)
 		}
 	}

@@ -19,9 +19,8 @@ type limits struct {
 
 var infos = sync.Pool{New: func() any { return new(unix.TCPInfo) }}
 
-// limits asks for the EMSS, and for the peer's window: a piece has no more octets than half
-// of the largest window that there was. A write of more than one piece would send
-// what fits into the window after each of them, in the middle of a segment.
+// limits asks for the EMSS, and for the peer's window: a record has no more bytes than half of the largest window that
+// there was. After each piece of a longer one TCP would send what fits into the window, in the middle of a segment.
 func (r *rawConn) limits() (emss, record int) {
 	info, s := r.asked(), &r.segments
 	emss, s.window = int(info.Snd_mss), max(s.window, int(info.Snd_wnd))
@@ -32,7 +31,7 @@ func (r *rawConn) limits() (emss, record int) {
 	return emss, max(min(maxPiece, s.window/2)/emss, 1) * emss
 }
 
-// asked returns what the system says, for the caller to put back into infos.
+// asked returns what the system says. The caller puts it back into infos.
 func (r *rawConn) asked() *unix.TCPInfo {
 	info := infos.Get().(*unix.TCPInfo)
 	info.Snd_mss, info.Snd_wnd = 0, 0 // as of a socket that is closed
@@ -44,7 +43,7 @@ func (r *rawConn) asked() *unix.TCPInfo {
 
 func (r *rawConn) askLimits(fd uintptr) { ask(int(fd), r.segments.info) }
 
-// ask has the system tell about the connection. What an older one does not know stays.
+// ask has the system fill in what it knows of the connection. An older system leaves newer fields as they are.
 func ask(fd int, info *unix.TCPInfo) {
 	size := uint32(unsafe.Sizeof(*info))
 	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.IPPROTO_TCP, unix.TCP_INFO,

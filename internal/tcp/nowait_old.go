@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readNow and writeNow are those of nowait_linux.go, for all versions of the system and for the race detector.
+// readNow and writeNow do what those of nowait_linux.go do, by calls that every system has and the race detector knows.
 func readNow(fd int, b []byte) (int, error) { return syscall.Read(fd, b) }
 
 func writeNow(fd int, b []byte, flags int) (int, error) {

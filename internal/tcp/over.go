@@ -2,15 +2,15 @@ package tcp
 
 import "net"
 
-// TellsEnd reports whether CloseWrite, after the peer's FIN, tells of a reset. Owes and AwaitEnd know more on Linux.
+// TellsEnd reports whether CloseWrite, after the peer's FIN, tells of a reset. Unacked and AwaitEnd know more on Linux.
 func (c *Conn) TellsEnd() bool {
 	_, ok := c.Conn.(*net.TCPConn)
 	return ok
 }
 
-// Owes returns how many octets of what was sent the peer has not acknowledged, as far as the system tells; our FIN counts as
-// one. Its error is that of a connection that was reset.
-func (c *Conn) Owes() (octets int, err error) {
+// Unacked returns how many bytes of what was sent the peer has not acknowledged, as far as the system tells; our FIN
+// counts as one. Its error is that of a connection that was reset.
+func (c *Conn) Unacked() (octets int, err error) {
 	if c.raw == nil {
 		return 0, nil
 	}
@@ -18,11 +18,11 @@ func (c *Conn) Owes() (octets int, err error) {
 	return owes, err
 }
 
-// Gone tells, while nobody reads, that the connection was lost, as far as the system tells: what it has that was not read does not
-// hide that. Of a connection with a method NetConn, as tls.Conn has, the one below tells.
+// Gone tells, while nobody reads, that the connection was lost, as far as the system tells: what it has that was not
+// read does not hide that. Of a connection with a method NetConn, as tls.Conn has, the one below tells.
 func (c *Conn) Gone() error {
 	if c.base == nil {
-		return c.Lost()
+		return c.LossError()
 	}
 	return c.base.gone()
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A loss is how a connection was lost, kept, as the system tells that once and several may ask.
+// A loss keeps how a connection was lost: the system tells that once, and several goroutines may ask.
 type loss struct {
-	finished atomic.Bool // our half may be closed
+	finished atomic.Bool // our half is closed, or about to be
 	mu       sync.Mutex
 	over     bool // seen in CLOSED, which no connection leaves
 	err      error
@@ -21,12 +21,13 @@ type loss struct {
 // finishes notes whether our half is being closed, before that is.
 func (r *rawConn) finishes(on bool) { r.loss.finished.Store(on) }
 
-// end says what the end is that was read. The system tells a reset once: where a write has taken that, as it may have here, it
-// shows who reads a FIN. But it moves a connection to CLOSED only when that is lost, as long as our half is open.
-func (r *rawConn) end() error {
+// endError says what the end is that was read. The system tells a reset once: where a write has taken that, as it may
+// have here, it shows who reads a FIN. But it moves a connection to CLOSED only when that is lost, as long as our half
+// is open.
+func (r *rawConn) endError() error {
 	over, _, err := r.over()
 	switch {
-	case !over, r.loss.finished.Load(): // which is asked last, as it may have changed
+	case !over, r.loss.finished.Load(): // read after over was asked: our half may have been closed meanwhile
 		return io.EOF
 	case err != nil:
 		return err
@@ -34,24 +35,25 @@ func (r *rawConn) end() error {
 	return wrapErrno("read", syscall.ECONNRESET)
 }
 
-// gone is how the connection was lost; nil if it was not. With both FINs acknowledged it is over and not lost.
+// gone says how the connection was lost; nil if it was not. With both FINs acknowledged it is over, and not lost.
 func (r *rawConn) gone() error {
-	if err := r.end(); !errors.Is(err, io.EOF) {
+	if err := r.endError(); !errors.Is(err, io.EOF) {
 		return err
 	}
 	_, _, err := r.over()
 	return err
 }
 
-// over reports whether the system has done with the connection, and if not, how many octets it has that are not acknowledged,
-// of which a FIN is one. The error is how it was lost.
+// over reports whether the system has done with the connection, and if not, how many bytes it has that are not
+// acknowledged, of which a FIN is one. The error is how it was lost.
 func (r *rawConn) over() (over bool, owed int, err error) {
-	var asked struct { // in one piece of memory
+	var asked struct { // one struct, so that the closure costs one allocation
 		over bool
 		owed int
 		err  error
 	}
-	if failed := r.rc.Control(func(fd uintptr) { asked.over, asked.owed, asked.err = r.loss.endOf(int(fd)) }); failed != nil {
+	failed := r.rc.Control(func(fd uintptr) { asked.over, asked.owed, asked.err = r.loss.endOf(int(fd)) })
+	if failed != nil {
 		return false, 0, nil
 	}
 	return asked.over, asked.owed, asked.err
@@ -66,7 +68,7 @@ func (l *loss) endOf(fd int) (over bool, owed int, err error) {
 	}
 	info := infos.Get().(*unix.TCPInfo)
 	defer infos.Put(info)
-	info.State = 0 // which is none
+	info.State = 0 // no state of TCP: the system did not answer
 	switch ask(fd, info); info.State {
 	case 0:
 		return false, 0, nil
@@ -77,7 +79,7 @@ func (l *loss) endOf(fd int) (over bool, owed int, err error) {
 	return false, owed, nil
 }
 
-// known returns what of has found before.
+// known returns what the method of has found before.
 func (l *loss) known() (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,8 @@ func TestAwaitEnd(t *testing.T) {
 	}
 }
 
-// TestLossKept has several ask how a connection was lost after the peer's FIN, which the system tells the first of them only.
+// TestLossKept has several ask how a connection was lost after the peer's FIN, which the system tells the first of them
+// only.
 func TestLossKept(t *testing.T) {
 	a, b := pair(t)
 	testrig.Must(t, b.CloseWrite())
@@ -44,16 +45,16 @@ func TestLossKept(t *testing.T) {
 	a.Done()
 	testrig.Must(t, b.Reset())
 	_, awaited := a.AwaitEnd()
-	_, owes := a.Owes()
-	for who, err := range map[string]error{"AwaitEnd": awaited, "Owes": owes, "CloseWrite": a.CloseWrite()} {
+	_, owes := a.Unacked()
+	for who, err := range map[string]error{"AwaitEnd": awaited, "Unacked": owes, "CloseWrite": a.CloseWrite()} {
 		if !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("%s: %v", who, err)
 		}
 	}
 }
 
-// TestResetTaken has a write, or the end of our half, take the reset that the system tells once: whoever reads then reads no FIN.
-// Octets that came before it are read first.
+// TestResetTaken has a write, or the end of our half, take the reset that the system tells once: whoever reads then
+// reads no FIN. Octets that came before it are read first.
 func TestResetTaken(t *testing.T) {
 	takers := map[string]func(c *Conn) error{
 		"write":      func(c *Conn) error { _, _, err := c.TrySend([][]byte{[]byte("x")}); return err },
@@ -98,7 +99,8 @@ func (c *Conn) awaitsClosed(t *testing.T) {
 	}))
 }
 
-// TestFINAfterOurs: the peer's FIN is one also where ours has gone before, so that the system has done with the connection.
+// TestFINAfterOurs: the peer's FIN is one also where ours has gone before, so that the system has done with the
+// connection.
 func TestFINAfterOurs(t *testing.T) {
 	a, b := pair(t)
 	testrig.Must(t, a.CloseWrite())
@@ -113,7 +115,7 @@ func TestFINAfterOurs(t *testing.T) {
 // TestOwes fills the socket of a peer that does not read.
 func TestOwes(t *testing.T) {
 	a, b := pair(t)
-	if owed, err := a.Owes(); owed > 0 || err != nil {
+	if owed, err := a.Unacked(); owed > 0 || err != nil {
 		t.Errorf("nothing was sent: %d, %v", owed, err)
 	}
 	sent := 0
@@ -121,11 +123,11 @@ func TestOwes(t *testing.T) {
 		n, wait, _ = a.TrySend([][]byte{make([]byte, 1<<20)})
 	}
 	testrig.Must(t, a.CloseWrite())
-	if owed, err := a.Owes(); owed < 2 || owed > sent+1 || err != nil {
+	if owed, err := a.Unacked(); owed < 2 || owed > sent+1 || err != nil {
 		t.Errorf("%d octets and a FIN were sent: %d, %v", sent, owed, err)
 	}
 	testrig.Must(t, b.Reset())
-	if owed, err := a.Owes(); owed > 0 || !errors.Is(err, syscall.ECONNRESET) {
+	if owed, err := a.Unacked(); owed > 0 || !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("lost: %d, %v", owed, err)
 	}
 	a.Close()

@@ -4,23 +4,23 @@ import (
 	"net"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
 // A Path is what TCP has learned of the way to the peer.
 type Path struct {
 	RTT    time.Duration // smoothed, of the way there and back
 	Var    time.Duration // by how much it varies
-	Unsent bool          // octets that were written are not all sent
-	Old    bool          // the times may be the handshake's: a TCP in user space may measure no more
+	Unsent bool          // bytes that were written are not all sent
+	Old    bool          // the times may be those of the handshake: a TCP in user space may measure nothing later
 }
 
 // Longest returns how long the way there and back may take. The variation counts as it does for
 // a retransmission timeout (RFC 6298, section 2).
 func (p Path) Longest() time.Duration { return p.RTT + 4*p.Var }
 
-// Path asks the system, or else a TCP in user space; ok is false where nobody has an estimate. Of a connection with a method
-// NetConn, as tls.Conn has, it is the path of the one below.
+// Path asks the system, or else a TCP in user space; ok is false where nobody has an estimate. Of a connection with a
+// method NetConn, as tls.Conn has, it is the path of the one below.
 func (c *Conn) Path() (p Path, ok bool) {
 	if c.base != nil {
 		return c.base.path()
@@ -28,16 +28,16 @@ func (c *Conn) Path() (p Path, ok bool) {
 	return PathOver(basis(c.Conn))
 }
 
-// PathOver asks a lower layer in user space, and it need not be TCP; ok is false where it has no estimate.
+// PathOver asks a lower layer in user space, of TCP or not. ok is false where it has no estimate.
 func PathOver(lower any) (p Path, ok bool) {
-	if u, tells := lower.(carrier.Unsent); tells {
+	if u, tells := lower.(lowerlayer.Unsent); tells {
 		p.Unsent = u.Unsent()
 	}
-	if r, tells := lower.(carrier.RoundTrip); tells {
+	if r, tells := lower.(lowerlayer.RoundTrip); tells {
 		p.RTT, p.Old = r.RoundTrip(), true
 	}
 	return p, p.RTT > 0
 }
 
-// PathOf is Path of a connection that is not driven by this package.
+// PathOf is Path for a connection that has no Conn.
 func PathOf(c net.Conn) (p Path, ok bool) { return newRaw(basis(c)).path() }

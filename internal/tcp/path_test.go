@@ -28,7 +28,8 @@ func (c *trip) Unsent() bool { return c.unsent }
 
 func (c *trip) RoundTrip() time.Duration { return c.estimate }
 
-// TestTrip asks a TCP in user space for its round trip, and whether it has sent everything, also below another connection.
+// TestTrip asks a TCP in user space for its round trip, and whether it has sent everything, also below another
+// connection.
 func TestTrip(t *testing.T) {
 	for _, estimate := range []time.Duration{0, 7 * time.Millisecond} {
 		for _, unsent := range []bool{false, true} {

@@ -12,16 +12,16 @@ import (
 type rawConn struct {
 	rc syscall.RawConn
 
-	taken bool // the receiving goroutine's: another one was reading
+	taken bool // another goroutine was reading; the receiving goroutine's
 
-	// Guarded by rx.mu.
+	// What follows is guarded by rx.mu.
 	rx      *rx
 	readFn  func(fd uintptr) bool
 	pollFn  func(fd uintptr)
 	readN   int
 	readErr error
 
-	// The sending goroutine's.
+	// What follows is of the goroutine that sends.
 	vec     [][]byte
 	tryFn   func(fd uintptr)
 	sendFn  func(fd uintptr) bool
@@ -46,8 +46,7 @@ func newRaw(c net.Conn) *rawConn {
 		return nil
 	}
 	r := &rawConn{rc: rc}
-	// Made once: a closure for every call would be an allocation for every call. Not all
-	// connections need the others.
+	// These are made once: a new one for each call would be allocated. The others are made when they are needed.
 	r.readFn, r.tryFn, r.limitsFn = r.readReady, r.writeOnce, r.askLimits
 	return r
 }
@@ -84,7 +83,7 @@ func (r *rawConn) tryRecv() (ok bool, err error) {
 	return ok, err
 }
 
-// recvNow is tryRecv for who has locked the receive buffer; it stays so.
+// recvNow is tryRecv for a caller that has locked the receive buffer. It stays locked.
 func (r *rawConn) recvNow() (ok bool, err error) {
 	if r.pollFn == nil {
 		r.pollFn = r.readOnce
@@ -106,7 +105,7 @@ func (r *rawConn) outcome() error {
 		return wrapErrno("read", r.readErr)
 	}
 	if r.atEnd() {
-		return r.end()
+		return r.endError()
 	}
 	return nil
 }
@@ -134,7 +133,7 @@ func (r *rawConn) readOnce(fd uintptr) {
 	}
 }
 
-// trySend does not take part in the poller's order of writers: no other calls it meanwhile.
+// trySend writes without waiting. It passes the poller's order of writers by, as nobody else sends meanwhile.
 func (r *rawConn) trySend(v [][]byte) (n int, wait bool, err error) {
 	r.vec, r.sendN, r.sendErr = v, 0, nil
 	err = r.rc.Control(r.tryFn)

@@ -25,7 +25,7 @@ type message struct {
 type records struct {
 	on       bool
 	corked   bool
-	room     int // octets that the peer's window has room for, or more, after those written
+	room     int // bytes that the peer's window has room for, or more, after those written
 	messages []message
 }
 
@@ -55,7 +55,7 @@ func (r *rawConn) writeVec(fd int, v [][]byte) (n int, err error) {
 }
 
 // cork has TCP send whole segments only (TCP_CORK), if the peer's window may have no room for
-// n octets more. Without it, TCP sends what just fits into the window, in the middle of a
+// n bytes more. Without it, TCP sends what just fits into the window, in the middle of a
 // segment too, and everything up to the end of the record is then out of step. With it, the
 // last segment of each record, if it is not full, is a packet of its own, which costs much
 // where records are small; so it is for that case only. Where it cannot be set, TCP cuts
@@ -79,9 +79,9 @@ func (r *rawConn) cork(fd, n int) {
 // push has TCP send the last segment of a write in spite of TCP_CORK, full or not.
 func push(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) }
 
-// windowRoom returns how many octets the peer's window has room for after those that are
+// windowRoom returns how many bytes the peer's window has room for after those that are
 // written: less than zero if some of them wait for it. That only grows, as a window's end
-// does not go back, so that no more than that many octets need asking once. Acknowledgements
+// does not go back, so that no more than that many bytes need asking once. Acknowledgements
 // that come between the two questions make it smaller than it is.
 //
 // RFC 9293, section 3.8.6: "a TCP receiver SHOULD NOT shrink the window".
@@ -109,7 +109,8 @@ func (r *rawConn) sendRecords(fd int, v [][]byte) (int, error) {
 		r.records.messages = append(r.records.messages, m)
 	}
 	messages := r.records.messages
-	n, _, e := syscall.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(messages))), uintptr(len(messages)), recordFlags, 0, 0)
+	n, _, e := syscall.Syscall6(unix.SYS_SENDMMSG, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(messages))), uintptr(len(messages)), recordFlags, 0, 0)
 	sent := 0
 	for i := range messages[:max(int(n), 0)] {
 		sent += int(messages[i].sent)

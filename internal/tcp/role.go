@@ -12,24 +12,24 @@ import (
 // TryRecv that takes what is there:
 //
 //	state     who reads                  ends by
-//	receiver  the receiving goroutine    StandBack: to free. End: to over.
-//	free      nobody; the bell is armed  The bell rings: to receiver. Take: to taken.
-//	taken     a consumer                 Leave: to free. End: to over.
+//	receiver  the receiving goroutine    YieldRole: to free. End: to over.
+//	free      nobody; the bell is armed  The bell rings: to receiver. AcquireRole: to taken.
+//	taken     a consumer                 ReleaseRole: to free. End: to over.
 //	over      nobody, for good           -
 //
-// In free, octets, a FIN and a RST do not wait for a consumer that may not come: they ring the
+// In free, bytes, a FIN and a RST do not wait for a consumer that may not come: they ring the
 // bell, at once if they were there when it was armed, and the receiving goroutine, which waits
 // for that, goes on. While a consumer reads, the bell is not armed, so that what arrives wakes
 // the consumer alone.
 //
 // To arm and to disarm the bell for every message is a tenth of the time of a short one. Where
-// consumers have come back often enough (steady), Leave therefore does not arm it, but starts the
-// bell's timer, if that does not run; when it rings and nobody reads, the bell is armed. So octets
+// consumers have come back often enough (steady), ReleaseRole therefore does not arm it, but starts the
+// bell's timer, if that does not run; when it rings and nobody reads, the bell is armed. So bytes
 // that arrive after a consumer has left for good wait for no longer than that (lazy), once; before
 // the next time, the receiving goroutine has had the role, and consumers have been steady again.
 // A FIN or a RST rings the bell whether it is armed or not: who waits for the end of a connection, or for
 // its event, is not known here.
-// Who waits without reading (LookOut) is not to wait for that: then Leave arms it at once.
+// Who waits without reading (RearmReads) is not to wait for that: then ReleaseRole arms it at once.
 // A ring wakes a goroutine and mostly a thread, which costs as much as several messages: after some
 // leads (postpone) the timer begins anew, so that it does not ring while they come quickly.
 //
@@ -41,31 +41,31 @@ import (
 //
 // Close takes the bell down, which wakes the receiving goroutine. If a consumer has the role
 // then, that finds the connection closed as it reads, and the receiving goroutine waits until the
-// consumer has said what came of it, by End or Leave.
+// consumer has said what came of it, by End or ReleaseRole.
 //
 // Where there is no bell, the receiving goroutine always reads.
 type role struct {
 	mu          sync.Mutex
-	moved       sync.Cond // Leave or End was called, and there is no bell to tell of it
+	moved       sync.Cond // ReleaseRole or End was called, and there is no bell to tell of it
 	state       roleState
-	bell        *bell // nil: not made yet
-	noBell      bool  // there is no bell, or it is closed
-	armed       bool  // the bell is
-	withheld    bool  // the role is free, and only for the receiving goroutine
-	lookOut     bool  // the next Leave arms the bell at once
-	leads       int   // how often it was taken since it became free
-	timed       bool  // the bell rings in a while in any case
-	before      int   // leads when that was arranged
-	awaits      bool  // the consumer reads, or is about to
-	interrupted bool  // a read deadline is set
-	hushed      bool  // octets wake nobody: see hush.go
-	hush        *hush // nil: never yet
+	bell        *bell        // nil: not made yet
+	noBell      bool         // there is no bell, or it is closed
+	armed       bool         // the bell is
+	withheld    bool         // the role is free, and only for the receiving goroutine
+	rearmReads  bool         // the next ReleaseRole arms the bell at once
+	leads       int          // how often it was taken since it became free
+	timed       bool         // the bell rings in a while in any case
+	before      int          // leads when the timer was set
+	awaits      bool         // the consumer reads, or is about to: it called Announce
+	interrupted bool         // a read deadline is set
+	suppressed  bool         // bytes wake nobody: see wakeups.go
+	suppression *suppression // nil: never yet
 
-	// The consumer's that has the role.
-	watched <-chan struct{} // of the context that interrupts
+	// What follows is of the consumer that has the role.
+	watched <-chan struct{} // Done of the context that interrupts it
 	stop    func() bool     // ends that
-	last    <-chan struct{} // of the context watched last
-	once    bool            // it was another one the time before
+	last    <-chan struct{} // Done of the context watched last
+	once    bool            // the time before it was another context: this one may not come back
 }
 
 type roleState uint8
@@ -77,18 +77,18 @@ const (
 	over
 )
 
-// CanStandBack reports whether StandBack would do anything.
-func (c *Conn) CanStandBack() bool {
+// CanYieldRole reports whether YieldRole would do anything.
+func (c *Conn) CanYieldRole() bool {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return c.raw != nil && canRing && !r.noBell && !c.isAhead.Load()
 }
 
-// StandBack is called by the receiving goroutine, which lets consumers receive for
+// YieldRole is called by the receiving goroutine, which lets consumers receive for
 // themselves. It returns when something has come and none of them is there to receive it; leads
 // is how often one was. If a consumer has found the end of the connection, again is false.
-func (c *Conn) StandBack() (leads int, again bool) {
+func (c *Conn) YieldRole() (leads int, again bool) {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +101,8 @@ func (c *Conn) StandBack() (leads int, again bool) {
 		r.mu.Unlock()
 		timeout := r.bell.wait()
 		r.mu.Lock()
-		if r.state == taken && r.noBell { // what wakes it otherwise leads here again: a bell that is closed does not wait
+		// A bell that is closed does not wait: until the consumer is done, this would go round and round.
+		if r.state == taken && r.noBell {
 			r.moved.Wait()
 		}
 		switch {
@@ -138,8 +139,8 @@ func (c *Conn) hasBell() bool {
 }
 
 const (
-	steady   = 64                   // leads without an end of them
-	lazy     = 4 * time.Millisecond // how long nobody may keep watch
+	steady   = 64                   // leads after which consumers are taken to come back
+	lazy     = 4 * time.Millisecond // how long the role may be free without the bell
 	postpone = 32                   // leads after which the timer begins anew
 )
 
@@ -161,7 +162,7 @@ func (c *Conn) guard() {
 	c.Rest()
 }
 
-// guardSoon has that done by the bell's timer, unless somebody has the role at that moment.
+// guardSoon has the bell's timer call guard, unless somebody has the role at that moment.
 func (c *Conn) guardSoon() {
 	r := &c.role
 	if !r.timed || r.leads-r.before >= postpone {
@@ -193,9 +194,9 @@ func (r *role) closeBell() {
 	r.moved.Broadcast()
 }
 
-// Take makes the caller the one who receives, if nobody does. It then calls InterruptWith, and Announce
-// and RecvTaken by turns, and last Leave or End.
-func (c *Conn) Take() bool {
+// AcquireRole makes the caller the one who receives, if nobody does. It then calls InterruptWith, and Announce
+// and RecvTaken by turns, and last ReleaseRole or End.
+func (c *Conn) AcquireRole() bool {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,30 +204,31 @@ func (c *Conn) Take() bool {
 		return false
 	}
 	r.state = taken
-	c.unhush()
+	c.allowWakeUps()
 	r.leads++
 	r.arm(false)
 	return true
 }
 
-// LookOut is called by who begins to wait for what arrives and does not read: whoever has left the role, or leaves it next, is to be followed at once.
-func (c *Conn) LookOut() {
+// RearmReads arms the bell at once if the role is free, or as soon as the consumer that has it gives it up. Who begins
+// to wait for what arrives, and does not read, calls it.
+func (c *Conn) RearmReads() {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.unhush()
+	c.allowWakeUps()
 	switch {
 	case r.noBell:
 	case r.state == free:
 		c.guard()
 	case r.state == taken:
-		r.lookOut = true
+		r.rearmReads = true
 	}
 }
 
-// Leave gives the role up. With withhold, no consumer gets it before the receiving goroutine
+// ReleaseRole gives the role up. With withhold, no consumer gets it before the receiving goroutine
 // has had it. Others says that somebody waits who does not read.
-func (c *Conn) Leave(withhold, others bool) {
+func (c *Conn) ReleaseRole(withhold, others bool) {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,12 +237,12 @@ func (c *Conn) Leave(withhold, others bool) {
 		r.unwatch()
 	}
 	r.state, r.withheld = free, withhold
-	if r.leads > steady && !withhold && !others && !r.lookOut {
+	if r.leads > steady && !withhold && !others && !r.rearmReads {
 		c.guardSoon()
 	} else {
 		c.guard()
 	}
-	r.lookOut = false
+	r.rearmReads = false
 	if r.noBell {
 		r.moved.Broadcast()
 	}
@@ -254,7 +256,7 @@ func (c *Conn) End() {
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.unhush()
+	c.allowWakeUps()
 	r.state = over
 	r.unwatch()
 	r.last = nil
@@ -308,7 +310,7 @@ func (c *Conn) Interrupt() {
 	}
 }
 
-// endWait ends what Announce began. The caller holds the role's lock.
+// endWait undoes Announce, and takes an Interrupt back. The caller holds the role's lock.
 func (c *Conn) endWait() {
 	r := &c.role
 	r.awaits = false

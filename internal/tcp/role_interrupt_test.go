@@ -32,7 +32,7 @@ func TestInterrupt(t *testing.T) {
 	}
 	s.c.Announce()
 	s.c.Interrupt()
-	s.c.Leave(false, false) // without reading
+	s.c.ReleaseRole(false, false) // without reading
 	s.write("c")
 	s.wantBack(1)
 	if got := recv(t, s.c, 1, 0); string(got) != "c" {
@@ -45,8 +45,8 @@ func TestInterrupt(t *testing.T) {
 func TestWithheld(t *testing.T) {
 	s := standBack(t)
 	s.take()
-	s.c.Leave(true, false)
-	if s.c.Take() {
+	s.c.ReleaseRole(true, false)
+	if s.c.AcquireRole() {
 		t.Error("taken")
 	}
 	s.wantAway()
@@ -71,15 +71,15 @@ func TestInterruptWith(t *testing.T) {
 	lead(first)
 	endFirst()
 	s.wantInterrupted()
-	s.c.Leave(false, false)
+	s.c.ReleaseRole(false, false)
 	for range 3 {
 		lead(second)
-		s.c.Leave(false, false)
+		s.c.ReleaseRole(false, false)
 	}
 	lead(context.Background())
 	endSecond()
 	s.wantInterrupted()
-	s.c.Leave(false, false)
+	s.c.ReleaseRole(false, false)
 	s.c.End()
 	s.wantBack(-1)
 }
@@ -91,7 +91,7 @@ func TestInterruptWithOnce(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	s.take()
 	s.c.InterruptWith(ctx)
-	s.c.Leave(false, false)
+	s.c.ReleaseRole(false, false)
 	end()
 	s.take()
 	s.write("x")
@@ -100,8 +100,8 @@ func TestInterruptWithOnce(t *testing.T) {
 	defer end()
 	turn := func() {
 		s.c.InterruptWith(again)
-		s.c.Leave(false, false)
-		for !s.c.Take() {
+		s.c.ReleaseRole(false, false)
+		for !s.c.AcquireRole() {
 			runtime.Gosched()
 		}
 	}

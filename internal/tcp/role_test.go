@@ -16,7 +16,8 @@ import (
 type standby struct {
 	t       *testing.T
 	c, peer *Conn
-	back    chan int // how often consumers had the role, when it is the receiving goroutine's again; negative: it is over
+	// how often consumers had the role, when it is the receiving goroutine's again; negative: it is over
+	back chan int
 }
 
 func standBack(t *testing.T) *standby {
@@ -34,7 +35,7 @@ func standBack(t *testing.T) *standby {
 func (s *standby) again() {
 	s.back = make(chan int, 1)
 	go func() {
-		leads, again := s.c.StandBack()
+		leads, again := s.c.YieldRole()
 		if !again {
 			leads = -1
 		}
@@ -45,7 +46,7 @@ func (s *standby) again() {
 // take is a consumer's Take, as soon as the receiving goroutine has stood back.
 func (s *standby) take() {
 	s.t.Helper()
-	for ctx := testrig.Within(s.t); !s.c.Take(); runtime.Gosched() {
+	for ctx := testrig.Within(s.t); !s.c.AcquireRole(); runtime.Gosched() {
 		if ctx.Err() != nil {
 			s.t.Fatal("the role does not become free")
 		}
@@ -115,12 +116,13 @@ func TestBell(t *testing.T) {
 			s.wantBack(0)
 			s.again()
 			s.wantBack(0)
-			if s.c.Take() {
+			if s.c.AcquireRole() {
 				t.Error("a consumer took what the receiving goroutine has")
 			}
 			err := s.c.Recv()
 			s.c.Done()
-			if name == "octets" && err != nil || name == "FIN" && !errors.Is(err, io.EOF) || name == "Close" && !errors.Is(err, net.ErrClosed) {
+			if name == "octets" && err != nil || name == "FIN" && !errors.Is(err, io.EOF) || name == "Close" &&
+				!errors.Is(err, net.ErrClosed) {
 				t.Error(err)
 			}
 		})
@@ -133,13 +135,13 @@ func TestTake(t *testing.T) {
 	s := standBack(t)
 	for range 3 {
 		s.take()
-		if s.c.Take() {
+		if s.c.AcquireRole() {
 			t.Fatal("two consumers have the role")
 		}
 		s.write("hello")
 		s.wantRead("hello")
 		s.wantAway()
-		s.c.Leave(false, false)
+		s.c.ReleaseRole(false, false)
 	}
 	s.write("bye")
 	s.wantBack(3)
@@ -156,13 +158,13 @@ func TestTakeSteadily(t *testing.T) {
 	for range 3 {
 		s.take()
 		for range 2 * steady {
-			s.c.Leave(false, false)
+			s.c.ReleaseRole(false, false)
 			s.take()
 		}
 		s.wantTimed(true)
 		s.write("x")
 		s.wantRead("x")
-		s.c.Leave(false, false)
+		s.c.ReleaseRole(false, false)
 		s.write("y")
 		s.wantBack(2*steady + 1)
 		s.wantTimed(false)
@@ -171,14 +173,14 @@ func TestTakeSteadily(t *testing.T) {
 	}
 }
 
-// TestEndOfSteady has consumers come so often that the bell is not armed when the last of them leaves, and the peer end then: nobody waits for the
-// timer, which does not ring here.
+// TestEndOfSteady has consumers come so often that the bell is not armed when the last of them leaves, and the peer end
+// then: nobody waits for the timer, which does not ring here.
 func TestEndOfSteady(t *testing.T) {
 	for name, end := range map[string]func(*Conn) error{"FIN": (*Conn).CloseWrite, "RST": (*Conn).Reset} {
 		t.Run(name, func(t *testing.T) {
 			s := steadied(t)
 			s.stopTimer()
-			s.c.Leave(false, false)
+			s.c.ReleaseRole(false, false)
 			s.wantArmed(false)
 			testrig.Must(t, end(s.peer))
 			s.wantBack(2*steady + 1)
@@ -186,13 +188,14 @@ func TestEndOfSteady(t *testing.T) {
 	}
 }
 
-// steadied is a connection whose consumers have come so often that the bell stays disarmed when one leaves; one has the role.
+// steadied is a connection whose consumers have come so often that the bell stays disarmed when one leaves; one has the
+// role.
 func steadied(t *testing.T) *standby {
 	t.Helper()
 	s := standBack(t)
 	s.take()
 	for range 2 * steady {
-		s.c.Leave(false, false)
+		s.c.ReleaseRole(false, false)
 		s.take()
 	}
 	return s
@@ -209,20 +212,21 @@ func (s *standby) stopTimer() {
 	}
 }
 
-// TestLookOut has consumers come so often that the bell would stay disarmed, but for somebody who waits and does not read: the bell is armed at once,
-// whether that one has begun to wait while a consumer reads, after it has left, or long before.
+// TestLookOut has consumers come so often that the bell would stay disarmed, but for somebody who waits and does not
+// read: the bell is armed at once, whether that one has begun to wait while a consumer reads, after it has left, or
+// long before.
 func TestLookOut(t *testing.T) {
 	for name, leave := range map[string]func(*Conn){
-		"before": func(c *Conn) { c.Leave(false, true) },
-		"while":  func(c *Conn) { c.LookOut(); c.Leave(false, false) },
-		"after":  func(c *Conn) { c.Leave(false, false); c.LookOut() },
+		"before": func(c *Conn) { c.ReleaseRole(false, true) },
+		"while":  func(c *Conn) { c.RearmReads(); c.ReleaseRole(false, false) },
+		"after":  func(c *Conn) { c.ReleaseRole(false, false); c.RearmReads() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := steadied(t)
 			leave(s.c)
 			s.wantArmed(true)
 			s.take()
-			s.c.Leave(false, false)
+			s.c.ReleaseRole(false, false)
 			s.wantArmed(false) // that was for one time
 		})
 	}
@@ -246,11 +250,12 @@ func (s *standby) wantTimed(want bool) {
 	}
 }
 
-// standsBy reports whether a receiving goroutine waits for what a consumer says of the end of the connection, and takes no processor meanwhile.
+// standsBy reports whether a receiving goroutine waits for what a consumer says of the end of the connection, and takes
+// no processor meanwhile.
 func standsBy() bool {
 	b := make([]byte, 1<<20)
 	for stack := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
-		if strings.Contains(stack, ".StandBack(") && strings.Contains(stack, "[sync.Cond.Wait") {
+		if strings.Contains(stack, ".YieldRole(") && strings.Contains(stack, "[sync.Cond.Wait") {
 			return true
 		}
 	}
@@ -273,7 +278,7 @@ func TestEndTaken(t *testing.T) {
 			c.End()
 			c.Done()
 		}, -1},
-		"not found": {func(c *Conn) { c.Leave(false, false) }, 1},
+		"not found": {func(c *Conn) { c.ReleaseRole(false, false) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := standBack(t)
@@ -285,10 +290,10 @@ func TestEndTaken(t *testing.T) {
 			}
 			say.do(s.c)
 			s.wantBack(say.want)
-			if s.c.Take() {
+			if s.c.AcquireRole() {
 				t.Error("taken after the end")
 			}
-			if s.c.CanStandBack() {
+			if s.c.CanYieldRole() {
 				t.Error("there is a bell after the end")
 			}
 		})
@@ -298,10 +303,10 @@ func TestEndTaken(t *testing.T) {
 // TestNoBell: without a socket the receiving goroutine always reads.
 func TestNoBell(t *testing.T) {
 	c, _ := piped(t)
-	if c.CanStandBack() || c.Take() {
+	if c.CanYieldRole() || c.AcquireRole() {
 		t.Error("a bell on a connection that is no socket")
 	}
-	if leads, again := c.StandBack(); leads != 0 || !again {
+	if leads, again := c.YieldRole(); leads != 0 || !again {
 		t.Error(leads, again)
 	}
 }
@@ -343,7 +348,7 @@ func TestRole(t *testing.T) {
 	for range 3 {
 		all.Go(func() {
 			for n := 0; !ended(); n++ {
-				if !s.c.Take() {
+				if !s.c.AcquireRole() {
 					runtime.Gosched()
 					continue
 				}
@@ -356,7 +361,7 @@ func TestRole(t *testing.T) {
 					count()
 					s.c.Done()
 				}
-				s.c.Leave(n%2 == 0, false)
+				s.c.ReleaseRole(n%2 == 0, false)
 			}
 		})
 	}

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// hold is how many octets of an unfinished FPDU an idle connection keeps beside
+// hold is how many bytes of an unfinished FPDU an idle connection keeps beside
 // the pool. More than that and it keeps the pooled buffer: a peer has to send
 // that much to make us hold one.
 const hold = 8 << 10
 
 var keeps = sync.Pool{New: func() any { return new([hold]byte) }}
 
-// smallSize is how many octets a connection that is no socket waits with a buffer for.
+// smallSize is the size of the buffer that a connection that is no socket waits with, in bytes.
 const smallSize = 256
 
 // rx is the receive buffer: from r to w of big, or, while the connection waits
@@ -21,18 +21,17 @@ type rx struct {
 	mu       sync.Mutex // held by who reads, until what came is consumed
 	released bool
 	polls    uint32      // how often a consumer has looked
-	due      atomic.Bool // and it is time to hush the connection: see hush.go
+	due      atomic.Bool // it is time to suppress wake-ups: see wakeups.go
 
 	big  *[BufferSize]byte
 	r, w int
 	need int
-	view []byte      // unread octets while big is nil
+	view []byte      // unread bytes while big is nil
 	kept *[hold]byte // memory that view lies in, from a pool too
-	// Where there is no socket: what is read to, and, if the last read has filled it so that more
-	// may be there, more memory from a pool.
-	small []byte
-	more  *[hold]byte
-	full  bool
+	// Where there is no socket, which can be waited for without a buffer:
+	small []byte      // what is read to
+	more  *[hold]byte // from a pool, in place of small while reads fill that
+	full  bool        // the last read has filled its buffer: more may be there
 }
 
 // wait waits until whoever reads is done.
@@ -74,9 +73,9 @@ func (x *rx) room() []byte {
 	return x.big[x.w:]
 }
 
-// settle is called before a read that may wait: little that is unread goes to
+// shrink is called before a read that may wait: little that is unread goes to
 // kept, so that small is free and big given back.
-func (x *rx) settle() {
+func (x *rx) shrink() {
 	if x.big == nil && len(x.view) > 0 {
 		x.room()
 	}
@@ -95,7 +94,7 @@ func (x *rx) landing() []byte {
 	return x.more[:]
 }
 
-// add takes in n octets that were read to b, which landing has returned.
+// add takes in n bytes that were read to b, which landing has returned.
 func (x *rx) add(b []byte, n int) {
 	x.full = n == len(b)
 	if len(x.view) == 0 {
@@ -105,7 +104,7 @@ func (x *rx) add(b []byte, n int) {
 	x.w += copy(x.room(), b[:n])
 }
 
-// lessen gives back what landing has taken, of which nothing is unread.
+// lessen gives back the memory that landing has taken. Nothing in it is unread.
 func (x *rx) lessen() {
 	if x.more != nil {
 		keeps.Put(x.more)

@@ -1,20 +1,20 @@
 package tcp
 
-import "github.com/goiwarp/iwarp/internal/carrier"
+import "github.com/goiwarp/iwarp/internal/lowerlayer"
 
 // Segmented reports whether TCP is aware of MPA: it shows what arrives ahead of order, and sends records
 // as segments of its own.
 func (c *Conn) Segmented() bool { return c.segments != nil }
 
-// ShowAhead has f called with octets that have arrived ahead of others, if TCP is aware of MPA. at is their
-// place, counted from the first octet that Recv brings. It is called before the first Recv; End ends
+// ShowAhead has f called with bytes that have arrived ahead of others, if TCP is aware of MPA. at is their
+// place, counted from the first byte that Recv brings. It is called before the first Recv; End ends
 // it. f is called by a goroutine of TCP's, and never twice at once; it may take locks, but not those of
 // who calls ShowAhead or End.
 func (c *Conn) ShowAhead(f func(at uint64, octets []byte)) {
 	if c.segments == nil {
 		return
 	}
-	first := uint64(0) // octets that were read ahead come before those that TCP counts
+	first := uint64(0) // bytes that were read ahead come before those that TCP counts
 	for _, r := range c.ahead {
 		first += uint64(r.Buffered())
 	}
@@ -30,38 +30,39 @@ func (c *Conn) sendSegments(v [][]byte) (n int, err error) {
 }
 
 // segmented returns a connection of an MPA-aware TCP, nil if it is none.
-func segmented(c any) carrier.SegmentedConn {
-	s, _ := c.(carrier.SegmentedConn)
+func segmented(c any) lowerlayer.SegmentedConn {
+	s, _ := c.(lowerlayer.SegmentedConn)
 	return s
 }
 
-// Told returns a channel that is closed when the peer has acknowledged our FIN, or never will; nil if the connection goes on
-// by itself, as a socket of the system's does. Of a connection with a method NetConn, as tls.Conn has, the one below tells.
-func (c *Conn) Told() <-chan struct{} {
-	if t, ok := basis(c.Conn).(carrier.Teller); ok {
-		return t.Told()
+// PeerAcked returns a channel that is closed when the peer has acknowledged our FIN, or never will; nil if the
+// connection goes on by itself, as a socket of the system's does. Of a connection with a method NetConn, as tls.Conn
+// has, the one below tells.
+func (c *Conn) PeerAcked() <-chan struct{} {
+	if t, ok := basis(c.Conn).(lowerlayer.PeerAcked); ok {
+		return t.PeerAcked()
 	}
 	return nil
 }
 
-// Acknowledged changes as the peer acknowledges more, where that is known.
-func (c *Conn) Acknowledged() uint32 {
-	if a, ok := basis(c.Conn).(carrier.Acknowledged); ok {
-		return a.Acknowledged()
+// AckProgress changes as the peer acknowledges more, where that is known.
+func (c *Conn) AckProgress() uint32 {
+	if a, ok := basis(c.Conn).(lowerlayer.AckProgress); ok {
+		return a.AckProgress()
 	}
 	return 0
 }
 
-// Lacks reports whether the peer has not acknowledged something in front of our FIN, where that is known.
-func (c *Conn) Lacks() bool {
-	l, ok := basis(c.Conn).(carrier.Lacks)
-	return ok && l.Lacks()
+// HasUnacked reports whether the peer has not acknowledged something in front of our FIN, where that is known.
+func (c *Conn) HasUnacked() bool {
+	l, ok := basis(c.Conn).(lowerlayer.HasUnacked)
+	return ok && l.HasUnacked()
 }
 
-// Lost says, when Told's channel is closed, why the peer has not everything, where that is known.
-func (c *Conn) Lost() error {
-	if l, ok := basis(c.Conn).(carrier.Lost); ok {
-		return l.Lost()
+// LossError says, when PeerAcked's channel is closed, why the peer has not everything, where that is known.
+func (c *Conn) LossError() error {
+	if l, ok := basis(c.Conn).(lowerlayer.LossError); ok {
+		return l.LossError()
 	}
 	return nil
 }

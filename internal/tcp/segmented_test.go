@@ -50,7 +50,8 @@ func TestLanding(t *testing.T) {
 		if got := recvAll(c, keep); !bytes.Equal(got, text) {
 			t.Errorf("%d octets left each time: %d of %d received, or others", keep, len(got), len(text))
 		}
-		if in.rooms[0] != smallSize || in.rooms[1] != smallSize || in.rooms[2] < hold || len(in.rooms) > 2*len(text)/hold+4 {
+		if in.rooms[0] != smallSize || in.rooms[1] != smallSize || in.rooms[2] < hold ||
+			len(in.rooms) > 2*len(text)/hold+4 {
 			t.Errorf("%d octets left each time: read in pieces of %v", keep, in.rooms)
 		}
 		c.Release()

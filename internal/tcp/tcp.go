@@ -1,12 +1,10 @@
-// Package tcp moves octets between an engine and a socket. It knows what the
-// operating system offers: reading and writing without waiting, gathered
-// writes, the ends of records, receive buffers, the effective MSS (words.go sees to one
-// that is a multiple of four) and the round trip. role.go says who of a connection's
-// goroutines and consumers receives; protocols it knows none.
+// Package tcp moves bytes between a driver and a socket. It knows what the operating system offers: reading and writing
+// without waiting, gathered writes, the ends of records, receive buffers, the effective MSS (words.go sees to one that
+// is a multiple of four) and the round trip. role.go says which of a connection's goroutines and consumers receives.
+// The package knows no protocol.
 //
-// Where the connection is not a TCP socket of a Unix system, the plain net.Conn
-// calls do the same work: TrySend then never takes anything, and Recv reads
-// through a small buffer of the connection's own.
+// Where the connection is not a TCP socket of a Unix system, the plain net.Conn calls do the same work: TrySend then
+// never takes anything, and Recv reads through a small buffer of the connection's own.
 package tcp
 
 import (
@@ -16,10 +14,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/goiwarp/iwarp/internal/carrier"
+	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
-// BufferSize is the size of a pooled receive buffer in octets: room for the
+// BufferSize is the size of a pooled receive buffer in bytes: room for the
 // largest FPDU and most of a second. What is read is checked and copied while it
 // is in the processor's cache; twice the size gave a tenth less on loopback.
 const BufferSize = 128 << 10
@@ -36,7 +34,7 @@ type Conn struct {
 	role role
 	// Of an MPA-aware TCP, else nil: segments is the connection, and below what one that is none is built
 	// on. records is what EndRecords has set.
-	segments, below carrier.SegmentedConn
+	segments, below lowerlayer.SegmentedConn
 	records         bool
 	bufs            net.Buffers // of Send, where there is no raw
 	// ahead have octets that come before those of the connection: see Buffered. Only
@@ -46,7 +44,7 @@ type Conn struct {
 }
 
 // New wraps a connection in which the startup phase is over. Of one that is Buffered
-// the octets buffered come first, and then the socket is used directly.
+// the bytes buffered come first, and then the socket is used directly.
 func New(c net.Conn) *Conn {
 	c, ahead := unwrap(c)
 	sendAtOnce(c)
@@ -62,18 +60,18 @@ func New(c net.Conn) *Conn {
 	return t
 }
 
-// sendAtOnce turns the Nagle algorithm off, which package net has done already where its user has not turned it on: an FPDU
-// that does not fill a segment would wait for the acknowledgement of what was sent before.
+// sendAtOnce turns the Nagle algorithm off, which package net has done already where its user has not turned it on:
+// with it, an FPDU that does not fill a segment waits for the acknowledgement of what was sent before.
 //
 // CULLEY, section 7.3: "To achieve the previous segmentation rule, TCP's Nagle algorithm SHOULD be disabled." [S04]
 func sendAtOnce(c net.Conn) {
 	if on, ok := basis(c).(interface{ SetNoDelay(yes bool) error }); ok {
-		_ = on.SetNoDelay(true) // of one that is closed already, the next call tells
+		_ = on.SetNoDelay(true) // it fails on a closed one only, which the next call finds
 	}
 }
 
-// basis returns the connection that a recording or encrypting one is built on, which
-// the method tells that tls.Conn has too.
+// basis returns the connection that a recording or encrypting one is built on. A method NetConn, as tls.Conn has,
+// tells which that is.
 func basis(c net.Conn) net.Conn {
 	for {
 		on, ok := c.(interface{ NetConn() net.Conn })
@@ -84,7 +82,7 @@ func basis(c net.Conn) net.Conn {
 	}
 }
 
-// Recv waits for octets and reads as many as there are; Unread has them, until
+// Recv waits for bytes and reads as many as there are; Unread has them, until
 // Done. An error of io.EOF is the peer's FIN.
 func (c *Conn) Recv() error {
 	if c.isAhead.Load() && c.recvAhead() {
@@ -119,8 +117,9 @@ func (c *Conn) RecvRest() (ok bool, err error) {
 	return c.raw.recvNow()
 }
 
-// Rest gives the memory of the receive buffer back if nobody is receiving, and little is unread: one who polls leaves it there
-// for what comes next. Where there is no socket the buffer is that of who receives, and no lock keeps others from it.
+// Rest gives the memory of the receive buffer back, if nobody is receiving and little is unread: a consumer that polls
+// leaves it there for what comes next. It does nothing where there is no socket: the receiving goroutine then uses the
+// buffer without the lock.
 func (c *Conn) Rest() {
 	if c.raw != nil && !c.isAhead.Load() && c.rx.mu.TryLock() {
 		c.rx.idle()
@@ -131,12 +130,12 @@ func (c *Conn) Rest() {
 // Done gives back the receive buffer, after Recv, a TryRecv that read, or RecvRest.
 func (c *Conn) Done() { c.rx.mu.Unlock() }
 
-// recvPlain waits with a few octets of its own, and reads into a pooled buffer
+// recvPlain waits with a few bytes of its own, and reads into a pooled buffer
 // only while much of an unfinished FPDU is there.
 func (c *Conn) recvPlain() error {
 	for range maxEmptyReads {
 		if n, err := c.readPlain(); n > 0 {
-			return nil // an error that came with octets will come again
+			return nil // an error that came with bytes will come again
 		} else if err != nil {
 			return err
 		}
@@ -144,11 +143,11 @@ func (c *Conn) recvPlain() error {
 	return io.ErrNoProgress
 }
 
-// maxEmptyReads bounds reads that bring neither octets nor an error.
+// maxEmptyReads bounds how often in a row a Read may bring neither bytes nor an error.
 const maxEmptyReads = 100
 
 func (c *Conn) readPlain() (n int, err error) {
-	c.rx.settle()
+	c.rx.shrink()
 	if c.rx.big == nil {
 		b := c.rx.landing()
 		n, err = c.Conn.Read(b)
@@ -160,10 +159,10 @@ func (c *Conn) readPlain() (n int, err error) {
 	return n, err
 }
 
-// Unread returns the octets that were read and not yet consumed.
+// Unread returns the bytes that were read and not yet consumed.
 func (c *Conn) Unread() []byte { return c.rx.bytes() }
 
-// Consume drops n octets from the front of Unread. need is how many octets the
+// Consume drops n bytes from the front of Unread. need is how many bytes the
 // consumer wants to see at once next time.
 func (c *Conn) Consume(n, need int) { c.rx.consume(n, need) }
 
@@ -179,7 +178,7 @@ func (c *Conn) TrySend(v [][]byte) (n int, wait bool, err error) {
 	return c.raw.trySend(v)
 }
 
-// Send sends at least one octet of v, waiting for the connection to take it.
+// Send sends at least one byte of v, waiting for the connection to take it.
 func (c *Conn) Send(v [][]byte) (n int, err error) {
 	switch {
 	case c.raw != nil:
@@ -188,7 +187,7 @@ func (c *Conn) Send(v [][]byte) (n int, err error) {
 		return c.sendSegments(v)
 	}
 	c.bufs = append(c.bufs[:0], v...)
-	all := c.bufs // of which WriteBuffers moves the start
+	all := c.bufs // a copy, as WriteBuffers consumes it
 	m, err := WriteBuffers(c.Conn, &all)
 	clear(c.bufs)
 	return int(m), err
@@ -207,8 +206,8 @@ func (c *Conn) HasHalves() bool {
 	return ok
 }
 
-// CloseWrite sends a FIN, where the connection can be closed by halves. If it is lost, the error says how, as far as the system
-// tells.
+// CloseWrite sends a FIN, where the connection can be closed by halves. If the connection is already lost, the error
+// says why, as far as the system tells.
 func (c *Conn) CloseWrite() error {
 	if c.raw == nil {
 		return CloseWrite(c.Conn)
@@ -219,7 +218,7 @@ func (c *Conn) CloseWrite() error {
 		return nil
 	}
 	c.raw.finishes(false)
-	if _, lost := c.Owes(); lost != nil {
+	if _, lost := c.Unacked(); lost != nil {
 		return lost
 	}
 	return err
@@ -235,8 +234,8 @@ func (c *Conn) Foreign() bool {
 	return true
 }
 
-// Reset closes at once with a RST, where there is such a thing. Of a connection with a method NetConn, as tls.Conn has,
-// the one below is reset before TLS can say that this is its end.
+// Reset closes at once with a RST, where there is such a thing. A connection with a method NetConn, as tls.Conn has,
+// has the one below it reset first: TLS must not tell the peer of an orderly end.
 func (c *Conn) Reset() error {
 	if c.segments != nil {
 		return c.segments.Reset()
@@ -250,18 +249,17 @@ func (c *Conn) Reset() error {
 	return c.Close()
 }
 
-// linger has a Close send a RST.
+// linger makes the next Close send a RST.
 func linger(c net.Conn) {
 	if l, ok := c.(interface{ SetLinger(int) error }); ok {
 		_ = l.SetLinger(0)
 	}
 }
 
-// Limits returns the effective maximum segment size and how many octets a record may have,
-// and 0 where the system does not tell. TCP takes a record of so many octets as one
-// piece, which it cuts at the EMSS only; it is no less than the EMSS. Of a connection with
-// a method NetConn, as tls.Conn has, they are those of the one below. Calls must not
-// overlap.
+// Limits returns the effective maximum segment size and how many bytes a record may have,
+// and 0 where the system does not tell. TCP takes a record of up to that many bytes as
+// one piece, and cuts it at the EMSS only. It is no less than the EMSS. A connection with a method NetConn, as tls.Conn
+// has, has those of the one below it. Calls must not overlap.
 func (c *Conn) Limits() (emss, record int) {
 	switch {
 	case c.below != nil:

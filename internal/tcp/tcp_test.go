@@ -145,7 +145,7 @@ func TestIdle(t *testing.T) {
 func waitsHolding(t *testing.T, c *Conn) bool {
 	t.Helper()
 	if c.raw == nil {
-		c.rx.settle()
+		c.rx.shrink()
 	} else if ok, err := c.TryRecv(); ok {
 		t.Errorf("TryRecv read something (%v)", err)
 	}
@@ -347,7 +347,8 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// received reads octets after others until there are n. It leaves some of them unread each time, as of an FPDU that is not whole.
+// received reads octets after others until there are n. It leaves some of them unread each time, as of an FPDU that is
+// not whole.
 func received(t *testing.T, c *Conn, got []byte, n int) []byte {
 	t.Helper()
 	for i := 0; len(got) < n; i++ {

@@ -16,7 +16,7 @@ func (c *Conn) SetKeepAlive(cfg net.KeepAliveConfig) error {
 	return t.SetKeepAliveConfig(cfg)
 }
 
-// SetUserTimeout bounds how long octets, or probes, may be on their way without an
+// SetUserTimeout bounds how long bytes, or probes, may be on their way without an
 // acknowledgement (RFC 5482). Where there is no TCP_USER_TIMEOUT it is
 // errors.ErrUnsupported.
 func (c *Conn) SetUserTimeout(d time.Duration) error {

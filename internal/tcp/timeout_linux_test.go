@@ -26,9 +26,11 @@ func TestTimeouts(t *testing.T) {
 	a, b := pair(t)
 	for _, c := range []*Conn{a, New(&onSocket{Conn: b.Conn})} {
 		testrig.Must(t, c.SetUserTimeout(1500*time.Millisecond))
-		testrig.Must(t, c.SetKeepAlive(net.KeepAliveConfig{Enable: true, Idle: 7 * time.Second, Interval: 3 * time.Second, Count: 2}))
+		testrig.Must(t, c.SetKeepAlive(net.KeepAliveConfig{Enable: true, Idle: 7 * time.Second,
+			Interval: 3 * time.Second, Count: 2}))
 		socket := basis(c.Conn).(*net.TCPConn)
-		for name, want := range map[int]int{unix.TCP_USER_TIMEOUT: 1500, unix.TCP_KEEPIDLE: 7, unix.TCP_KEEPINTVL: 3, unix.TCP_KEEPCNT: 2} {
+		for name, want := range map[int]int{unix.TCP_USER_TIMEOUT: 1500, unix.TCP_KEEPIDLE: 7,
+			unix.TCP_KEEPINTVL: 3, unix.TCP_KEEPCNT: 2} {
 			if got := option(t, socket, name); got != want {
 				t.Errorf("option %d is %d, want %d", name, got, want)
 			}

@@ -2,7 +2,7 @@ package tcp
 
 import "net"
 
-// Waiting reports whether octets have arrived that nobody has read, as far as can be told without
+// Waiting reports whether bytes have arrived that nobody has read, as far as can be told without
 // waiting and without taking them: on sockets of the standard library's, on Unix-like systems.
 func Waiting(c net.Conn) bool {
 	c, ahead := unwrap(c)
@@ -17,11 +17,11 @@ func Waiting(c net.Conn) bool {
 	case *net.UnixConn:
 		return peek(s)
 	}
-	return false // also where a socket is embedded: its octets may not be those of the connection
+	return false // also where a socket is embedded: its bytes may not be those of the connection
 }
 
-// Knocks reports whether a connection waits to be accepted. Where it cannot be told, it says so too: of other listeners than the standard library's, and
-// on other than Unix-like systems.
+// Knocks reports whether a connection waits to be accepted. Where that is not known it is true: for listeners that are
+// not the standard library's, and on systems that are not like Unix.
 func Knocks(ln net.Listener) bool {
 	if t, ok := ln.(*net.TCPListener); ok {
 		return readable(t)

@@ -58,7 +58,8 @@ func TestFINIsNoOctet(t *testing.T) {
 	}
 }
 
-// TestWaitingEmbedded: what a socket has is not what a connection has that embeds it, and may put frames of its own around.
+// TestWaitingEmbedded: what a socket has is not what a connection has that embeds it, and may put frames of its own
+// around.
 func TestWaitingEmbedded(t *testing.T) {
 	x, y := pair(t)
 	write(t, x.Conn, "xy")

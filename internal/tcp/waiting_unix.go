@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peek reports whether a socket has octets to be read. It takes none of them.
+// peek reports whether a socket has bytes to be read. It takes none of them.
 func peek(c syscall.Conn) (waiting bool) {
 	rc, err := c.SyscallConn()
 	if err != nil {
@@ -22,7 +22,7 @@ func peek(c syscall.Conn) (waiting bool) {
 	return waiting
 }
 
-// readable reports whether somebody who waited for a socket would be woken, or it is closed.
+// readable reports whether a wait for a socket would end at once, or the socket is closed.
 func readable(c syscall.Conn) bool {
 	rc, err := c.SyscallConn()
 	if err != nil {
@@ -30,7 +30,8 @@ func readable(c syscall.Conn) bool {
 	}
 	n := 0
 	err = rc.Control(func(fd uintptr) {
-		n, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor is a small number
+		asked := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} //nolint:gosec // a descriptor is a small number
+		n, _ = unix.Poll([]unix.PollFd{asked}, 0)
 	})
 	return err != nil || n != 0
 }

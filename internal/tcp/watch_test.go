@@ -28,21 +28,21 @@ func TestLeaveKeepsWatch(t *testing.T) {
 	if !keepsBuffer(s.c) {
 		t.Error("it has read without a buffer")
 	}
-	s.c.Leave(false, false)
+	s.c.ReleaseRole(false, false)
 	if keepsBuffer(s.c) {
 		t.Error("nobody reads, and it has a buffer")
 	}
 	for range steady - 1 {
 		s.wantWatch()
 		s.take()
-		s.c.Leave(false, false)
+		s.c.ReleaseRole(false, false)
 	}
 	s.wantWatch()
 	s.take()
 	s.c.role.mu.Lock()
 	s.c.role.timed = false
 	s.c.role.mu.Unlock()
-	s.c.Leave(true, false)
+	s.c.ReleaseRole(true, false)
 	s.wantWatch()
 }
 
@@ -60,9 +60,9 @@ func (s *standby) wantWatch() {
 func TestCloseTakesBellDown(t *testing.T) {
 	s := standBack(t)
 	s.take()
-	s.c.Leave(false, false)
+	s.c.ReleaseRole(false, false)
 	testrig.Must(t, s.c.Close())
-	if s.c.CanStandBack() {
+	if s.c.CanYieldRole() {
 		t.Error("there is a bell after Close")
 	}
 }
@@ -73,9 +73,9 @@ func TestBellOfLostSocket(t *testing.T) {
 	s := standBack(t)
 	s.take()
 	testrig.Must(t, s.c.Conn.Close())
-	s.c.Leave(false, false)
+	s.c.ReleaseRole(false, false)
 	s.wantBack(1)
-	if s.c.CanStandBack() {
+	if s.c.CanYieldRole() {
 		t.Error("there is a bell")
 	}
 }
@@ -92,7 +92,7 @@ func TestContextsWatched(t *testing.T) {
 		s.take()
 		s.c.InterruptWith(ctx)
 		unwatch = s.c.role.stop
-		s.c.Leave(false, false)
+		s.c.ReleaseRole(false, false)
 		return unwatch
 	}
 	if unwatch := lead(first); unwatch() {
@@ -114,8 +114,8 @@ func TestContextsWatched(t *testing.T) {
 	}
 }
 
-// TestSendWaits sends more than the socket takes, and nobody reads: Send waits until its time is over. What the peer acknowledges late has room made
-// for a little more.
+// TestSendWaits sends more than the socket takes, and nobody reads: Send waits until its time is over. What the peer
+// acknowledges late has room made for a little more.
 func TestSendWaits(t *testing.T) {
 	a, _ := pair(t)
 	if a.raw == nil {

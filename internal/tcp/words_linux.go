@@ -10,8 +10,8 @@ import (
 )
 
 // limitSegments sets the maximum segment size of a socket that is not connected yet, if the route to the
-// address makes it no multiple of four. On the loopback interface nothing is aligned unless it is wished
-// for, and the MTU is a whole one.
+// address makes it no multiple of four. Not on the loopback interface: nothing is aligned there by default, and its MTU
+// needs no correction.
 func limitSegments(ctx context.Context, address string, c syscall.RawConn) {
 	if !onLoopback(address) {
 		setMaxSegment(c, wholeWords(routeMTU(ctx, address)))
@@ -23,7 +23,7 @@ func onLoopback(address string) bool {
 	return err == nil && to.Addr().IsLoopback()
 }
 
-// setMaxSegment sets TCP_MAXSEG to n octets, if that is not 0. Where it cannot, segments stay as they are.
+// setMaxSegment sets TCP_MAXSEG to n bytes, if that is not 0. Where it cannot, segments stay as they are.
 func setMaxSegment(c syscall.RawConn, n int) {
 	if n > 0 {
 		_ = c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, n) })
@@ -31,7 +31,7 @@ func setMaxSegment(c syscall.RawConn, n int) {
 }
 
 // routeMTU asks for the MTU of the route to an address, which is 0 if there is none, and
-// returns with it the octets of a packet's headers. A UDP socket knows it before anything is
+// returns with it the bytes of a packet's headers. A UDP socket knows it before anything is
 // sent.
 func routeMTU(ctx context.Context, address string) (mtu, headers int) {
 	conn, err := new(net.Dialer).DialContext(ctx, "udp", address)

@@ -27,7 +27,8 @@ func TestRouteMTU(t *testing.T) {
 }
 
 func TestOnLoopback(t *testing.T) {
-	for address, want := range map[string]bool{"127.0.0.1:9": true, "[::1]:9": true, "192.0.2.1:9": false, "nowhere": false} {
+	for address, want := range map[string]bool{"127.0.0.1:9": true, "[::1]:9": true,
+		"192.0.2.1:9": false, "nowhere": false} {
 		if onLoopback(address) != want {
 			t.Errorf("%s: %t", address, !want)
 		}

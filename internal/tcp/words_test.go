@@ -12,7 +12,8 @@ import (
 func TestWholeWordsOfMTU(t *testing.T) {
 	for _, c := range []struct{ mtu, headers, want int }{
 		{1500, headersIPv4, 0}, {1500, headersIPv6, 0}, {9000, headersIPv4, 0}, {65536, headersIPv4, 0},
-		{1450, headersIPv4, 1408}, {1450, headersIPv6, 1388}, {1498, headersIPv4, 1456}, {1499, headersIPv4, 1456}, {1501, headersIPv4, 1460},
+		{1450, headersIPv4, 1408}, {1450, headersIPv6, 1388}, {1498, headersIPv4, 1456}, {1499, headersIPv4, 1456},
+		{1501, headersIPv4, 1460},
 		{0, headersIPv4, 0}, {40, headersIPv4, 0}, {42, headersIPv4, 0}, {45, headersIPv4, 4},
 	} {
 		if got := wholeWords(c.mtu, c.headers); got != c.want {

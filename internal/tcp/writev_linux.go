@@ -21,7 +21,8 @@ func (io *iovecs) writev(fd int, v [][]byte) (int, error) {
 	for _, b := range v[:min(len(v), maxIovecs)] {
 		*io = append(*io, syscall.Iovec{Base: unsafe.SliceData(b), Len: iovLen(len(b))})
 	}
-	n, _, e := syscall.Syscall(syscall.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(*io))), uintptr(len(*io)))
+	n, _, e := syscall.Syscall(syscall.SYS_WRITEV, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(*io))), uintptr(len(*io)))
 	clear(*io)
 	if e != 0 {
 		return 0, e

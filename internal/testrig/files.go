@@ -2,6 +2,7 @@ package testrig
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,5 +38,23 @@ func Golden(tb testing.TB, path string, got []byte, update bool) {
 	if !bytes.Equal(want, got) {
 		tb.Errorf("%s: if what has changed is right, -update writes it (-want +got):\n%s", path,
 			cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
+	}
+}
+
+// Root returns the nearest directory above that has a go.mod: that of the repository.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.mod above the working directory: run the tests within the repository")
+		}
+		dir = up
 	}
 }

@@ -1,6 +1,7 @@
 package testrig
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -10,8 +11,8 @@ import (
 )
 
 // WantFieldsDocumented holds that a document about JSON lists the fields that values are written with, those of all
-// values within them included, and no others. In the document, tables of fields are headed "field", and a field stands in
-// backquotes: in the first column, or in the others where a field has some of its own.
+// values within them included, and no others. In the document, tables of fields are headed "field", and a field stands
+// in backquotes: in the first column, or in the others where a field has some of its own.
 func WantFieldsDocumented(tb testing.TB, file string, values ...any) {
 	tb.Helper()
 	document, err := os.ReadFile(file)
@@ -76,4 +77,15 @@ func documentedFields(document string) (first, all []string) {
 		}
 	}
 	return first, all
+}
+
+// WantInDocument holds that a file of the documentation has a text, which is formed as by
+// [fmt.Sprintf].
+func WantInDocument(tb testing.TB, file, format string, args ...any) {
+	tb.Helper()
+	document, err := os.ReadFile(file)
+	Must(tb, err)
+	if text := fmt.Sprintf(format, args...); !strings.Contains(string(document), text) {
+		tb.Errorf("%s does not say %q", file, text)
+	}
 }

@@ -29,7 +29,8 @@ func TestPipeEnds(t *testing.T) {
 	}{
 		{"FIN", func(a *testrig.Conn) { a.CloseWrite() }, "", "abc", io.EOF, nil},
 		{"close", func(a *testrig.Conn) { a.Close() }, "", "abc", io.EOF, syscall.ECONNRESET},
-		{"close with octets unread", func(a *testrig.Conn) { a.Close() }, "xyz", "abc", syscall.ECONNRESET, syscall.ECONNRESET},
+		{"close with octets unread", func(a *testrig.Conn) { a.Close() }, "xyz", "abc",
+			syscall.ECONNRESET, syscall.ECONNRESET},
 		{"RST", func(a *testrig.Conn) { a.SetLinger(0); a.Close() }, "", "abc", syscall.ECONNRESET, syscall.ECONNRESET},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,7 +86,8 @@ func TestPipeDeadlines(t *testing.T) {
 		a.SetWriteBuffer(4)
 		begun := time.Now()
 		a.SetDeadline(begun.Add(time.Hour))
-		if n, err := a.Write([]byte("abcdef")); n != 4 || !errors.Is(err, os.ErrDeadlineExceeded) || script.EndOf(err) != script.Open {
+		if n, err := a.Write([]byte("abcdef")); n != 4 || !errors.Is(err, os.ErrDeadlineExceeded) ||
+			script.EndOf(err) != script.Open {
 			t.Errorf("write: %d, %v", n, err)
 		}
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -141,7 +143,8 @@ func TestCarry(t *testing.T) {
 			a.CloseWrite()
 		}
 		want := map[bool]script.End{false: script.FIN, true: script.RST}[reset]
-		if end := script.EndOf(script.NewLink(x).CarryTo(y, func(p []byte) { kept = append(kept, p...) })); end != want {
+		if end := script.EndOf(script.NewLink(x).CarryTo(y,
+			func(p []byte) { kept = append(kept, p...) })); end != want {
 			t.Errorf("carried to %v, want %v", end, want)
 		}
 		l := script.NewLink(b)
@@ -199,7 +202,8 @@ func TestUnbuffered(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		a.SetWriteDeadline(begun.Add(2 * time.Second))
-		if n, err := a.Write([]byte("late")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != 2*time.Second {
+		if n, err := a.Write([]byte("late")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) ||
+			time.Since(begun) != 2*time.Second {
 			t.Errorf("wrote %d octets (%v) after %v", n, err, time.Since(begun))
 		}
 		a.SetWriteDeadline(time.Time{})

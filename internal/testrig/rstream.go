@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// An Rstream is what the two ends of rdma-core's rstream do with -I 1 -T v: they greet each other, and then the client sends so many messages, and
-// the server as many back. The octets of each direction count up from its first.
+// An Rstream is what the two ends of rdma-core's rstream do with -I 1 -T v: they greet each other, and then the client
+// sends so many messages, and the server as many back. The octets of each direction count up from its first.
 type Rstream struct {
 	Size, Count int // of the messages: -S and -C
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Swap writes to a connection while it reads from it to the end, and compares what has come. It returns the error of the Write.
+// Swap writes to a connection while it reads from it to the end, and compares what has come. It returns the error of
+// the Write.
 func Swap(t testing.TB, conn io.ReadWriter, out, want []byte) error {
 	t.Helper()
 	wrote := make(chan error, 1)

@@ -35,8 +35,9 @@ type Client struct {
 	Watch func(Event)
 }
 
-// Put copies files and directories of this host to a path below the server's directory, which is "" or one that message.CheckPath takes: into it, if it is a directory. With several it
-// has to be one, and for a file if a slash follows it. What goes wrong with one of them leaves the others: then the error is an *IncompleteError.
+// Put copies files and directories of this host to a path below the server's directory, which is "" or one that
+// message.CheckPath takes: into it, if it is a directory. With several it has to be one, and for a file if a slash
+// follows it. What goes wrong with one of them leaves the others: then the error is an *IncompleteError.
 func (c *Client) Put(ctx context.Context, names []string, to string) (sum Summary, err error) {
 	t := teller{watch: c.Watch}
 	sources, err := t.sourcesOf(names)
@@ -62,8 +63,8 @@ func (c *Client) Put(ctx context.Context, names []string, to string) (sum Summar
 	return s.sum, c.over(l, s.sum, err)
 }
 
-// sourcesOf opens the directories of what is named. A name may be a symbolic link, whose own name the copy has. What cannot be opened is left, as long as there is
-// something else.
+// sourcesOf opens the directories of what is named. A name may be a symbolic link, whose own name the copy has. What
+// cannot be opened is left, as long as there is something else.
 func (t *teller) sourcesOf(names []string) (all []source, err error) {
 	for _, name := range names {
 		src, err := sourceOf(name)
@@ -113,8 +114,9 @@ func closeAll(sources []source) {
 	}
 }
 
-// Get copies paths below the server's directory, which is "", to this host: into a directory, or to where there is nothing yet. With several it has to be
-// a directory, and each has a connection. What goes wrong with one file leaves the others: then the error is an *IncompleteError.
+// Get copies paths below the server's directory, which is "", to this host: into a directory, or to where there is
+// nothing yet. With several it has to be a directory, and each has a connection. What goes wrong with one file leaves
+// the others: then the error is an *IncompleteError.
 func (c *Client) Get(ctx context.Context, names []string, to string) (sum Summary, err error) {
 	if info, err := os.Stat(to); len(names) > 1 && (err != nil || !info.IsDir()) {
 		return sum, fmt.Errorf("%q is not a directory: several files need one", to)
@@ -150,7 +152,8 @@ func (c *Client) get(ctx context.Context, from, to string, had copied) (sum Summ
 
 // sinkOf is where on this host files go. The server may send what it was asked for, and nothing else.
 func (c *Client) sinkOf(from, to string) (in sink, err error) {
-	in = sink{dir: ".", from: from, base: filepath.Dir(to), only: everything, links: true, dirs: c.Recursive, force: c.Force, resume: c.Resume}
+	in = sink{dir: ".", from: from, base: filepath.Dir(to), only: everything, links: true, dirs: c.Recursive,
+		force: c.Force, resume: c.Resume}
 	if from != "" {
 		in.only = path.Base(from)
 	}
@@ -185,7 +188,8 @@ func (c *Client) sinkOf(from, to string) (in sink, err error) {
 func (c *Client) begin(ctx context.Context, b message.Begin) (*link, error) {
 	b.Force, b.Resume, b.Recursive = c.Force, c.Resume, c.Recursive
 	l := newLink(c.Silence)
-	_, err := c.Dial(ctx, &iwarp.Dialer{QP: l.config(), NoReads: true, MPA: mpa.Offer{PrivateData: greeting()}, Prepare: l.prepare, Verify: verify})
+	_, err := c.Dial(ctx, &iwarp.Dialer{QP: l.config(), NoReads: true, MPA: mpa.Offer{PrivateData: greeting()},
+		Prepare: l.prepare, Verify: verify})
 	if err != nil {
 		l.release()
 		return nil, connectError(err)
@@ -209,18 +213,11 @@ func verify(n mpa.Negotiated) error {
 	return nil
 }
 
-// connectError says what a server has said that turns the client down, and closes the connection of one that is none.
+// connectError says what a server has said that turns the client down.
 func connectError(err error) error {
 	var rejected *iwarp.RejectError
-	var none *iwarp.VerifyError
-	switch {
-	case errors.As(err, &rejected):
-		_ = rejected.Conn.Close()
-		if said := rejected.PrivateData; len(said) > 0 {
-			return &refusedError{said, err}
-		}
-	case errors.As(err, &none):
-		_ = none.Conn.Close()
+	if errors.As(err, &rejected) && len(rejected.PrivateData) > 0 {
+		return &refusedError{rejected.PrivateData, err}
 	}
 	return err
 }

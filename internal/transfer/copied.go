@@ -1,7 +1,7 @@
 package transfer
 
-// copied are the names of what was copied of several sources, so that none of them takes the place of what another has brought, which --force would allow.
-// It is nil for a single source.
+// copied are the names of what was copied of several sources, so that none of them takes the place of what another has
+// brought, which --force would allow. It is nil for a single source.
 type copied map[string]bool
 
 func newCopied(sources []string) copied {

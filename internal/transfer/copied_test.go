@@ -11,11 +11,12 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// TestJustCopied has several sources with files of one name: the first is copied, and the second is told not to be, also with --force and --resume. What
-// was there before any of them is replaced.
+// TestJustCopied has several sources with files of one name: the first is copied, and the second is told not to be,
+// also with --force and --resume. What was there before any of them is replaced.
 func TestJustCopied(t *testing.T) {
 	one, two := octets(5000, 41), octets(5000, 42)
-	for name, adjust := range map[string]func(*Client){"force": force, "resume": func(c *Client) { force(c); resume(c) }} {
+	for name, adjust := range map[string]func(*Client){"force": force,
+		"resume": func(c *Client) { force(c); resume(c) }} {
 		t.Run(name, func(t *testing.T) {
 			r, ctx := newRig(t), testrig.Within(t)
 			made(t, one, r.here, "a", "d", "y")
@@ -23,7 +24,8 @@ func TestJustCopied(t *testing.T) {
 			made(t, two, r.here, "b", "d", "z")
 			made(t, octets(9, 43), r.there, "y")
 			both := []string{filepath.Join(r.here, "a", "d"), filepath.Join(r.here, "b", "d")}
-			r.leaves(second(r.client(adjust).Put(ctx, []string{filepath.Join(both[0], "y"), filepath.Join(both[1], "y")}, "")), message.Twice)
+			r.leaves(second(r.client(adjust).Put(ctx,
+				[]string{filepath.Join(both[0], "y"), filepath.Join(both[1], "y")}, "")), message.Twice)
 			has(t, one, r.there, "y")
 			tree := func(c *Client) { adjust(c); c.Recursive = true }
 			sum, err := r.client(tree).Put(ctx, both, "")

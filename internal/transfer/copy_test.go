@@ -15,12 +15,14 @@ import (
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/internal/transfer/message"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
+	"github.com/goiwarp/iwarp/iwarpsctp"
 )
 
 // TestCopies has files of all lengths go both ways, with their modes and times, and nothing else is left.
 func TestCopies(t *testing.T) {
-	for _, n := range []int{0, 1, 4096, minBlock - 1, minBlock, minBlock + 1, message.MaxBlock, message.MaxBlock + 1, (window + 2) * message.MaxBlock} {
+	for _, n := range []int{0, 1, 4096, minBlock - 1, minBlock, minBlock + 1, message.MaxBlock, message.MaxBlock + 1,
+		(window + 2) * message.MaxBlock} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r, data := newRig(t), octets(n, 1)
 			made(t, data, r.here, "f")
@@ -38,10 +40,11 @@ func TestCopies(t *testing.T) {
 
 // TestNetworks has a file go both ways over what there is below, as the command has it.
 func TestNetworks(t *testing.T) {
-	for _, network := range []string{"tcp", "sctp", "sctp:kernel"} {
+	sctp := new(iwarpsctp.Network)
+	for network, below := range map[string]iwarp.SegmentNetwork{"tcp": nil, "sctp": sctp, "sctp:kernel": sctp} {
 		t.Run(network, func(t *testing.T) {
 			r, data := newRig(t), octets(3<<20+5, 2)
-			ln, err := iwarp.Listen(t.Context(), network, "127.0.0.1:0", iwarp.ListenConfig{})
+			ln, err := iwarp.Listen(t.Context(), network, "127.0.0.1:0", iwarp.ListenConfig{Network: below})
 			if errors.Is(err, errors.ErrUnsupported) {
 				t.Skipf("not on this system: %v", err)
 			}
@@ -58,6 +61,7 @@ func TestNetworks(t *testing.T) {
 			}
 			over := func(c *Client) {
 				c.Dial = func(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
+					d.Network = below
 					return d.Dial(ctx, network, ln.Addr().String())
 				}
 			}
@@ -192,7 +196,8 @@ func TestPace(t *testing.T) {
 	if p.Burst() > 1<<17 || newPace(0) != nil || newPace(1<<40).Burst() != 256<<10 || newPace(1).Burst() != 1 {
 		t.Errorf("%d octets at once", p.Burst())
 	}
-	if got := p.ReserveN(began, p.Burst()).DelayFrom(began) + p.ReserveN(began, 1<<17).DelayFrom(began); got != time.Second/8 {
+	if got := p.ReserveN(began, p.Burst()).DelayFrom(began) + p.ReserveN(began,
+		1<<17).DelayFrom(began); got != time.Second/8 {
 		t.Errorf("a pace of 1 MiB/s has an eighth of it wait for %v", got)
 	}
 	r, data := newRig(t), octets(300<<10, 7)
@@ -211,7 +216,8 @@ func TestTexts(t *testing.T) {
 		t.Error(got)
 	}
 	for there, want := range map[int]string{
-		0: "2 not copied, and 3 copied", 1: "2 not copied, 2 copied, and 1 was there already", 2: "2 not copied, 1 copied, and 2 were there already", 3: "2 not copied, and 3 were there already",
+		0: "2 not copied, and 3 copied", 1: "2 not copied, 2 copied, and 1 was there already",
+		2: "2 not copied, 1 copied, and 2 were there already", 3: "2 not copied, and 3 were there already",
 	} {
 		sum := Summary{Files: 3, There: there, Left: 2}
 		if got := sum.Err().Error(); got != want || (Summary{}).Err() != nil {
@@ -221,15 +227,19 @@ func TestTexts(t *testing.T) {
 	if got := clip(strings.Repeat("x", 100), 10); got != "xxxxxx ..." || clip("x", 10) != "x" {
 		t.Error(got)
 	}
-	if got := partOf("d/" + strings.Repeat("x", 250)); len(got) != 2+1+64+len(message.PartSuffix) || partOf("d/x") != "d/.x"+message.PartSuffix {
+	if got := partOf("d/" + strings.Repeat("x", 250)); len(got) != 2+1+64+len(message.PartSuffix) ||
+		partOf("d/x") != "d/.x"+message.PartSuffix {
 		t.Error(got)
 	}
-	if !bytes.Equal(greeting(), []byte("iWcp\x01")) || !strings.HasPrefix(ulpdata.Describe(greeting()), "like iwarp cp, ") { // which has the mark, too
+	// which has the mark, too
+	if !bytes.Equal(greeting(), []byte("iWcp\x01")) ||
+		!strings.HasPrefix(ulpdata.Describe(greeting()), "like iwarp cp, ") {
 		t.Errorf("%q", greeting())
 	}
 }
 
-// TestCounts: octets are those of files that the receiver has, and who watches learns of the beginning and the end of each.
+// TestCounts: octets are those of files that the receiver has, and who watches learns of the beginning and the end of
+// each.
 func TestCounts(t *testing.T) {
 	var seen []Event
 	tell := teller{watch: func(e Event) { seen = append(seen, e) }}

@@ -86,7 +86,8 @@ func (r *rig) to(way string) string {
 	return r.here
 }
 
-// cut copies f until it is cut, which must leave nothing with its name that is not whole, and then goes on until it is there.
+// cut copies f until it is cut, which must leave nothing with its name that is not whole, and then goes on until it is
+// there.
 func (r *rig) cut(t *testing.T, way string, data []byte, cuts func() (octets, writes int64)) {
 	t.Helper()
 	made(t, data, r.from(way), "f")
@@ -125,7 +126,8 @@ func TestCutAtOctets(t *testing.T) {
 	}
 }
 
-// TestServerEnds has a server end amid a copy, and the client be told by an end in order of the connection, and go on with another one.
+// TestServerEnds has a server end amid a copy, and the client be told by an end in order of the connection, and go on
+// with another one.
 func TestServerEnds(t *testing.T) {
 	for _, way := range []string{"put", "get"} {
 		r, data := newRig(t), octets(40<<20, 12)
@@ -140,7 +142,8 @@ func TestServerEnds(t *testing.T) {
 			}
 		}
 		err := ways[way](r, dial, r.during(func() { end(why) }))
-		if !errors.Is(err, iwarp.ErrPeerClosed) || !strings.Contains(err.Error(), "the server has left") || !strings.HasSuffix(err.Error(), "in order") {
+		if !errors.Is(err, iwarp.ErrPeerClosed) || !strings.Contains(err.Error(), "the server has left") ||
+			!strings.HasSuffix(err.Error(), "in order") {
 			t.Errorf("%s: the client has %v", way, err)
 		}
 		if got := r.served(); !errors.Is(got, why) {
@@ -205,7 +208,8 @@ func TestSpoiledPart(t *testing.T) {
 	t.Parallel()
 	data := octets(3<<20+7, 13)
 	for name, part := range map[string][]byte{
-		"empty": nil, "other": octets(2<<20, 14), "longer": octets(9<<20, 15), "whole": data, "zeros": make([]byte, len(data)),
+		"empty": nil, "other": octets(2<<20, 14), "longer": octets(9<<20, 15), "whole": data,
+		"zeros":     make([]byte, len(data)),
 		"one octet": bytes.Join([][]byte{data[:2<<20], {data[2<<20] ^ 1}, data[2<<20+1:]}, nil),
 	} {
 		for way := range ways {
@@ -221,9 +225,11 @@ func TestSpoiledPart(t *testing.T) {
 	}
 }
 
-// TestSecondName has a part that is complete already: the system has died between its two names. The file that it is is not written to.
+// TestSecondName has a part that is complete already: the system has died between its two names. The file that it is is
+// not written to.
 func TestSecondName(t *testing.T) {
-	for name, adjust := range map[string]func(*Client){"force": force, "both": func(c *Client) { c.Force, c.Resume = true, true }} {
+	for name, adjust := range map[string]func(*Client){"force": force,
+		"both": func(c *Client) { c.Force, c.Resume = true, true }} {
 		t.Run(name, func(t *testing.T) {
 			r, old, data := newRig(t), octets(2<<20, 16), octets(2<<20+1, 17)
 			made(t, data, r.here, "f")

@@ -13,12 +13,13 @@ import (
 // A directory is one that is being received.
 type directory struct {
 	at string // in the sink's root
-	// made tells that it was made for this copy, or for one that was cut. What was there has the mode and the time that somebody else gave it, and keeps them.
+	// made tells that it was made for this copy, or for one that was cut. What was there has the mode and the time that
+	// somebody else gave it, and keeps them.
 	made bool
 }
 
-// inside returns where in root a path belongs, whose directory has to be the one that is being received: it is no symbolic link then, which the user of
-// this host may have put there, and meant for somewhere else.
+// inside returns where in root a path belongs, whose directory has to be the one that is being received: it is no
+// symbolic link then, which the user of this host may have put there, and meant for somewhere else.
 func (s *sink) inside(p string) (string, error) {
 	at, err := s.place(p)
 	if err != nil || !strings.Contains(p, "/") {
@@ -30,7 +31,8 @@ func (s *sink) inside(p string) (string, error) {
 	return at, nil
 }
 
-// enter makes a directory, unless there is one. It is in the one that was entered last, or the first: so a path bounds how many are entered at a time.
+// enter makes a directory, unless there is one. It is in the one that was entered last, or the first: so a path bounds
+// how many are entered at a time.
 func (s *sink) enter(at string) error {
 	if !s.dirs {
 		return fail(message.NotRegular, "no directory was asked for")
@@ -78,8 +80,9 @@ func (s *sink) leave(o message.Offer) error {
 	return s.sync(at)
 }
 
-// complete gives a directory that was made for this its mode and time, too. It has them before it is known as complete, and what may take long comes
-// last. The mark goes in two steps, as the time changes when it leaves the directory: beside that it says still what is to be done.
+// complete gives a directory that was made for this its mode and time, too. It has them before it is known as complete,
+// and what may take long comes last. The mark goes in two steps, as the time changes when it leaves the directory:
+// beside that it says still what is to be done.
 func (s *sink) complete(at string, o message.Offer) error {
 	d, err := s.root.Open(at)
 	if err != nil {

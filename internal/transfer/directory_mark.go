@@ -10,8 +10,9 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// unfinished is in each directory that was made for a copy, until it has its mode and time. So one that is cut is known by those that go on with it; and
-// no sender copies such a directory: it may be what that sender is making itself, at any number of levels.
+// unfinished is in each directory that was made for a copy, until it has its mode and time. So one that is cut is known
+// by those that go on with it; and no sender copies such a directory: it may be what that sender is making itself, at
+// any number of levels.
 const unfinished = message.PartSuffix
 
 // markText is in the mark of a directory, which so is no part of a file where it lies beside the directory.
@@ -46,7 +47,8 @@ func (s *sink) isMarked(at string) bool {
 	return true
 }
 
-// isMarkedBeside reports whether the mark of a directory is beside it, as somebody was killed who was just about to end with it.
+// isMarkedBeside reports whether the mark of a directory is beside it, as somebody was killed who was just about to end
+// with it.
 func (s *sink) isMarkedBeside(at string) bool {
 	info, err := s.root.Lstat(partOf(at))
 	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(markText)) {
@@ -82,8 +84,8 @@ func (s *sink) unmark(at string, d *os.File) error {
 	return err
 }
 
-// mkdir makes a directory that is unfinished. It has the name of a part until its mark is in it: whoever is killed before leaves none that the next copy
-// would take for somebody else's.
+// mkdir makes a directory that is unfinished. It has the name of a part until its mark is in it: whoever is killed
+// before leaves none that the next copy would take for somebody else's.
 func (s *sink) mkdir(at string) error {
 	for range 4 { // another copy may make the same one, and take it away under our hands
 		if _, err := s.root.Lstat(at); err == nil {
@@ -103,8 +105,8 @@ func (s *sink) mkdir(at string) error {
 	return err
 }
 
-// mkdirAs makes a directory with its mark under one name, or takes what was left so, and gives it the other. It is not supported where something else has that
-// name, or a directory cannot be renamed so that it takes no other's place.
+// mkdirAs makes a directory with its mark under one name, or takes what was left so, and gives it the other. It is not
+// supported where something else has that name, or a directory cannot be renamed so that it takes no other's place.
 func (s *sink) mkdirAs(part, at string) error {
 	if err := s.root.Mkdir(part, 0o700); errors.Is(err, fs.ErrExist) && !s.isLeft(part) {
 		return errors.ErrUnsupported

@@ -8,8 +8,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestWhatIsInTheWayOfADirectory has things of several kinds where a directory is made before it has its name: what a kill has left is used, and anything else
-// stays as it is, with the directory made all the same.
+// TestWhatIsInTheWayOfADirectory has things of several kinds where a directory is made before it has its name: what a
+// kill has left is used, and anything else stays as it is, with the directory made all the same.
 func TestWhatIsInTheWayOfADirectory(t *testing.T) {
 	const part = ".d.iwarp-part"
 	for name, c := range map[string]struct {
@@ -18,9 +18,11 @@ func TestWhatIsInTheWayOfADirectory(t *testing.T) {
 	}{
 		"an empty directory":      {func(there string) { madeDir(t, 0o700, there, part) }, nil},
 		"one with the mark alone": {func(there string) { made(t, nil, there, part, unfinished) }, nil},
-		"somebody's directory":    {func(there string) { made(t, nil, there, part, "own") }, []string{part, part + "/own"}},
-		"a file":                  {func(there string) { made(t, []byte("own"), there, part) }, []string{part}},
-		"a link":                  {func(there string) { testrig.Must(t, os.Symlink("own", filepath.Join(there, part))) }, []string{part}},
+		"somebody's directory": {func(there string) { made(t, nil, there, part, "own") },
+			[]string{part, part + "/own"}},
+		"a file": {func(there string) { made(t, []byte("own"), there, part) }, []string{part}},
+		"a link": {func(there string) { testrig.Must(t, os.Symlink("own", filepath.Join(there, part))) },
+			[]string{part}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -36,7 +38,8 @@ func TestWhatIsInTheWayOfADirectory(t *testing.T) {
 	}
 }
 
-// TestMarkBeside has a directory whose mark a kill has left beside it get its mode and time, and one that has a file of another kind there keep its own.
+// TestMarkBeside has a directory whose mark a kill has left beside it get its mode and time, and one that has a file of
+// another kind there keep its own.
 func TestMarkBeside(t *testing.T) {
 	for text, ours := range map[string]bool{markText: true, "": false, markText[1:] + "x": false} {
 		r := newRig(t)

@@ -36,7 +36,8 @@ func isDir(t *testing.T, mode fs.FileMode, elements ...string) time.Time {
 	return info.ModTime()
 }
 
-// TestDirectoriesThatWereThere keep their mode, whoever sends, and their time if nothing new is in them: only those that were made for the copy have the source's.
+// TestDirectoriesThatWereThere keep their mode, whoever sends, and their time if nothing new is in them: only those
+// that were made for the copy have the source's.
 func TestDirectoriesThatWereThere(t *testing.T) {
 	for name, adjust := range map[string][]func(*Client){"": nil, "resume": {resume}, "force": {force}} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +68,8 @@ func TestDirectoriesThatWereThere(t *testing.T) {
 	}
 }
 
-// TestCutDirectory has what goes on with a copy give a directory that a cut has left the mode and the time that it was to have, and nobody copy it before that.
+// TestCutDirectory has what goes on with a copy give a directory that a cut has left the mode and the time that it was
+// to have, and nobody copy it before that.
 func TestCutDirectory(t *testing.T) {
 	r, ctx := newRig(t), testrig.Within(t)
 	madeDir(t, 0o750, r.here, "d")
@@ -84,7 +86,8 @@ func TestCutDirectory(t *testing.T) {
 	testrig.Must(t, r.get("d", recursive))
 }
 
-// TestIntoItself has a directory on both ends, as in a first try on one machine: what a copy makes is not copied itself, and told.
+// TestIntoItself has a directory on both ends, as in a first try on one machine: what a copy makes is not copied
+// itself, and told.
 func TestIntoItself(t *testing.T) {
 	r := newRig(t)
 	made(t, octets(100, 31), r.there, "d", "f")
@@ -93,11 +96,14 @@ func TestIntoItself(t *testing.T) {
 	r.leavesOne(err)
 	lists(t, r.there, "d", "d/f", "z", "everything", "everything/d", "everything/d/f", "everything/z")
 
-	_, err = r.client(recursive).Put(testrig.Within(t), []string{filepath.Join(r.there, "d"), filepath.Join(r.there, "everything")}, "d")
+	_, err = r.client(recursive).Put(testrig.Within(t),
+		[]string{filepath.Join(r.there, "d"), filepath.Join(r.there, "everything")}, "d")
 	r.leavesOne(err)
-	lists(t, filepath.Join(r.there, "d"), "d", "d/f", "f", "everything", "everything/d", "everything/d/f", "everything/z")
+	lists(t, filepath.Join(r.there, "d"), "d", "d/f", "f", "everything", "everything/d",
+		"everything/d/f", "everything/z")
 
-	_, err = r.client(recursive).Get(testrig.Within(t), []string{""}, filepath.Join(r.there, "everything")) // which was there: it is copied once
+	// which was there: it is copied once
+	_, err = r.client(recursive).Get(testrig.Within(t), []string{""}, filepath.Join(r.there, "everything"))
 	if err == nil {
 		t.Error("nothing was left out")
 	}
@@ -121,7 +127,8 @@ func TestNotThroughLinks(t *testing.T) {
 	for name, script := range map[string][]message.Message{
 		"a file":      {message.Offer{Kind: message.File, Path: "f/keys"}, message.Done{Digest: sha256.Sum256(nil)}},
 		"a directory": {message.Offer{Kind: message.Directory, Path: "f/keys"}},
-		"both":        {message.Offer{Kind: message.Directory, Path: "f"}, message.Offer{Kind: message.File, Path: "f/keys"}, message.Done{Digest: sha256.Sum256(nil)}},
+		"both": {message.Offer{Kind: message.Directory, Path: "f"},
+			message.Offer{Kind: message.File, Path: "f/keys"}, message.Done{Digest: sha256.Sum256(nil)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			here := t.TempDir()
@@ -141,7 +148,8 @@ func TestDirectoryGoes(t *testing.T) {
 	r := newRig(t)
 	at := madeDir(t, 0o700, r.there, "d")
 	name := made(t, octets(3*message.MaxBlock, 33), r.here, "f")
-	_, err := r.client(r.during(func() { testrig.Must(t, os.Rename(at, at+"2")) })).Put(testrig.Within(t), []string{name}, "d")
+	_, err := r.client(r.during(func() { testrig.Must(t, os.Rename(at, at+"2")) })).Put(testrig.Within(t),
+		[]string{name}, "d")
 	var last *Outcome
 	if !errors.As(err, &last) || last.Path != "d" || last.Good() {
 		t.Errorf("the client has %v", err)
@@ -151,7 +159,8 @@ func TestDirectoryGoes(t *testing.T) {
 	}
 }
 
-// TestLinkInPlace has a link come to where something is: that stays, unless it is a link to the same place, or may be replaced.
+// TestLinkInPlace has a link come to where something is: that stays, unless it is a link to the same place, or may be
+// replaced.
 func TestLinkInPlace(t *testing.T) {
 	for _, c := range []struct {
 		is            string // a link's target; or a file, or a directory
@@ -188,13 +197,19 @@ func TestLinkInPlace(t *testing.T) {
 	}
 }
 
-// TestOtherPart: what a copy that was cut has left does not matter when there is something of another kind now, whatever the two are: neither with --force, nor,
-// where a file comes, with --resume.
+// TestOtherPart: what a copy that was cut has left does not matter when there is something of another kind now,
+// whatever the two are: neither with --force, nor, where a file comes, with --resume.
 func TestOtherPart(t *testing.T) {
 	left := map[string]func(root *os.Root) error{
-		"nothing":                      func(*os.Root) error { return nil },
-		"a part of a file":             func(root *os.Root) error { return root.WriteFile(partOf("l"), octets(9, 1), 0o600) },
-		"a part that cannot be read":   func(root *os.Root) error { return root.WriteFile(partOf("l"), octets(9, 1), 0) },
+		"nothing": func(*os.Root) error { return nil },
+		"a part of a file": func(root *os.Root) error {
+			return root.WriteFile(partOf("l"), octets(9, 1),
+				0o600)
+		},
+		"a part that cannot be read": func(root *os.Root) error {
+			return root.WriteFile(partOf("l"), octets(9, 1),
+				0)
+		},
 		"a link":                       func(root *os.Root) error { return root.Symlink("nowhere", partOf("l")) },
 		"a directory without its mark": func(root *os.Root) error { return root.Mkdir(partOf("l"), 0o700) },
 		"a directory with its mark": func(root *os.Root) error {
@@ -230,7 +245,8 @@ func TestForeignPart(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	testrig.Must(t, err)
 	defer root.Close()
-	testrig.Must(t, errors.Join(root.Mkdir(partOf("l"), 0o700), root.WriteFile(partOf("l")+"/theirs", nil, 0o600), root.WriteFile("l", nil, 0o600)))
+	testrig.Must(t, errors.Join(root.Mkdir(partOf("l"), 0o700), root.WriteFile(partOf("l")+"/theirs", nil, 0o600),
+		root.WriteFile("l", nil, 0o600)))
 	s := sink{root: root, force: true, resume: true}
 	if _, err := s.openPart("l"); answerOf(err).Code != message.NotRegular {
 		t.Errorf("a file: %v", err)
@@ -242,7 +258,8 @@ func TestForeignPart(t *testing.T) {
 	testrig.Must(t, err)
 }
 
-// TestEnteredAgain has a sender enter directories and leave none: it enters each but the one that it is in, and those are as many as a path has names.
+// TestEnteredAgain has a sender enter directories and leave none: it enters each but the one that it is in, and those
+// are as many as a path has names.
 func TestEnteredAgain(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	testrig.Must(t, err)
@@ -251,7 +268,8 @@ func TestEnteredAgain(t *testing.T) {
 	for _, c := range []struct {
 		path string
 		code message.Code
-	}{{"d", message.OK}, {"d", message.BadName}, {"e", message.BadName}, {"d/a", message.OK}, {"d/a", message.BadName}, {"d/b", message.BadName}, {"d", message.BadName}} {
+	}{{"d", message.OK}, {"d", message.BadName}, {"e", message.BadName}, {"d/a", message.OK}, {"d/a", message.BadName},
+		{"d/b", message.BadName}, {"d", message.BadName}} {
 		if a := answerOf(s.make(message.Offer{Kind: message.Directory, Path: c.path, Mode: 0o700})); a.Code != c.code {
 			t.Errorf("%s: %v", c.path, a)
 		}

@@ -10,11 +10,12 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// TestResumeForce has --resume and --force together replace a file of the same size and time with other contents, wherever it differs, and leave one
-// that is the same.
+// TestResumeForce has --resume and --force together replace a file of the same size and time with other contents,
+// wherever it differs, and leave one that is the same.
 func TestResumeForce(t *testing.T) {
 	data := octets((window+3)*message.MaxBlock+77, 31)
-	for name, at := range map[string]int{"first": 0, "second": message.MaxBlock + 5, "late": (window + 1) * message.MaxBlock, "last": len(data) - 1} {
+	for name, at := range map[string]int{"first": 0, "second": message.MaxBlock + 5,
+		"late": (window + 1) * message.MaxBlock, "last": len(data) - 1} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			other := bytes.Clone(data)
@@ -30,7 +31,8 @@ func TestResumeForce(t *testing.T) {
 			before, err := os.Stat(filepath.Join(r.here, "f"))
 			testrig.Must(t, err)
 			testrig.Must(t, r.get("f", resume, force))
-			if after, err := os.Stat(filepath.Join(r.here, "f")); err != nil || !os.SameFile(before, after) || r.outcome() != message.Already {
+			if after, err := os.Stat(filepath.Join(r.here, "f")); err != nil || !os.SameFile(before, after) ||
+				r.outcome() != message.Already {
 				t.Errorf("a file that was the same was replaced: %v, %v", r.outcome(), err)
 			}
 			lists(t, r.here, "f")
@@ -38,7 +40,8 @@ func TestResumeForce(t *testing.T) {
 	}
 }
 
-// TestResumeForceAfterCut has the replacement go on that was cut, with what it has left, of which a part is of neither file.
+// TestResumeForceAfterCut has the replacement go on that was cut, with what it has left, of which a part is of neither
+// file.
 func TestResumeForceAfterCut(t *testing.T) {
 	r, data := newRig(t), octets((window+3)*message.MaxBlock, 32)
 	other := bytes.Clone(data)
@@ -53,8 +56,8 @@ func TestResumeForceAfterCut(t *testing.T) {
 	lists(t, r.there, "f")
 }
 
-// TestReplacedChanges has somebody write to the file that is to be replaced, in block 5, when the sender has found that to be the same: the copy is told to
-// have failed, and goes on later.
+// TestReplacedChanges has somebody write to the file that is to be replaced, in block 5, when the sender has found that
+// to be the same: the copy is told to have failed, and goes on later.
 func TestReplacedChanges(t *testing.T) {
 	const changes = 5
 	for name, differs := range map[string]int{"before the difference": 7, "after it": 3} {

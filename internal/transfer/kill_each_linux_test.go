@@ -19,7 +19,8 @@ import (
 )
 
 // changes are the system calls by which a process changes what is in directories and files.
-var changes = []uint64{unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT, unix.SYS_SYMLINKAT, unix.SYS_FCHMOD,
+var changes = []uint64{unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT,
+	unix.SYS_SYMLINKAT, unix.SYS_FCHMOD,
 	unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_UTIMENSAT, unix.SYS_FTRUNCATE, unix.SYS_PWRITE64}
 
 // A syscallInfo is struct ptrace_syscall_info, as it is at a call's beginning.
@@ -36,7 +37,8 @@ type syscallInfo struct {
 func changing(thread int) bool {
 	const getSyscallInfo, entry = 0x420e, 1
 	var info syscallInfo
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(thread), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(thread), unsafe.Sizeof(info),
+		uintptr(unsafe.Pointer(&info)), 0, 0)
 	if errno != 0 || info.op != entry {
 		return false
 	}
@@ -149,7 +151,8 @@ func (k *killing) fill() {
 	}
 }
 
-// run copies, with the receiver in a process that is killed before its n-th change, and returns how many changes there were.
+// run copies, with the receiver in a process that is killed before its n-th change, and returns how many changes there
+// were.
 func (k *killing) run(n int) int {
 	role := "tree"
 	if k.force {
@@ -216,8 +219,10 @@ func (k *killing) same() {
 		if k.force && name == "d" {
 			continue // it was there, and keeps its own
 		}
-		if got.Mode() != want.Mode() || got.Size() != want.Size() && !got.IsDir() || !got.ModTime().Equal(want.ModTime()) {
-			k.t.Errorf("%s: %v %d %v, and the source has %v %d %v", name, got.Mode(), got.Size(), got.ModTime(), want.Mode(), want.Size(), want.ModTime())
+		if got.Mode() != want.Mode() || got.Size() != want.Size() && !got.IsDir() ||
+			!got.ModTime().Equal(want.ModTime()) {
+			k.t.Errorf("%s: %v %d %v, and the source has %v %d %v",
+				name, got.Mode(), got.Size(), got.ModTime(), want.Mode(), want.Size(), want.ModTime())
 		}
 	}
 }
@@ -231,8 +236,9 @@ func (k *killing) goOn() {
 	}
 }
 
-// TestKilledBeforeEachChange kills the receiver of a tree before each of the calls with which it changes a file or a directory, in turn, and goes on each time
-// with another one: the tree is the same then, and what was somebody else's has stayed. Without IWARP_ALL each sixteenth is tried, another one in each of the ways.
+// TestKilledBeforeEachChange kills the receiver of a tree before each of the calls with which it changes a file or a
+// directory, in turn, and goes on each time with another one: the tree is the same then, and what was somebody else's
+// has stayed. Without IWARP_ALL each sixteenth is tried, another one in each of the ways.
 func TestKilledBeforeEachChange(t *testing.T) {
 	n, step := 0, 16
 	if testrig.Everything() {
@@ -249,7 +255,8 @@ func TestKilledBeforeEachChange(t *testing.T) {
 	}
 }
 
-// killEach kills the receiver of a copy before its n-th change, and each one that is so many later, until there is none. It returns how many there were.
+// killEach kills the receiver of a copy before its n-th change, and each one that is so many later, until there is
+// none. It returns how many there were.
 func killEach(t *testing.T, k killing, n, step int) int {
 	for ; ; n += step {
 		k.rig = newRig(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// What a process that a test kills is to be is in its environment: a server of a directory, or a client that puts or gets f, or
-// gets d with all that is in it.
+// What a process that a test kills is to be is in its environment: a server of a directory, or a client that puts or
+// gets f, or gets d with all that is in it.
 const (
 	childRole = "IWARP_TRANSFER_CHILD"
 	childDir  = "IWARP_TRANSFER_DIR"
@@ -114,8 +114,8 @@ func (p *process) line(t *testing.T) string {
 	return p.out.Text()
 }
 
-// These tests run alone: a process that is being started holds the files of this one until it is another program, and so the locks of
-// copies that have ended.
+// These tests run alone: a process that is being started holds the files of this one until it is another program, and
+// so the locks of copies that have ended.
 
 // TestServerKilled kills a server at any moment, again and again, and goes on each time with another one.
 func TestServerKilled(t *testing.T) {
@@ -152,7 +152,8 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
-// finishes has a client come to its end, which another one has to wait for if the server does not know yet that its client is dead.
+// finishes has a client come to its end, which another one has to wait for if the server does not know yet that its
+// client is dead.
 func finishes(t *testing.T, client func() *process) {
 	t.Helper()
 	for over := testrig.Within(t); ; {

@@ -11,7 +11,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// lacks say what a file or a directory could not be given. It is there all the same: that is a success, with a word to who copies.
+// lacks say what a file or a directory could not be given. It is there all the same: that is a success, with a word to
+// who copies.
 type lacks []string
 
 // add notes what this file system does not do, or does not allow. Any other error is returned.

@@ -31,13 +31,15 @@ func refusing(t *testing.T, errno unix.Errno, f func(), calls ...uint32) {
 		runtime.LockOSThread() // and the thread ends with the goroutine
 		testrig.Should(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
-		testrig.Should(t, unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0))
+		testrig.Should(t, unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER,
+			uintptr(unsafe.Pointer(&fprog)), 0, 0))
 		f()
 	}()
 	<-ended
 }
 
-// TestLacks has a file system refuse a mode or a time, as vfat does: files and directories are there all the same, and what they lack is said. Other errors are errors.
+// TestLacks has a file system refuse a mode or a time, as vfat does: files and directories are there all the same, and
+// what they lack is said. Other errors are errors.
 func TestLacks(t *testing.T) {
 	modes, times := []uint32{unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2}, []uint32{unix.SYS_UTIMENSAT}
 	for _, c := range []struct {
@@ -73,7 +75,8 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestFarTimes has files and directories of a time that cannot be given to them have the nearest, and both ends be told.
+// TestFarTimes has files and directories of a time that cannot be given to them have the nearest, and both ends be
+// told.
 func TestFarTimes(t *testing.T) {
 	for _, way := range []string{"put", "get"} {
 		r := newRig(t)

@@ -23,7 +23,8 @@ const (
 // DefaultSilence is how long the other end may do nothing.
 const DefaultSilence = time.Minute
 
-// slowest is how long a block, or a message, may be on its way while octets move: at 1 KiB/s, the least that a sender may be bounded to, a block takes 17 minutes.
+// slowest is how long a block, or a message, may be on its way while octets move: at 1 KiB/s, the least that a sender
+// may be bounded to, a block takes 17 minutes.
 const slowest = 20 * time.Minute
 
 // looks is how often within the silence it is seen whether anything has moved: so much more than that may pass at most.
@@ -44,6 +45,7 @@ type link struct {
 	moved    uint64 // octets of the connection, when that was looked at last
 	asks     bool   // the other end owes an answer, and may say that it is working
 	share    *share // of a server's memory; nil: this end has no others
+	give     func() // gives back what is reserved; nil: nothing is
 }
 
 // A block is memory for one.
@@ -66,17 +68,29 @@ func (l *link) config() iwarp.QPConfig {
 		SendDepth: sendDepth, RecvDepth: recvDepth, MaxInline: message.MaxLen,
 		UserTimeout: l.silence, CloseTimeout: closeTime,
 	}
-	cfg.KeepAlive.Enable, cfg.KeepAlive.Idle, cfg.KeepAlive.Interval, cfg.KeepAlive.Count = true, l.silence/2, l.silence/8, 4
+	cfg.KeepAlive.Enable, cfg.KeepAlive.Idle, cfg.KeepAlive.Interval, cfg.KeepAlive.Count = true,
+		l.silence/2, l.silence/8, 4
 	return cfg
 }
 
 // closeTime bounds a close that makes no progress.
 const closeTime = 5 * time.Second
 
-// prepare posts all receives of the QP that is going to be connected, which is another one if that is tried again.
+// reserved is how many octets a connection never lacks: its receives, and a block of any length. With those it can go
+// on, however slowly.
+const reserved = recvDepth*message.MaxLen + message.MaxBlock
+
+// prepare reserves memory, and posts all receives of the QP that is going to be connected, which is another one if that
+// is tried again.
 func (l *link) prepare(qp *iwarp.QP) (err error) {
 	l.release()
 	l.qp = qp
+	if err = l.share.keep(message.MaxBlock); err != nil {
+		return err
+	}
+	if l.give, err = qp.PD().Reserve(reserved); err != nil {
+		return err
+	}
 	l.arrived, err = inbox.Open(qp, recvDepth, message.MaxLen)
 	return err
 }
@@ -98,6 +112,10 @@ func (l *link) release() {
 		l.giveUp(b)
 	}
 	l.arrived.Close()
+	if l.give != nil {
+		l.give()
+	}
+	_ = l.share.keep(0) // less is never too much
 }
 
 // send posts a message, after Writes that belong to it.
@@ -152,7 +170,8 @@ func (l *link) step(ctx context.Context) error {
 	if err := l.keep(m); err != nil {
 		return err
 	}
-	if err := l.arrived.Post(wc.ID); !errors.Is(err, iwarp.ErrPeerClosed) { // what it has sent before is still to be read
+	// what it has sent before is still to be read
+	if err := l.arrived.Post(wc.ID); !errors.Is(err, iwarp.ErrPeerClosed) {
 		return l.cause(err)
 	}
 	return nil
@@ -170,8 +189,8 @@ func (l *link) keep(m message.Message) error {
 	return nil
 }
 
-// rest gives back the memory of all blocks, as the other end is working. It may say so again and again, and has no memory by that: only who is asked has a
-// reason to, when all blocks have come.
+// rest gives back the memory of all blocks, as the other end is working. It may say so again and again, and has no
+// memory by that: only who is asked has a reason to, when all blocks have come.
 func (l *link) rest() error {
 	if !l.asks || slices.ContainsFunc(l.blocks, func(b *block) bool { return b.busy }) {
 		return errors.New("transfer: the other end says that it is working, and was not asked for anything")
@@ -182,7 +201,8 @@ func (l *link) rest() error {
 	return nil
 }
 
-// next waits for a completion as long as anything moves, but not for ever: a block that comes octet by octet keeps memory from others.
+// next waits for a completion as long as anything moves, but not for ever: a block that comes octet by octet keeps
+// memory from others.
 func (l *link) next(ctx context.Context) (iwarp.WC, error) {
 	began := time.Now()
 	for moved := began; ; {
@@ -231,7 +251,8 @@ func (l *link) cause(err error) error {
 	return l.qp.Cause(err)
 }
 
-// take returns the memory of a block that nothing is under way with, of at least n octets. There is one as soon as a request is complete.
+// take returns the memory of a block that nothing is under way with, of at least n octets. There is one as soon as a
+// request is complete.
 func (l *link) take(ctx context.Context, n int, access iwarp.Access) (*block, uint64, error) {
 	for {
 		for i, b := range l.blocks {
@@ -297,7 +318,8 @@ func (l *link) register(n int, access iwarp.Access) (*iwarp.MR, error) {
 	return mr, err
 }
 
-// spare returns a block whose memory nothing is under way with, which is too small: it makes room for another. -1: there is none.
+// spare returns a block whose memory nothing is under way with, which is too small: it makes room for another. -1:
+// there is none.
 func (l *link) spare() int {
 	return slices.IndexFunc(l.blocks, func(b *block) bool { return !b.busy && b.mr != nil })
 }
@@ -320,5 +342,6 @@ func (l *link) giveUp(b *block) {
 	b.mr = nil
 }
 
-// window is how many blocks are granted at a time: one more for each that was answered, so that whoever says nothing more has the memory of one.
+// window is how many blocks are granted at a time: one more for each that was answered, so that whoever says nothing
+// more has the memory of one.
 func (l *link) window() int { return min(window, 1+l.answered) }

@@ -20,8 +20,9 @@ import (
 // benchLen is how many octets the file of the benchmark has.
 const benchLen = 256 << 20
 
-// BenchmarkMapped sends a file that is in memory already over loopback as a copy does, block by block with its digest: in turns from registered blocks into
-// which it is read, and from a mapping of it that is registered. docs/cp.md has what came of it.
+// BenchmarkMapped sends a file that is in memory already over loopback as a copy does, block by block with its digest:
+// in turns from registered blocks into which it is read, and from a mapping of it that is registered. docs/cp.md has
+// what came of it.
 func BenchmarkMapped(b *testing.B) {
 	f := benchFile(b)
 	qp, to := benchPair(b)
@@ -69,7 +70,8 @@ func passMapped(b *testing.B, f *os.File, qp *iwarp.QP, to iwarp.Remote) (digest
 	testrig.Must(b, err)
 	defer mr.Deregister()
 	for at := 0; at < benchLen; at += message.MaxBlock {
-		digests = append(digests, digestAndWrite(b, qp, mapped[at:][:message.MaxBlock], mr.Slice(at, message.MaxBlock), to)...)
+		digests = append(digests, digestAndWrite(b, qp, mapped[at:][:message.MaxBlock],
+			mr.Slice(at, message.MaxBlock), to)...)
 	}
 	return digests
 }

@@ -3,6 +3,8 @@ package transfer
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +14,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// TestStalled has a client begin to put a file and say no more: it has the memory of one block, and no longer than a minute.
+// TestStalled has a client begin to put a file and say no more: it has the memory of one block, and no longer than a
+// minute.
 func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *ServerConfig) { c.Silence = time.Hour })
@@ -39,12 +42,13 @@ func TestStalled(t *testing.T) {
 	})
 }
 
-// TestLittleMemory has a server with memory for few blocks, or for none: files come all the same, also after small ones, or are left out, and told.
+// TestLittleMemory has a server with memory for few blocks: files come all the same, also after small ones.
 func TestLittleMemory(t *testing.T) {
 	small, large := octets(minBlock, 41), octets(10*message.MaxBlock+5, 42)
 	for _, blocks := range []int{1, 3} {
 		r := newRig(t)
-		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: int64(blocks*message.MaxBlock + recvDepth*message.MaxLen)}})
+		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: int64(
+			blocks*message.MaxBlock + recvDepth*message.MaxLen)}})
 		made(t, small, r.here, "d", "a")
 		made(t, large, r.here, "d", "b")
 		for range 2 { // the second time from there
@@ -55,41 +59,72 @@ func TestLittleMemory(t *testing.T) {
 		testrig.Must(t, r.get("d/b"))
 		has(t, large, r.here, "b")
 	}
-	r := newRig(t)
-	r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: minBlock + recvDepth*message.MaxLen}})
-	made(t, large, r.here, "f")
-	made(t, small, r.here, "g")
-	r.leaves(r.put("f"), message.Failed)
-	lists(t, r.there)
-	r.serving.Wait() // until then it has memory
-	testrig.Must(t, r.put("g"))
-	has(t, small, r.there, "g")
 }
 
-// TestMemoryShort has a server with memory for small files alone, and large ones in turns with more of the small than there are blocks: each large one is left
-// out, and told, in both directions, and the small ones come.
-func TestMemoryShort(t *testing.T) {
+// TestMemoryTaken has a client that is up copy files of all lengths, in both directions, while others have taken all
+// that is left; who comes then is told at startup, and comes in when there is memory again.
+func TestMemoryTaken(t *testing.T) {
 	for _, way := range []string{"put", "get"} {
 		r := newRig(t)
-		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 4 * (minBlock + recvDepth*message.MaxLen)}}) // each source of a get has a connection
-		var all, small []string
-		for i := range window + 3 {
-			a, b := fmt.Sprintf("%02da", i), fmt.Sprintf("%02db", i)
-			made(t, octets(1000, 43), r.from(way), a)
-			made(t, octets(message.MaxBlock+1, 44), r.from(way), b)
-			all, small = append(all, a, b), append(small, a)
+		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 9 << 20}})
+		for i, n := range []int{1, 3 * message.MaxBlock, minBlock + 1, 9*message.MaxBlock + 5, 1000, message.MaxBlock} {
+			made(t, octets(n, uint64(i)), r.from(way), "f", fmt.Sprint(i))
 		}
-		code, err := message.Failed, error(nil)
-		if way == "put" {
-			t.Chdir(r.here)
-			_, err = r.client().Put(testrig.Within(t), all, "")
-		} else {
-			code = message.NotRegular // as of all that does not get to be offered
-			_, err = r.client().Get(testrig.Within(t), all, r.here)
+		pd, err := r.rnic.AllocPD()
+		testrig.Must(t, err)
+		var taken []*iwarp.MR
+		testrig.Must(t, ways[way](r, recursive, r.during(func() {
+			for n := 8 << 20; n > 0; n /= 2 {
+				if mr, err := pd.Register(make([]byte, n), 0); err == nil {
+					taken = append(taken, mr)
+				}
+			}
+			wantRefused(t, r, way)
+		})))
+		r.serving.Wait()
+		for _, mr := range taken {
+			testrig.Must(t, mr.Deregister())
 		}
-		r.leaves(err, code)
-		r.says(`"00b": not copied: ` + noMemory)
-		lists(t, r.to(way), small...)
-		testrig.Must(t, r.served())
+		release, err := pd.Reserve(9 << 20) // of those who have gone, and who did not come up, nothing is left
+		testrig.Must(t, err)
+		wantRefused(t, r, way)
+		release()
+		made(t, octets(5, 1), r.from(way), "f", "later")
+		testrig.Must(t, ways[way](r, recursive, resume))
+	}
+}
+
+// wantRefused has a client be told at startup that there is no memory.
+func wantRefused(t *testing.T, r *rig, way string) {
+	t.Helper()
+	err := ways[way](r, recursive)
+	rejected := (*iwarp.RejectError)(nil)
+	if !errors.As(err, &rejected) || !strings.Contains(string(rejected.PrivateData),
+		"no memory left for another copy: try again later") {
+		t.Errorf("it has %v", err)
+	}
+}
+
+// TestShareTaken has a client of an address whose others have their half of the memory be told at startup, and no
+// client lose what it began with.
+func TestShareTaken(t *testing.T) {
+	r := newRig(t, func(c *ServerConfig) { c.Memory = 4 * message.MaxBlock })
+	of := func() *share { return &share{of: r.server.shares, source: netip.MustParsePrefix("192.0.2.1/32")} }
+	one, other := of(), of()
+	testrig.Must(t, errors.Join(one.keep(message.MaxBlock), other.keep(message.MaxBlock), one.take(minBlock)))
+	if err := one.take(message.MaxBlock); !errors.Is(err, iwarp.ErrLimit) {
+		t.Errorf("more than half: %v", err)
+	}
+	if err := of().keep(message.MaxBlock); !errors.Is(err, iwarp.ErrLimit) {
+		t.Errorf("a third client: %v", err)
+	}
+	one.give(minBlock)
+	testrig.Must(t, errors.Join(one.take(message.MaxBlock), other.take(message.MaxBlock)))
+	for _, s := range []*share{one, other} {
+		s.give(message.MaxBlock)
+		testrig.Must(t, s.keep(0))
+	}
+	if len(r.server.shares.used) != 0 {
+		t.Errorf("left: %v", r.server.shares.used)
 	}
 }

@@ -52,7 +52,8 @@ type Summary struct {
 
 // Add adds what another transfer has done.
 func (s *Summary) Add(other Summary) {
-	s.Files, s.There, s.Octets, s.Left = s.Files+other.Files, s.There+other.There, s.Octets+other.Octets, s.Left+other.Left
+	s.Files, s.There, s.Octets, s.Left = s.Files+other.Files, s.There+other.There,
+		s.Octets+other.Octets, s.Left+other.Left
 }
 
 // Err is an *IncompleteError if something was left.

@@ -64,8 +64,8 @@ func (s *sink) openPart(at string) (*part, error) {
 	return p.orClose(err)
 }
 
-// removeOther takes away what an earlier copy has left under the name of a part when that was not to be a file: a link, or a directory with at most its
-// mark in it. It reports whether it has.
+// removeOther takes away what an earlier copy has left under the name of a part when that was not to be a file: a link,
+// or a directory with at most its mark in it. It reports whether it has.
 func (s *sink) removeOther(part string) bool {
 	if _, err := s.root.Readlink(part); err == nil {
 		return s.root.Remove(part) == nil
@@ -148,8 +148,8 @@ func (p *part) openOld(at string) (err error) {
 	return err
 }
 
-// makeWritable gives a part that has the mode of a file that its owner must not write to that of a part again. Where it can be read, nobody else is to
-// have it meanwhile: its mode is to stay when it is just about to have its name.
+// makeWritable gives a part that has the mode of a file that its owner must not write to that of a part again. Where it
+// can be read, nobody else is to have it meanwhile: its mode is to stay when it is just about to have its name.
 func (p *part) makeWritable() (err error) {
 	p.File, err = p.root.OpenFile(p.at, os.O_RDONLY|noWait, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -164,7 +164,8 @@ func (p *part) makeWritable() (err error) {
 	return errors.Join(p.Chmod(partMode), p.Close())
 }
 
-// own locks the part, which is to be the one with this name when it is locked: another transfer may just have completed it.
+// own locks the part, which is to be the one with this name when it is locked: another transfer may just have completed
+// it.
 func (p *part) own() error {
 	switch err := filelock.Lock(p.File, filelock.Exclusive); {
 	case errors.Is(err, filelock.ErrHeld):
@@ -182,7 +183,8 @@ func (p *part) own() error {
 	return nil
 }
 
-// complete has the part on disk as it is offered, and gives it its name: in place of another file only if that may be. The error may be what it lacks.
+// complete has the part on disk as it is offered, and gives it its name: in place of another file only if that may be.
+// The error may be what it lacks.
 func (p *part) complete(at string, o message.Offer, force bool) error {
 	if err := p.Truncate(int64(o.Size)); err != nil {
 		return err
@@ -203,7 +205,8 @@ func (p *part) complete(at string, o message.Offer, force bool) error {
 	return lacks.err()
 }
 
-// dress gives the part its mode and time, and has it on disk. What takes away from its owner the right to go on with it comes last: the rest may take long, and be cut.
+// dress gives the part its mode and time, and has it on disk. What takes away from its owner the right to go on with it
+// comes last: the rest may take long, and be cut.
 func (p *part) dress(o message.Offer, lacks *lacks) error {
 	mode := fs.FileMode(o.Mode)
 	unmoded := p.Chmod(mode | partMode)

@@ -13,8 +13,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// TestReadOnlyPart has a file that its owner must not write to, or not even read, not get its name, which something else has by now: its part is gone on
-// with, or replaced, and then it has its mode.
+// TestReadOnlyPart has a file that its owner must not write to, or not even read, not get its name, which something
+// else has by now: its part is gone on with, or replaced, and then it has its mode.
 func TestReadOnlyPart(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o444, 0o555, 0, 0o200} {
 		for _, way := range []sink{{resume: true}, {force: true}} {
@@ -54,7 +54,8 @@ func TestReadOnlyPart(t *testing.T) {
 	}
 }
 
-// TestReadOnlyDirectory has a directory that its owner must not write to be complete, and one in which nothing can be made from the beginning not be left.
+// TestReadOnlyDirectory has a directory that its owner must not write to be complete, and one in which nothing can be
+// made from the beginning not be left.
 func TestReadOnlyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

@@ -110,10 +110,12 @@ func TestSeveralWantADirectory(t *testing.T) {
 func TestLongTexts(t *testing.T) {
 	var got message.Offer
 	v := visitor{other: func(o message.Offer) (bool, error) { got = o; return true, nil }}
-	for _, c := range []struct{ path, text int }{{message.MaxPath, message.MaxText}, {message.MaxPath + 1, message.MaxText + 1}, {2 * message.MaxPath, 3 * message.MaxText}} {
+	for _, c := range []struct{ path, text int }{{message.MaxPath, message.MaxText},
+		{message.MaxPath + 1, message.MaxText + 1}, {2 * message.MaxPath, 3 * message.MaxText}} {
 		as, why := strings.Repeat("x", c.path-1)+"y", strings.Repeat("w", c.text)
 		testrig.Must(t, v.missed(as, why))
-		if path := said(got.Path); len(path) != message.MaxPath || !strings.HasSuffix(path, "xy") || strings.HasPrefix(path, "... ") != (c.path > message.MaxPath) {
+		if path := said(got.Path); len(path) != message.MaxPath || !strings.HasSuffix(path, "xy") ||
+			strings.HasPrefix(path, "... ") != (c.path > message.MaxPath) {
 			t.Errorf("a path of %d has become %d: %.5s", c.path, len(path), path)
 		}
 		if len(got.Detail) != message.MaxText || strings.HasSuffix(got.Detail, " ...") != (c.text > message.MaxText) {
@@ -141,8 +143,10 @@ func TestChangedInLength(t *testing.T) {
 // TestKinds names what is not copied.
 func TestKinds(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{
-		0o644: "a file", fs.ModeDir | 0o755: "a directory", fs.ModeSymlink | 0o777: "a symbolic link", fs.ModeNamedPipe | 0o600: "a pipe",
-		fs.ModeSocket | 0o600: "a socket", fs.ModeDevice | 0o600: "a device", fs.ModeDevice | fs.ModeCharDevice | 0o600: "a device",
+		0o644: "a file", fs.ModeDir | 0o755: "a directory", fs.ModeSymlink | 0o777: "a symbolic link",
+		fs.ModeNamedPipe | 0o600: "a pipe",
+		fs.ModeSocket | 0o600:    "a socket", fs.ModeDevice | 0o600: "a device",
+		fs.ModeDevice | fs.ModeCharDevice | 0o600: "a device",
 	} {
 		if got := kindOf(mode); got != want {
 			t.Errorf("%v is %s", mode, got)
@@ -150,14 +154,15 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestComesMeanwhile has a file get the name while it is copied: with --resume that is compared, and no part is left if it is the same. The next one that
-// finds the file there takes away what is left.
+// TestComesMeanwhile has a file get the name while it is copied: with --resume that is compared, and no part is left if
+// it is the same. The next one that finds the file there takes away what is left.
 func TestComesMeanwhile(t *testing.T) {
 	for _, n := range []int{1000, 2*message.MaxBlock + 5} {
 		for _, c := range []struct {
 			there []byte
 			code  message.Code
-		}{{octets(n, 64), message.Already}, {octets(n+1, 64), message.Unlike}, {append(octets(n, 64), 'x')[1:], message.Unlike}} {
+		}{{octets(n, 64), message.Already}, {octets(n+1, 64), message.Unlike},
+			{append(octets(n, 64), 'x')[1:], message.Unlike}} {
 			r := newRig(t)
 			made(t, octets(n, 64), r.here, "f")
 			err := r.put("f", resume, r.during(func() { made(t, c.there, r.there, "f") }))

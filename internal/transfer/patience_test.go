@@ -11,7 +11,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// TestWorking has a sender be patient as long as the receiver that it has asked says that it works, without memory meanwhile.
+// TestWorking has a sender be patient as long as the receiver that it has asked says that it works, without memory
+// meanwhile.
 func TestWorking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := linked(t, nil)
@@ -33,7 +34,8 @@ func TestWorking(t *testing.T) {
 	})
 }
 
-// TestNotWorking has somebody say that it is working who was not asked for anything, or not when all blocks have come: its connection ends.
+// TestNotWorking has somebody say that it is working who was not asked for anything, or not when all blocks have come:
+// its connection ends.
 func TestNotWorking(t *testing.T) {
 	for name, is := range map[string]func(*link){
 		"was not asked": func(*link) {},
@@ -50,12 +52,14 @@ func TestNotWorking(t *testing.T) {
 	}
 }
 
-// TestHeldByWorking has a client keep what was granted to it and say that it is working: the server takes that at once for what it is.
+// TestHeldByWorking has a client keep what was granted to it and say that it is working: the server takes that at once
+// for what it is.
 func TestHeldByWorking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, began := newRig(t), time.Now()
 		l := r.playClient(t.Context())
-		for _, m := range []message.Message{beginPut, message.Offer{Kind: message.File, Path: "x", Size: 1 << 40}, message.Working{}} {
+		for _, m := range []message.Message{beginPut,
+			message.Offer{Kind: message.File, Path: "x", Size: 1 << 40}, message.Working{}} {
 			testrig.Must(t, l.send(t.Context(), m))
 		}
 		if err := r.served(); err == nil || errors.Is(err, ErrSilent) {
@@ -68,7 +72,8 @@ func TestHeldByWorking(t *testing.T) {
 	})
 }
 
-// TestSlowest has a client keep what was granted to it, and have octets move that are of no message: that ends, and a block may take as long as at 1 KiB/s.
+// TestSlowest has a client keep what was granted to it, and have octets move that are of no message: that ends, and a
+// block may take as long as at 1 KiB/s.
 func TestSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, began := newRig(t), time.Now()
@@ -76,7 +81,8 @@ func TestSlowest(t *testing.T) {
 		for _, m := range []message.Message{beginPut, message.Offer{Kind: message.File, Path: "x", Size: 1 << 40}} {
 			testrig.Must(t, l.send(t.Context(), m))
 		}
-		for _, err := l.qp.PostSend(nothing), error(nil); err == nil && time.Since(began) < time.Hour; err = l.qp.PostSend(nothing) {
+		for _, err := l.qp.PostSend(nothing), error(nil); err == nil &&
+			time.Since(began) < time.Hour; err = l.qp.PostSend(nothing) {
 			time.Sleep(30 * time.Second)
 		}
 		if err := r.served(); !errors.Is(err, ErrSilent) {

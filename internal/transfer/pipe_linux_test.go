@@ -12,7 +12,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// TestPipeUnopened has nobody who asks for a pipe have it opened, in either direction: whoever is about to write to it would lose that.
+// TestPipeUnopened has nobody who asks for a pipe have it opened, in either direction: whoever is about to write to it
+// would lose that.
 func TestPipeUnopened(t *testing.T) {
 	for _, way := range []string{"put", "get"} {
 		r := newRig(t)

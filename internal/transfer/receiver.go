@@ -129,10 +129,7 @@ func (v *receiving) run(ctx context.Context) (err error) {
 		return broken(err)
 	}
 	for v.settled < v.next || v.failed == nil && v.settled < v.size {
-		switch err := v.grants(ctx); {
-		case errors.Is(err, iwarp.ErrLimit):
-			return fail(message.Failed, noMemory)
-		case err != nil:
+		if err := v.grants(ctx); err != nil {
 			return broken(err)
 		}
 		if err := v.settle(ctx); err != nil {

@@ -38,7 +38,8 @@ func (v *receiving) settle(ctx context.Context) error {
 		return broken(unexpected(m, "Wrote"))
 	}
 	if len(v.granted) == 0 || w.Offset != v.granted[0].Offset || w.Length != v.granted[0].Length {
-		return broken(fmt.Errorf("transfer: the other end wrote %d octets at %d, which were not granted next", w.Length, w.Offset))
+		return broken(fmt.Errorf("transfer: the other end wrote %d octets at %d, which were not granted next",
+			w.Length, w.Offset))
 	}
 	g := v.granted[0]
 	v.granted, v.settled = v.granted[1:], v.settled+int64(w.Length)

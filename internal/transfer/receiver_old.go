@@ -16,7 +16,8 @@ func (v *receiving) alike(info fs.FileInfo) bool {
 	return info.Size() == v.size && info.ModTime().Equal(timeOf(v.o))
 }
 
-// compare has the file that is there compared with what is offered. Nothing is written, unless it may be replaced and differs.
+// compare has the file that is there compared with what is offered. Nothing is written, unless it may be replaced and
+// differs.
 func (v *receiving) compare(info fs.FileInfo) (err error) {
 	if info.Size() != v.size {
 		return fail(message.Unlike, "")
@@ -28,8 +29,8 @@ func (v *receiving) compare(info fs.FileInfo) (err error) {
 // writes reports whether blocks may be written, so that grants offer memory for them.
 func (v *receiving) writes() bool { return v.part != nil || v.sink.force }
 
-// differs has the part begun when the first block comes that what has the name already has otherwise. All blocks up to offset were the same there, and
-// what their digests came to is known: so the part has them from there.
+// differs has the part begun when the first block comes that what has the name already has otherwise. All blocks up to
+// offset were the same there, and what their digests came to is known: so the part has them from there.
 func (v *receiving) differs(offset int64, digests message.Digest) (err error) {
 	if v.part != nil {
 		return nil
@@ -54,7 +55,8 @@ func (v *receiving) differs(offset int64, digests message.Digest) (err error) {
 	return nil
 }
 
-// keep has the part have a block that is the same in what has the name already. If nothing differs so far there is none.
+// keep has the part have a block that is the same in what has the name already. If nothing differs so far there is
+// none.
 func (v *receiving) keep(g granted, w message.Wrote) error {
 	if v.part == nil || !g.old {
 		return nil
@@ -70,7 +72,8 @@ func (v *receiving) keep(g granted, w message.Wrote) error {
 	return err
 }
 
-// complete has the part get its name. One that goes on with what was cut, and finds by now that something else has the name, compares that as at the beginning.
+// complete has the part get its name. One that goes on with what was cut, and finds by now that something else has the
+// name, compares that as at the beginning.
 func (v *receiving) complete() error {
 	err := v.part.complete(v.at, v.o, v.sink.force)
 	if !v.sink.resume || !errors.Is(err, fs.ErrExist) {

@@ -8,8 +8,9 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// mayReplace refuses to put a file in the place of what is none, also with --force: a device or a pipe that has gone is missed by everybody who uses it.
-// A symbolic link is replaced itself, and so only if it can be seen to lead to nothing of that kind.
+// mayReplace refuses to put a file in the place of what is none, also with --force: a device or a pipe that has gone is
+// missed by everybody who uses it. A symbolic link is replaced itself, and so only if it can be seen to lead to nothing
+// of that kind.
 func mayReplace(root *os.Root, at string) error {
 	info, err := root.Lstat(at)
 	switch {

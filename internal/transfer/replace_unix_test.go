@@ -47,8 +47,8 @@ func socketAt(at string) error {
 	return ln.Close()
 }
 
-// TestSpecialsStay has a file replace neither a pipe nor a socket, nor a link that may lead to a device: at both ends, also with --force, and also if that
-// came while the file was copied.
+// TestSpecialsStay has a file replace neither a pipe nor a socket, nor a link that may lead to a device: at both ends,
+// also with --force, and also if that came while the file was copied.
 func TestSpecialsStay(t *testing.T) {
 	for name, special := range specials {
 		t.Run(name, func(t *testing.T) {

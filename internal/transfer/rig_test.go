@@ -61,7 +61,8 @@ func newRig(t *testing.T, adjust ...func(*ServerConfig)) *rig {
 // dial connects in memory. Neither the startup nor the close of one of many connections has to be in time.
 func (r *rig) dial(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
 	ours, theirs := testrig.Pipe("client", "server")
-	_, _ = ours.SetWriteBuffer(1<<18), theirs.SetWriteBuffer(1<<18) // as a socket's: without a bound all of a file may be in memory
+	// as a socket's: without a bound all of a file may be in memory
+	_, _ = ours.SetWriteBuffer(1<<18), theirs.SetWriteBuffer(1<<18)
 	r.serving.Go(func() { r.serve(ctx, theirs) })
 	conn := net.Conn(ours)
 	if r.wrap != nil {

@@ -98,12 +98,6 @@ func (s *sender) file(ctx context.Context, f *os.File, info fs.FileInfo, as stri
 		s.ended(&Outcome{as, message.Twice, ""})
 		return nil
 	}
-	if err := s.reserve(ctx, info.Size()); errors.Is(err, iwarp.ErrLimit) {
-		_, err := s.other(ctx, message.Offer{Kind: message.Missed, Path: as, Detail: noMemory})
-		return err
-	} else if err != nil {
-		return err
-	}
 	s.begun(as, info.Size())
 	a, err := s.ask(ctx, o)
 	if err == nil && a.Code == message.OK {
@@ -111,21 +105,6 @@ func (s *sender) file(ctx context.Context, f *os.File, info fs.FileInfo, as stri
 	}
 	if err == nil {
 		s.ended(s.copied.note(as, &Outcome{as, a.Code, a.Text}))
-	}
-	return err
-}
-
-// noMemory is what to say of a file for which there is none.
-const noMemory = "there is no memory left for it now: try again later"
-
-// reserve has memory for a block of a file. No other block of that file takes it away, so that all of it can be sent.
-func (s *sender) reserve(ctx context.Context, size int64) error {
-	if size == 0 {
-		return nil
-	}
-	b, _, err := s.take(ctx, blockSize(size), 0)
-	if err == nil {
-		b.busy = false
 	}
 	return err
 }
@@ -170,7 +149,8 @@ func (s *sending) reason(a message.Answer) message.Answer {
 	return a
 }
 
-// changed reports whether the file is not the one any more that it was. One that was changed and has its size and time again is not noticed.
+// changed reports whether the file is not the one any more that it was. One that was changed and has its size and time
+// again is not noticed.
 func (s *sending) changed(before fs.FileInfo) bool {
 	now, err := s.f.Stat()
 	return err != nil || now.Size() != before.Size() || !now.ModTime().Equal(before.ModTime())
@@ -180,7 +160,8 @@ func (s *sending) changed(before fs.FileInfo) bool {
 func (s *sending) grant(ctx context.Context, g message.Grant) error {
 	n := int64(g.Length)
 	if int64(g.Offset) != s.next || n > s.size-s.next {
-		return fmt.Errorf("transfer: the other end asks for %d octets at %d of a file of %d, of which it had %d", n, g.Offset, s.size, s.next)
+		return fmt.Errorf("transfer: the other end asks for %d octets at %d of a file of %d, of which it had %d",
+			n, g.Offset, s.size, s.next)
 	}
 	s.next += n
 	b, id, err := s.take(ctx, blockSize(s.size), 0)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/refuse"
+	"github.com/goiwarp/iwarp/internal/admission"
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -24,20 +24,21 @@ type ServerConfig struct {
 	Dir string
 	// Writable lets clients put files there.
 	Writable bool
-	// Silence is how long a client may do nothing; if zero, DefaultSilence.
+	// Silence is how long a client may do nothing, DefaultSilence at most; that, if zero.
 	Silence time.Duration
-	// Memory is how many octets may be registered, with those of others; 0: any number. The clients of one address have half of them at most.
+	// Memory is how many octets may be registered, with those of others; 0: any number. The clients of one address have
+	// half of them at most.
 	Memory int64
 	// Logger, if there is one, is told of each file.
 	Logger *slog.Logger
 }
 
-// A Server serves a directory. Each client takes up to 8 MiB of memory.
+// A Server serves a directory. Each client has a block of memory, 1 MiB, from its startup on, and takes up to 8 MiB.
 type Server struct {
-	cfg    ServerConfig
-	root   *os.Root
-	door   refuse.Door
-	shares *shares
+	cfg      ServerConfig
+	root     *os.Root
+	rejecter admission.Rejecter
+	shares   *shares
 }
 
 // NewServer opens the directory.
@@ -64,25 +65,38 @@ func Knows(req *iwarp.Request) bool {
 }
 
 // Serve serves the client of one request until it has gone. One of another version is rejected, with the reason;
-// the error is a *refuse.Error then.
+// the error is a *admission.RejectedError then.
 func (s *Server) Serve(ctx context.Context, req *iwarp.Request) error {
 	if !bytes.Equal(req.PrivateData(), greeting()) {
 		why := fmt.Errorf("this server has version %d of %s", message.Version, message.Magic)
-		return s.door.Because(req, []byte(why.Error()), why)
+		return s.rejecter.RejectBecause(req, []byte(why.Error()), why)
 	}
-	l := newLink(s.cfg.Silence)
+	l := newLink(min(s.cfg.Silence, DefaultSilence)) // it has memory of ours
 	l.share = s.shares.share(req.RemoteAddr())
-	_, err := req.Accept(ctx, iwarp.AcceptConfig{QP: l.config(), NoReads: true, MPA: mpa.Answer{PrivateData: greeting()}, Prepare: l.prepare})
+	_, err := req.Accept(ctx, iwarp.AcceptConfig{QP: l.config(), NoReads: true,
+		MPA: mpa.Answer{PrivateData: greeting()}, Prepare: l.prepare})
 	if err != nil {
 		l.release()
-		return err
+		return s.orFull(req, err)
 	}
 	err = s.attend(ctx, l, req)
 	if ctx.Err() != nil {
 		_ = l.close(nil) // in order: the client goes on when there is a server again
 		return context.Cause(ctx)
 	}
+	if err == nil {
+		l.release() // the client has closed, and when it sees our end the next one finds this memory free
+	}
 	return l.close(err)
+}
+
+// orFull is the error of an Accept. If there is no memory for the client, it is told so.
+func (s *Server) orFull(req *iwarp.Request, err error) error {
+	if errors.Is(err, iwarp.ErrLimit) {
+		return s.rejecter.RejectBecause(req, []byte(
+			"iwarp cp: the server has no memory left for another copy: try again later"), err)
+	}
+	return err
 }
 
 // attend does what a client asks for, until it closes.
@@ -95,7 +109,6 @@ func (s *Server) attend(ctx context.Context, l *link, req *iwarp.Request) error 
 	if !ok {
 		return unexpected(m, "Begin")
 	}
-	l.silence = min(l.silence, DefaultSilence) // from here on it may have memory of ours
 	log := s.cfg.Logger.With("remote", req.RemoteAddr().String())
 	t := teller{watch: func(e Event) {
 		if o, ok := e.(*Outcome); ok {

@@ -11,11 +11,13 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// A sink is where what is received goes: into a directory, with the first name of each path replaced by another, if there is one.
+// A sink is where what is received goes: into a directory, with the first name of each path replaced by another, if
+// there is one.
 type sink struct {
-	root    *os.Root
-	dir     string // in root
-	as      string // in place of the first name; "": that stays. For a directory it is what that goes into, unless whole is set
+	root *os.Root
+	dir  string // in root
+	// in place of the first name; "": that stays. For a directory it is what that goes into, unless whole is set
+	as      string
 	whole   bool   // the directory that is received is as
 	only    string // what the first name has to be; "": anything
 	base    string // what root goes by where its files are told of
@@ -77,8 +79,8 @@ func (s *sink) make(o message.Offer) error {
 	}
 }
 
-// contain makes the directory that a directory goes into, and has its name on disk: the end syncs the names in it alone. So a directory
-// goes to the same place when it is copied again.
+// contain makes the directory that a directory goes into, and has its name on disk: the end syncs the names in it
+// alone. So a directory goes to the same place when it is copied again.
 func (s *sink) contain() error {
 	at := path.Join(s.dir, s.as)
 	if err := s.root.Mkdir(at, 0o777); errors.Is(err, fs.ErrExist) {

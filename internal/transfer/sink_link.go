@@ -10,8 +10,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// link makes a symbolic link. All that is above it within the tree that is received was entered, and so is a directory, and no link itself; and so
-// is what it goes up from: its target is where message.CheckLink takes it to be.
+// link makes a symbolic link. All that is above it within the tree that is received was entered, and so is a directory,
+// and no link itself; and so is what it goes up from: its target is where message.CheckLink takes it to be.
 func (s *sink) link(at string, o message.Offer) error {
 	if !s.links {
 		return fail(message.NotRegular, "a server makes no symbolic links")
@@ -32,10 +32,11 @@ func (s *sink) link(at string, o message.Offer) error {
 	return err
 }
 
-// solid refuses a target that goes up from anything but a directory which is there: that stays one, as nothing that is received takes its place. A
-// link to the top of the tree in its place would have the next step lead out of it.
+// solid refuses a target that goes up from anything but a directory which is there: that stays one, as nothing that is
+// received takes its place. A link to the top of the tree in its place would have the next step lead out of it.
 func (s *sink) solid(at, to string) error {
-	dir, down, sure := path.Dir(at), []string(nil), 0 // the directories that it goes down through, and how many of them are there
+	// the directories that it goes down through, and how many of them are there
+	dir, down, sure := path.Dir(at), []string(nil), 0
 	for name := range strings.SplitSeq(to, "/") {
 		switch {
 		case name == "" || name == ".":
@@ -48,7 +49,8 @@ func (s *sink) solid(at, to string) error {
 		default:
 			for ; sure < len(down); sure++ {
 				if s.isDirectory(down[sure]) != nil {
-					return fail(message.BadName, "a symbolic link that goes up again from "+strconv.Quote(path.Base(down[sure]))+", and no such directory has come before it")
+					return fail(message.BadName, "a symbolic link that goes up again from "+
+						strconv.Quote(path.Base(down[sure]))+", and no such directory has come before it")
 				}
 			}
 			down = down[:max(len(down)-1, 0)]

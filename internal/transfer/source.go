@@ -12,8 +12,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// A source is something to send: what has a name in a directory, and goes by another. What is below it, if it is a directory, is never
-// looked for outside of it.
+// A source is something to send: what has a name in a directory, and goes by another. What is below it, if it is a
+// directory, is never looked for outside of it.
 type source struct {
 	root *os.Root
 	name string
@@ -59,7 +59,8 @@ func (v visitor) missed(as, why string) error {
 	return err
 }
 
-// said is a name, which may be anything, as the other end can be told it: messages are in UTF-8. Whoever tells people of it quotes it.
+// said is a name, which may be anything, as the other end can be told it: messages are in UTF-8. Whoever tells people
+// of it quotes it.
 func said(name string) string {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	if cut := len(name) - message.MaxPath; cut > 0 { // its end says more
@@ -76,8 +77,9 @@ func clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-4], "") + " ..."
 }
 
-// regular sends a file, which is to be a regular one: also when it is open, as a pipe of another process may take its place at any time. A pipe that is one before is not
-// opened: who writes to it would take us for its reader, and lose what is written.
+// regular sends a file, which is to be a regular one: also when it is open, as a pipe of another process may take its
+// place at any time. A pipe that is one before is not opened: who writes to it would take us for its reader, and lose
+// what is written.
 func (v visitor) regular(root *os.Root, name, as string) error {
 	if err := message.CheckPath(as); err != nil {
 		return v.missed(as, err.Error())
@@ -132,7 +134,8 @@ func (v visitor) directory(ctx context.Context, root *os.Root, name, as string) 
 		return v.missed(as, reasonOf(err))
 	}
 	if isUnfinished(root, name) {
-		return v.missed(as, "a copy is just making it, or was cut, and --resume goes on with that: "+unfinished+" in it says so")
+		return v.missed(as, "a copy is just making it, or was cut, and --resume goes on with that: "+
+			unfinished+" in it says so")
 	}
 	if made, err := v.other(described(message.Directory, info, as)); err != nil || !made {
 		return err
@@ -147,7 +150,8 @@ func (v visitor) directory(ctx context.Context, root *os.Root, name, as string) 
 // described is an offer with the mode and time of what is offered.
 func described(kind message.Kind, info fs.FileInfo, as string) message.Offer {
 	t := info.ModTime()
-	return message.Offer{Kind: kind, Mode: uint32(info.Mode().Perm()), Seconds: t.Unix(), Nanoseconds: uint32(t.Nanosecond()), Path: as}
+	return message.Offer{Kind: kind, Mode: uint32(info.Mode().Perm()), Seconds: t.Unix(),
+		Nanoseconds: uint32(t.Nanosecond()), Path: as}
 }
 
 // batch is how many entries of a directory are in memory at a time.

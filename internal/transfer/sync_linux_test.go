@@ -12,8 +12,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// TestNameOfTheDirectory copies a directory into one that is made for it: that one's name is on disk, too, and so the directory that has the name
-// was opened after it had come to be there, which nothing but a sync does.
+// TestNameOfTheDirectory copies a directory into one that is made for it: that one's name is on disk, too, and so the
+// directory that has the name was opened after it had come to be there, which nothing but a sync does.
 func TestNameOfTheDirectory(t *testing.T) {
 	recursive := func(c *Client) { c.Recursive = true }
 	t.Run("put", func(t *testing.T) {
@@ -36,7 +36,8 @@ func TestNameOfTheDirectory(t *testing.T) {
 	})
 }
 
-// TestNoNames has a file system that has no names on disk, and takes no files, refuse a file, and nothing be told of a cut.
+// TestNoNames has a file system that has no names on disk, and takes no files, refuse a file, and nothing be told of a
+// cut.
 func TestNoNames(t *testing.T) {
 	r := newRig(t)
 	made(t, nil, r.there, "f")
@@ -50,8 +51,8 @@ func TestNoNames(t *testing.T) {
 	testrig.Must(t, r.served())
 }
 
-// TestModeBeforeMark has a directory that was made for a copy get its mode and time before the mark goes by which --resume knows that it is to have them,
-// and after that again, as the time is another then.
+// TestModeBeforeMark has a directory that was made for a copy get its mode and time before the mark goes by which
+// --resume knows that it is to have them, and after that again, as the time is another then.
 func TestModeBeforeMark(t *testing.T) {
 	r, ctx := newRig(t), testrig.Within(t)
 	madeDir(t, 0o750, r.here, "d")
@@ -60,7 +61,10 @@ func TestModeBeforeMark(t *testing.T) {
 	seen := watch(t, filepath.Join(r.there, "d"), unix.IN_ATTRIB|unix.IN_MOVED_FROM)
 	testrig.Must(t, r.put("d", recursive, resume))
 	events := seen()
-	goes := slices.IndexFunc(events, func(e event) bool { return e.mask&unix.IN_MOVED_FROM != 0 && e.name == unfinished })
+	goes := slices.IndexFunc(events, func(e event) bool {
+		return e.mask&unix.IN_MOVED_FROM != 0 &&
+			e.name == unfinished
+	})
 	dressed := func(e event) bool { return e.mask&unix.IN_ATTRIB != 0 && e.name == "" }
 	if goes < 0 || !slices.ContainsFunc(events[:goes], dressed) || !slices.ContainsFunc(events[goes:], dressed) {
 		t.Errorf("%v", events)
@@ -77,8 +81,12 @@ func watched(t *testing.T, dir string) func(name string) {
 	return func(name string) {
 		t.Helper()
 		events := seen()
-		is := slices.IndexFunc(events, func(e event) bool { return e.mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 && e.name == name })
-		if is < 0 || !slices.ContainsFunc(events[is:], func(e event) bool { return e.mask&unix.IN_OPEN != 0 && e.name == "" }) {
+		is := slices.IndexFunc(events, func(e event) bool {
+			return e.mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 &&
+				e.name == name
+		})
+		if is < 0 || !slices.ContainsFunc(events[is:],
+			func(e event) bool { return e.mask&unix.IN_OPEN != 0 && e.name == "" }) {
 			t.Errorf("%s was not opened after %s was made: %v", dir, name, events)
 		}
 	}

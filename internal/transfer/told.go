@@ -9,7 +9,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// shown is what is in root by the name that people know it by: below the directory that is served, or as they have named it here.
+// shown is what is in root by the name that people know it by: below the directory that is served, or as they have
+// named it here.
 func (s *sink) shown(at string) string {
 	return filepath.Join(s.base, filepath.FromSlash(at))
 }
@@ -23,7 +24,8 @@ func (s *sink) goes(p string) string {
 	return s.shown(at)
 }
 
-// origin is what was not sent: for a client by its name at the server, and for a server, as all else, by where it would have gone to.
+// origin is what was not sent: for a client by its name at the server, and for a server, as all else, by where it would
+// have gone to.
 func (s *sink) origin(p string) string {
 	switch {
 	case s.only != "":

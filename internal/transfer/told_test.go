@@ -86,7 +86,9 @@ func TestToldOfAll(t *testing.T) {
 		}
 	}
 	slices.Sort(all)
-	want := []string{"d/f" + message.PartSuffix, "d/f" + message.PartSuffix, filepath.Join(filepath.Dir(must(filepath.EvalSymlinks(r.here))), filepath.Base(r.here), "whole", "d", "f"), "whole/d/f"}
+	want := []string{"d/f" + message.PartSuffix, "d/f" + message.PartSuffix,
+		filepath.Join(filepath.Dir(must(filepath.EvalSymlinks(r.here))), filepath.Base(r.here),
+			"whole", "d", "f"), "whole/d/f"}
 	slices.Sort(want)
 	if !slices.Equal(all, want) {
 		t.Errorf("%q, and not %q", all, want)
@@ -100,7 +102,8 @@ func must(s string, err error) string {
 	return s
 }
 
-// TestSlash has a slash at the end want a directory for a file, as cp does; a directory still makes the one that it goes into.
+// TestSlash has a slash at the end want a directory for a file, as cp does; a directory still makes the one that it
+// goes into.
 func TestSlash(t *testing.T) {
 	r := newRig(t)
 	made(t, nil, r.here, "d", "f")
@@ -109,7 +112,8 @@ func TestSlash(t *testing.T) {
 		return err
 	}
 	for _, adjust := range []func(*Client){force, resume, recursive} {
-		if err := put("d/f", "new/", adjust); err == nil || err.Error() != `"new": not copied: there is no such directory` {
+		if err := put("d/f", "new/", adjust); err == nil ||
+			err.Error() != `"new": not copied: there is no such directory` {
 			t.Errorf("%v", err)
 		}
 	}
@@ -135,7 +139,8 @@ func TestOneWrongName(t *testing.T) {
 	}
 	lists(t, r.there, "f")
 	var left *IncompleteError
-	if _, err := r.client().Put(testrig.Within(t), []string{"none", "nor"}, ""); !errors.As(err, &left) || left.Left != 2 {
+	if _, err := r.client().Put(testrig.Within(t), []string{"none", "nor"}, ""); !errors.As(err,
+		&left) || left.Left != 2 {
 		t.Errorf("%v", err)
 	}
 }
@@ -190,7 +195,8 @@ func TestLog(t *testing.T) {
 
 // TestMissedPaths has a client leave out what no path may be: it is told as the client has it.
 func TestMissedPaths(t *testing.T) {
-	for p, want := range map[string]string{"x": "d/x", "a/x": "d/a/x", "../x": "../x", "a/../../x": "a/../../x", "/x": "/x", "": "", ".": "."} {
+	for p, want := range map[string]string{"x": "d/x", "a/x": "d/a/x", "../x": "../x", "a/../../x": "a/../../x",
+		"/x": "/x", "": "", ".": "."} {
 		if got := (&sink{dir: "d", dirs: true}).origin(p); filepath.ToSlash(got) != want {
 			t.Errorf("%q is told as %q, not %q", p, got, want)
 		}

@@ -103,9 +103,11 @@ func TestTrees(t *testing.T) {
 	if sum.Files != 2*(batch+3+4) {
 		t.Errorf("%+v", sum)
 	}
-	_, err = r.client(all, resume).Get(ctx, []string{""}, filepath.Join(r.here, "whole")) // once more, where it is by now
+	// once more, where it is by now
+	_, err = r.client(all, resume).Get(ctx, []string{""}, filepath.Join(r.here, "whole"))
 	testrig.Must(t, err)
-	lists(t, r.here, append(names(t, r.here, "wood", "new/wood", "whole/d", "whole/wood"), "wood", "new", "new/wood", "whole", "whole/d", "whole/wood")...)
+	lists(t, r.here, append(names(t, r.here, "wood", "new/wood", "whole/d", "whole/wood"), "wood", "new", "new/wood",
+		"whole", "whole/d", "whole/wood")...)
 }
 
 // names are those below directories.
@@ -145,8 +147,12 @@ func TestLeftOut(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`"d/pipe": not copied: not a regular file, but a pipe`, `"d/out": not copied: a symbolic link that begins at the root, which`, `"d/above": not copied: a symbolic link that leads out of the directory that is copied`,
-		`"d/new\nline": not copied: a name with control characters: rename it`, `"d/\xff": not copied: a name that is not UTF-8: rename it`, `not copied: ".f.iwarp-part" is the name of what a cut copy has left`,
+		`"d/pipe": not copied: not a regular file, but a pipe`,
+		`"d/out": not copied: a symbolic link that begins at the root, which`,
+		`"d/above": not copied: a symbolic link that leads out of the directory that is copied`,
+		`"d/new\nline": not copied: a name with control characters: rename it`,
+		`"d/\xff": not copied: a name that is not UTF-8: rename it`,
+		`not copied: ".f.iwarp-part" is the name of what a cut copy has left`,
 	} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("%s is not told in\n%s", want, &told)
@@ -192,20 +198,22 @@ func TestSaidWhole(t *testing.T) {
 		if got := said(long); !utf8.ValidString(got) || len(got) > message.MaxPath || len(got) < message.MaxPath-4 {
 			t.Errorf("%d octets: %q", len(got), got)
 		}
-		if got := clip(strings.Repeat("x", n)+strings.Repeat("é", message.MaxText), message.MaxText); !utf8.ValidString(got) || len(got) > message.MaxText {
+		if got := clip(strings.Repeat("x", n)+strings.Repeat("é", message.MaxText),
+			message.MaxText); !utf8.ValidString(got) || len(got) > message.MaxText {
 			t.Errorf("%d octets: %q", len(got), got)
 		}
 	}
 }
 
-// TestLinksCopied has links of every form that lead to something in their tree come as they are, wherever what they go through is among the names of their directory; of
-// others it is told why not.
+// TestLinksCopied has links of every form that lead to something in their tree come as they are, wherever what they go
+// through is among the names of their directory; of others it is told why not.
 func TestLinksCopied(t *testing.T) {
 	r := newRig(t)
 	made(t, []byte("fine"), r.there, "d", "file")
 	made(t, nil, r.there, "d", "sub", "deep", "f")
 	links := map[string]string{
-		"a": "./file", "b": "sub/", "c": ".", "e": "sub/../file", "sub/up": "..", "sub/deep/top": "../..", "sub/deep/g": "./../.././file", "z": "sub/deep/../../file", "n": "not/there",
+		"a": "./file", "b": "sub/", "c": ".", "e": "sub/../file", "sub/up": "..", "sub/deep/top": "../..",
+		"sub/deep/g": "./../.././file", "z": "sub/deep/../../file", "n": "not/there",
 	}
 	others := map[string]string{
 		"out": "..", "root": "/etc/passwd", "back": "../d/file", "through": "c/../file", "nowhere": "not/../file",
@@ -232,16 +240,19 @@ func TestLinksCopied(t *testing.T) {
 		}
 	}
 	for name, why := range map[string]string{
-		"out": "leads out of", "root": "begins at the root", "back": "leads out of", "through": `goes up again from "c", and no such`, "nowhere": `goes up again from "not", and no such`,
+		"out": "leads out of", "root": "begins at the root", "back": "leads out of",
+		"through": `goes up again from "c", and no such`, "nowhere": `goes up again from "not", and no such`,
 	} {
-		if _, err := os.Lstat(filepath.Join(r.here, "d", name)); err == nil || !strings.Contains(told.String(), name+`": `) || !strings.Contains(told.String(), why) {
+		if _, err := os.Lstat(filepath.Join(r.here, "d", name)); err == nil ||
+			!strings.Contains(told.String(), name+`": `) || !strings.Contains(told.String(), why) {
 			t.Errorf("%s, which %s (%v), in\n%s", name, why, err, &told)
 		}
 	}
 	testrig.Must(t, r.served())
 }
 
-// TestLinksAtTheServer has links in the directory that is served lead nowhere else, and a link that is named be followed.
+// TestLinksAtTheServer has links in the directory that is served lead nowhere else, and a link that is named be
+// followed.
 func TestLinksAtTheServer(t *testing.T) {
 	r, secret := newRig(t), t.TempDir()
 	made(t, []byte("secret"), secret, "f")
@@ -269,8 +280,8 @@ func TestLinksAtTheServer(t *testing.T) {
 	has(t, []byte("mine"), r.there, "l")
 }
 
-// TestPartInTheWay has something in the place of a part that no copy leaves there, or about which nobody is asked: it stays. A link, which one may
-// have left, goes when that is asked for, and not what it leads to.
+// TestPartInTheWay has something in the place of a part that no copy leaves there, or about which nobody is asked: it
+// stays. A link, which one may have left, goes when that is asked for, and not what it leads to.
 func TestPartInTheWay(t *testing.T) {
 	secret := made(t, []byte("secret"), t.TempDir(), "s")
 	for name, make := range map[string]func(at string) error{

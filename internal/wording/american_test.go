@@ -74,8 +74,10 @@ func lower(c byte) bool { return 'a' <= c && c <= 'z' }
 // TestBritish tells words that are British from others.
 func TestBritish(t *testing.T) {
 	for text, want := range map[string]int{
-		"a Behaviour, which was cancelled": 2, "ErrCancelled": 1, "a licence for dialling": 2, "resynchronisation in the centre": 2, "analysed": 1,
-		"a Behavior, which was canceled": 0, "ErrCanceled, a cancellation": 0, "a realistic License": 0, "aria-labelledby": 0, "dialogue": 0,
+		"a Behaviour, which was cancelled": 2, "ErrCancelled": 1, "a licence for dialling": 2,
+		"resynchronisation in the centre": 2, "analysed": 1,
+		"a Behavior, which was canceled": 0, "ErrCanceled, a cancellation": 0, "a realistic License": 0,
+		"aria-labelledby": 0, "dialogue": 0,
 	} {
 		got := 0
 		eachWord([]byte(text), func(word []byte) {

@@ -1,5 +1,5 @@
-// Package wording has the few ways in which texts put numbers into words, fill lines and name values. It is as pure as the protocols,
-// which use it.
+// Package wording has the few ways in which texts put numbers into words, fill lines and name values. It is as pure as
+// the protocols, which use it.
 package wording
 
 import (
@@ -33,6 +33,14 @@ func Octets[N Number](n N) string { return Count(n, "octet") }
 // Seconds is a time in seconds, with so many decimals.
 func Seconds(d time.Duration, decimals int) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', decimals, 64)
+}
+
+// Elapsed is a time for people: to the millisecond if it is longer than one, and else to the microsecond.
+func Elapsed(d time.Duration) string {
+	if d > time.Millisecond {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Microsecond).String()
 }
 
 // If chooses one of two words.
@@ -81,4 +89,45 @@ func Lines(text string, columns int) iter.Seq[string] {
 			yield(string(line))
 		}
 	}
+}
+
+// hexLine is the octets of a line of Hex.
+const hexLine = 16
+
+// Hex yields octets as lines of hexadecimal, 16 to a line and as many as most, each with
+// the index of its first octet.
+func Hex(b []byte, most int) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		b := b[:min(len(b), most)]
+		for i := 0; i < len(b); i += hexLine {
+			if !yield(i, fmt.Sprintf("% x", b[i:min(i+hexLine, len(b))])) {
+				return
+			}
+		}
+	}
+}
+
+// Name returns the name of a value, which is its index in names, and the value itself
+// after what it is if it has none.
+func Name[T ~uint8](v T, what string, names []string) string {
+	if int(v) < len(names) && names[v] != "" {
+		return names[v]
+	}
+	return fmt.Sprintf("%s %d", what, uint8(v))
+}
+
+// ParseOctets reads a number of octets, which a K, M or G at its end, in either case,
+// multiplies by 2^10, 2^20 or 2^30.
+func ParseOctets(text string) (int64, error) {
+	digits, shift := text, 0
+	if n := len(digits); n > 0 {
+		if i := strings.IndexByte("KMG", digits[n-1]&^0x20); i >= 0 {
+			digits, shift = digits[:n-1], 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 63-shift)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number of octets, such as 65536, 64K, 10M or 1024G", text)
+	}
+	return int64(n) << shift, nil
 }

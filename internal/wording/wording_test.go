@@ -3,6 +3,7 @@ package wording
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestCount(t *testing.T) {
@@ -17,6 +18,18 @@ func TestCount(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// TestElapsed has no time that was not zero be said as none.
+func TestElapsed(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		10 * time.Second: "10s", 10001200 * time.Microsecond: "10.001s", 1700 * time.Microsecond: "2ms",
+		time.Millisecond: "1ms", 100200 * time.Nanosecond: "100µs", 0: "0s",
+	} {
+		if got := Elapsed(d); got != want {
+			t.Errorf("%v: got %q, want %q", d, got, want)
 		}
 	}
 }

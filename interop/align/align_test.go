@@ -26,7 +26,8 @@ const (
 //
 // Proves S04.
 func TestWire(t *testing.T) {
-	t.Logf("%5s %-8s %-7s %-20s %8s %8s %10s %10s", "MTU", "offloads", "markers", "work", "EMSS", "MULPDU", "segments", "aligned")
+	t.Logf("%5s %-8s %-7s %-20s %8s %8s %10s %10s",
+		"MTU", "offloads", "markers", "work", "EMSS", "MULPDU", "segments", "aligned")
 	for _, c := range []struct {
 		mtu      int
 		offloads bool
@@ -41,7 +42,8 @@ func TestWire(t *testing.T) {
 			}
 			for attempt := 1; len(rows) > 0; attempt++ {
 				if attempt > attempts {
-					t.Fatalf("%d rows had fewer than %g %% of segments aligned, %d times", len(rows), 100*least, attempts)
+					t.Fatalf("%d rows had fewer than %g %% of segments aligned, %d times",
+						len(rows), 100*least, attempts)
 				}
 				rows = l.count(t, rows, c.mtu, c.offloads)
 			}
@@ -106,7 +108,9 @@ func (r *run) judge(t *testing.T, c *decode.Connection, mtu int, offloads bool) 
 	if r.back {
 		main = &c.Halves[capture.Backward].Wire
 	}
-	t.Logf("%5d %-8s %-7s %-20s %8d %8d %10d %9.3f%%", mtu, wording.OnOff(offloads), wording.OnOff(r.markers), r.name, main.MSS, r.sent.MULPDU, main.Segments, 100*main.Share())
+	t.Logf("%5d %-8s %-7s %-20s %8d %8d %10d %9.3f%%",
+		mtu, wording.OnOff(offloads), wording.OnOff(r.markers), r.name, main.MSS, r.sent.MULPDU,
+		main.Segments, 100*main.Share())
 	enough = true
 	for d := range c.Halves {
 		h, tcp := &c.Halves[d], c.TCP.Halves[d].Count

@@ -44,11 +44,13 @@ func (l *link) record(t testing.TB, each bool) *recording {
 	t.Helper()
 	ln := l.listen(t)
 	r := &recording{
-		TB: t, link: l, end: uint16(ln.Addr().(*net.TCPAddr).Port), ended: make(chan struct{}), finished: make(chan error, 1),
-		conns: map[uint16]*decode.Connection{}, segments: map[uint16][]segment{}, each: each,
+		TB: t, link: l, end: uint16(ln.Addr().(*net.TCPAddr).Port), ended: make(chan struct{}),
+		finished: make(chan error, 1),
+		conns:    map[uint16]*decode.Connection{}, segments: map[uint16][]segment{}, each: each,
 	}
 	// The buffer holds all of it, however late it is read.
-	r.dump = exec.CommandContext(t.Context(), "ip", "netns", "exec", l.a.netns, "tcpdump", "-i", l.a.device, "-s", "0", "-B", "131072", "-U", "-w", "-", "tcp or icmp")
+	r.dump = exec.CommandContext(t.Context(), "ip", "netns", "exec", l.a.netns, "tcpdump", "-i", l.a.device, "-s", "0",
+		"-B", "131072", "-U", "-w", "-", "tcp or icmp")
 	out, err := r.dump.StdoutPipe()
 	testrig.Must(t, err)
 	said, err := r.dump.StderrPipe()

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/machine"
-	"github.com/goiwarp/iwarp/internal/spread"
+	"github.com/goiwarp/iwarp/internal/procstat"
+	"github.com/goiwarp/iwarp/internal/quantile"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // TestCompare measures what alignment costs: the same work on two connections, of which one
 // has FPDUs aligned, in turn. It prints the medians of the ratios of their bandwidths and of
 // the processor time of both ends, with quartiles, and decides nothing. The latter says more
-// on a machine with other work. IWARP_ALIGN_COMPARE=large has FPDUs of up to 64 KiB in place of those that are not aligned.
+// on a machine with other work. IWARP_ALIGN_COMPARE=large has FPDUs of up to 64 KiB in place of those that are not
+// aligned.
 func TestCompare(t *testing.T) {
 	if os.Getenv("IWARP_ALIGN_COMPARE") == "" {
 		t.Skip("a measurement: IWARP_ALIGN_COMPARE=1 has it made")
@@ -29,7 +30,8 @@ func TestCompare(t *testing.T) {
 			for _, markers := range []bool{false, true} {
 				for _, w := range workloads {
 					c := l.compare(t, markers, w)
-					t.Logf("%5d %-7s %-20s %10.0f %24s %24s", mtu, wording.OnOff(markers), w.name, spread.Median(c.rate), c.bandwidth, c.cpu)
+					t.Logf("%5d %-7s %-20s %10.0f %24s %24s",
+						mtu, wording.OnOff(markers), w.name, quantile.Median(c.rate), c.bandwidth, c.cpu)
 				}
 			}
 		})
@@ -45,8 +47,8 @@ type comparison struct {
 type ratios []float64
 
 func (r ratios) String() string {
-	lower, upper := spread.Quartiles(r)
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", spread.Median(r), lower, upper)
+	lower, upper := quantile.Quartiles(r)
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", quantile.Median(r), lower, upper)
 }
 
 // compare runs the work 21 times each way.
@@ -93,4 +95,4 @@ type spent struct{ wall, cpu time.Duration }
 
 var began = time.Now()
 
-func now() spent { return spent{time.Since(began), machine.CPUTime()} }
+func now() spent { return spent{time.Since(began), procstat.CPUTime()} }

@@ -123,7 +123,8 @@ func writes(a, b *end) {
 	receive(b, b.SGE(0, 0))
 	n := 0
 	for at := 0; at < len(a.buf); at += size {
-		testrig.Must(a.t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.SGE(at, size)}, Remote: b.mr.Remote(at)}))
+		testrig.Must(a.t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.SGE(at, size)},
+			Remote: b.mr.Remote(at)}))
 		n++
 	}
 	testrig.Must(a.t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpSend}))
@@ -146,7 +147,8 @@ func reads(a, b *end) {
 	const size = 64 << 10
 	n := 0
 	for at := 0; at < len(a.buf); at += size {
-		testrig.Must(a.t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{a.SGE(at, size)}, Remote: b.mr.Remote(at)}))
+		testrig.Must(a.t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{a.SGE(at, size)},
+			Remote: b.mr.Remote(at)}))
 		n++
 	}
 	await(a.t, a.SendCQ(), n)

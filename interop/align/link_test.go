@@ -131,7 +131,8 @@ func noOffloads(device string) error {
 			_    [16]byte
 		}{data: unsafe.Pointer(&value)}
 		copy(request.name[:unix.IFNAMSIZ-1], device)
-		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); e != 0 {
+		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL,
+			uintptr(unsafe.Pointer(&request))); e != 0 {
 			return fmt.Errorf("offload %#x of %s: %w", command, device, e)
 		}
 	}

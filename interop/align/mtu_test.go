@@ -30,7 +30,8 @@ func TestShrinkingMTU(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			again := true
 			for attempt := 1; again && attempt <= attempts && !t.Failed(); attempt++ {
-				t.Run(fmt.Sprint(attempt), func(t *testing.T) { again = !shrink(t, c.command) }) // each on a link of its own
+				// each on a link of its own
+				t.Run(fmt.Sprint(attempt), func(t *testing.T) { again = !shrink(t, c.command) })
 			}
 			if again {
 				t.Errorf("too few are aligned, %d times", attempts)
@@ -60,7 +61,8 @@ func (l *link) transfer(t *testing.T, change func()) (port uint16, changed uint6
 	a.fill(1)
 	half := len(a.buf) / 2
 	for at := 0; at < len(a.buf); at += 1 << 20 {
-		testrig.Must(t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.SGE(at, 1<<20)}, Remote: b.mr.Remote(at)}))
+		testrig.Must(t, a.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{a.SGE(at, 1<<20)},
+			Remote: b.mr.Remote(at)}))
 		if at == half-1<<20 {
 			await(t, a.SendCQ(), at>>20) // the last one may be under way
 			change()

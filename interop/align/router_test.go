@@ -30,7 +30,8 @@ func newRoutedLink(t testing.TB, mtu int) (l *link, far side) {
 	for _, hop := range []struct {
 		s                  side
 		addr, next, beyond string
-	}{{l.a, addrA, addrNear, addrB}, {near, addrNear, addrA, ""}, {far, addrFar, addrB, ""}, {l.b, addrB, addrFar, addrA}} {
+	}{{l.a, addrA, addrNear, addrB}, {near, addrNear, addrA, ""}, {far, addrFar, addrB, ""},
+		{l.b, addrB, addrFar, addrA}} {
 		ip(t, "-n", hop.s.netns, "addr", "add", hop.addr+"/32", "dev", hop.s.device)
 		ip(t, "-n", hop.s.netns, "link", "set", hop.s.device, "up")
 		ip(t, "-n", hop.s.netns, "route", "add", hop.next+"/32", "dev", hop.s.device)
@@ -58,8 +59,8 @@ func TestShrinkingPath(t *testing.T) {
 	}
 }
 
-// shrinkPath is one transfer. It reports whether the change is known of, and segments were aligned but for what TCP had in
-// its buffer when the path changed: of 16 MiB these are 2 at most (alignedAgain), and were all
+// shrinkPath is one transfer. It reports whether the change is known of, and segments were aligned but for what TCP had
+// in its buffer when the path changed: of 16 MiB these are 2 at most (alignedAgain), and were all
 // after the change counted wrongly it would be half of them.
 func shrinkPath(t *testing.T) bool {
 	t.Helper()

@@ -15,7 +15,8 @@ import (
 //
 // Proves S03, S04.
 func TestWholeWords(t *testing.T) {
-	for _, c := range []struct{ mtu, emss int }{{1450, 1396}, {1497, 1444}, {1498, 1444}, {1499, 1444}, {1500, 1448}, {1501, 1448}} {
+	for _, c := range []struct{ mtu, emss int }{{1450, 1396}, {1497, 1444}, {1498, 1444}, {1499, 1444},
+		{1500, 1448}, {1501, 1448}} {
 		t.Run(fmt.Sprintf("MTU %d", c.mtu), func(t *testing.T) {
 			l := newLink(t, c.mtu, true)
 			a, b := l.connect(t, false, iwarp.FPDUsDefault, 1<<20)
@@ -24,7 +25,8 @@ func TestWholeWords(t *testing.T) {
 			}
 			for _, e := range []*end{a, b} {
 				if s := e.Stats(); s.EMSS != c.emss || s.SocketWrites == 0 || s.AlignedWrites != s.SocketWrites {
-					t.Errorf("an EMSS of %d, want %d; %d of %d writes are aligned", s.EMSS, c.emss, s.AlignedWrites, s.SocketWrites)
+					t.Errorf("an EMSS of %d, want %d; %d of %d writes are aligned",
+						s.EMSS, c.emss, s.AlignedWrites, s.SocketWrites)
 				}
 			}
 			closeBoth(a, b)

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
-// TestNothingIsLeft has connections end in each way, and come up in none: nothing of them stays registered in a PD of the user's.
+// TestNothingIsLeft has connections end in each way, and come up in none: nothing of them stays registered in a PD of
+// the user's.
 func TestNothingIsLeft(t *testing.T) {
 	for name, ends := range map[string]func(t *testing.T, p *peer, d *host.Dialer){
 		"closed": func(t *testing.T, p *peer, d *host.Dialer) {
@@ -26,7 +27,10 @@ func TestNothingIsLeft(t *testing.T) {
 			testrig.Must(t, errors.Join(err, c.Close()))
 		},
 		"closed with a command that was given up": func(t *testing.T, p *peer, d *host.Dialer) {
-			p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool { return q.id == 0 || c.Opcode != capsule.OpRead }
+			p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
+				return q.id == 0 ||
+					c.Opcode != capsule.OpRead
+			}
 			c, n := p.begin().open(d)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -69,7 +73,8 @@ func TestNothingIsLeft(t *testing.T) {
 		"lost with a namespace that is not known again": func(t *testing.T, p *peer, d *host.Dialer) {
 			var broken atomic.Bool
 			p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
-				if broken.Load() && c.Opcode == capsule.OpIdentify && c.Identify().Structure == capsule.StructNamespace {
+				if broken.Load() && c.Opcode == capsule.OpIdentify &&
+					c.Identify().Structure == capsule.StructNamespace {
 					broken.Store(false)
 					a.Status = capsule.InternalError
 				}
@@ -129,13 +134,15 @@ func TestJournal(t *testing.T) {
 		_, err := n.ReadAt(make([]byte, 512), 0)
 		testrig.Must(t, errors.Join(err, c.Close()))
 		got := j.String()
-		if lost, back := strings.Index(got, "the controller is lost"), strings.Index(got, "the controller is back"); lost < 0 || back < lost || !strings.Contains(got, nqn) {
+		if lost, back := strings.Index(got, "the controller is lost"),
+			strings.Index(got, "the controller is back"); lost < 0 || back < lost || !strings.Contains(got, nqn) {
 			t.Errorf("logged\n%s", got)
 		}
 	})
 }
 
-// TestOneCommandAtATime has a controller that advises to have one command under way, and one that has no Keep Alive and is asked for none: both are of use.
+// TestOneCommandAtATime has a controller that advises to have one command under way, and one that has no Keep Alive and
+// is asked for none: both are of use.
 func TestOneCommandAtATime(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t)
@@ -147,8 +154,8 @@ func TestOneCommandAtATime(t *testing.T) {
 	testrig.Must(t, err)
 }
 
-// TestDiscoveryHasNoQueues has controllers that tell of disks, and have none, be asked for no I/O queues: one of that kind by whatever name, and one by that name of
-// whatever kind.
+// TestDiscoveryHasNoQueues has controllers that tell of disks, and have none, be asked for no I/O queues: one of that
+// kind by whatever name, and one by that name of whatever kind.
 func TestDiscoveryHasNoQueues(t *testing.T) {
 	t.Parallel()
 	l := &catalog{header: capsule.DiscoveryHeader{Generation: 1}}
@@ -163,7 +170,8 @@ func TestDiscoveryHasNoQueues(t *testing.T) {
 	}
 }
 
-// TestMostThatThereIs has a controller tell of as much as is taken: namespaces in its list, entries of a log, and octets of a disk.
+// TestMostThatThereIs has a controller tell of as much as is taken: namespaces in its list, entries of a log, and
+// octets of a disk.
 func TestMostThatThereIs(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t)
@@ -186,7 +194,8 @@ func TestMostThatThereIs(t *testing.T) {
 		t.Errorf("4096 namespaces: %v", err)
 	}
 
-	l := &catalog{header: capsule.DiscoveryHeader{Generation: 1, Records: 4096}, entries: make([]capsule.DiscoveryEntry, 4096)}
+	l := &catalog{header: capsule.DiscoveryHeader{Generation: 1, Records: 4096},
+		entries: make([]capsule.DiscoveryEntry, 4096)}
 	p = librarian(t, l)
 	p.controller.MaxData = 8
 	if got, err := p.dialer().Discover(testrig.Within(t), "tcp", "target:4420"); err != nil || len(got) != 4096 {
@@ -222,7 +231,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestNoMemory has no memory be left for a transfer, which fails: the place that it had in the queue is free, and the connections stay.
+// TestNoMemory has no memory be left for a transfer, which fails: the place that it had in the queue is free, and the
+// connections stay.
 func TestNoMemory(t *testing.T) {
 	t.Parallel()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 512 << 10}})
@@ -266,7 +276,8 @@ func TestErrorsNameTheCommand(t *testing.T) {
 		mute.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err = c.Namespace(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "nvme: Identify: ") {
+		if _, err = c.Namespace(ctx, 1); !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.HasPrefix(err.Error(), "nvme: Identify: ") {
 			t.Errorf("not answered: %v", err)
 		}
 	})

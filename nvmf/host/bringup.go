@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
+	"github.com/goiwarp/iwarp/internal/deadline"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 )
 
 const (
@@ -40,8 +41,9 @@ func (d *Dialer) establish(ctx context.Context, to subsystem) (*session, error) 
 	return nil, err
 }
 
-// isLost reports whether a bring-up has failed because a connection ended that had come up, and neither the target nor we had a reason. If it is not that of the
-// admin queue, which the target may have ended a moment later, it may not have come up.
+// isLost reports whether a bring-up has failed because a connection ended that had come up, and neither the target nor
+// we had a reason. If it is not that of the admin queue, which the target may have ended a moment later, it may not
+// have come up.
 func (s *session) isLost(ctx context.Context, err error) bool {
 	switch {
 	case ctx.Err() != nil || isRefusal(err):
@@ -63,7 +65,8 @@ func isRefusal(err error) bool {
 	_, protocol := errors.AsType[*ProtocolError](err)
 	_, timeout := errors.AsType[*TimeoutError](err)
 	_, reject := errors.AsType[*RejectError](err)
-	return status || protocol || timeout || reject || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, iwarp.ErrInvalid) || errors.Is(err, iwarp.ErrLimit)
+	return status || protocol || timeout || reject || errors.Is(err, errors.ErrUnsupported) ||
+		errors.Is(err, iwarp.ErrInvalid) || errors.Is(err, iwarp.ErrLimit)
 }
 
 // A cutError is a connection that was lost amid the bring-up of a controller: another may do better.
@@ -124,7 +127,8 @@ func (s *session) identify(ctx context.Context) (err error) {
 	const keyed = capsule.SGLSupported | capsule.SGLKeyedSupported
 	switch {
 	case i.ControllerID != s.controller:
-		return protocolError("says that it is number %d, and was number %d by its Connect", i.ControllerID, s.controller)
+		return protocolError("says that it is number %d, and was number %d by its Connect",
+			i.ControllerID, s.controller)
 	case i.SGLs&keyed != keyed && i.Type != capsule.ControllerDiscovery:
 		return protocolError("takes no keyed SGL descriptors (SGLS %#x), without which there is no RDMA", i.SGLs)
 	case i.KeepAlive == 0 && s.d.KeepAlive > 0 && i.Type != capsule.ControllerDiscovery:
@@ -139,7 +143,8 @@ func (s *session) identify(ctx context.Context) (err error) {
 
 // connectIO makes the I/O queues.
 func (s *session) connectIO(ctx context.Context, to subsystem, depth int) error {
-	wanted := task{cmd: capsule.Features{Feature: capsule.FeatureQueues, Value: uint32(capsule.NewQueues(s.d.Queues))}.Set()}
+	wanted := task{cmd: capsule.Features{Feature: capsule.FeatureQueues,
+		Value: uint32(capsule.NewQueues(s.d.Queues))}.Set()}
 	c, err := s.command(ctx, s.admin, &wanted)
 	if err != nil {
 		return err
@@ -158,7 +163,8 @@ func (s *session) connectIO(ctx context.Context, to subsystem, depth int) error 
 // inline is how many octets of data the controller takes in the capsules of I/O queues.
 func (s *session) inline() int {
 	i := &s.identity
-	if i.SGLs&capsule.SGLOffsetSupported == 0 || i.DataOffset != 0 || i.CommandLen <= capsule.CommandLen/capsule.CapsuleUnit {
+	if i.SGLs&capsule.SGLOffsetSupported == 0 || i.DataOffset != 0 ||
+		i.CommandLen <= capsule.CommandLen/capsule.CapsuleUnit {
 		return 0
 	}
 	return int(min(uint64(i.CommandLen)*capsule.CapsuleUnit-capsule.CommandLen, maxInline))
@@ -172,7 +178,8 @@ func (s *session) connect(ctx context.Context, to subsystem, id uint16, depth, i
 		return nil, err
 	}
 	go q.serve(s.serving)
-	data := capsule.ConnectData{HostID: s.d.HostID, ControllerID: s.controller, SubsystemNQN: to.nqn, HostNQN: s.d.HostNQN}
+	data := capsule.ConnectData{HostID: s.d.HostID, ControllerID: s.controller,
+		SubsystemNQN: to.nqn, HostNQN: s.d.HostNQN}
 	n := capsule.Connect{QID: id, SQSize: uint16(depth - 1)}
 	if id == 0 {
 		data.ControllerID = capsule.AnyController
@@ -208,7 +215,6 @@ func (q *queue) dial(ctx context.Context, d iwarp.Dialer, to subsystem) error {
 	}
 	qp, err := d.Dial(ctx, to.network, to.address)
 	if refused, ok := errors.AsType[*iwarp.RejectError](err); ok {
-		_ = refused.Conn.Close()
 		if reason, bad := ulpdata.ParseNVMeReject(refused.PrivateData); bad == nil {
 			return &RejectError{reason, err}
 		}
@@ -250,7 +256,8 @@ func (s *session) awaitStatus(ctx context.Context, want capsule.ControllerStatus
 		select {
 		case <-time.After(pollStatus):
 		case <-ctx.Done():
-			return fmt.Errorf("nvme: the controller's status is %#x, which is not %#x: %w", v, uint32(want), ctx.Err())
+			return fmt.Errorf("nvme: the controller's status is %#x, which is not %#x: %w",
+				v, uint32(want), deadline.ContextError(ctx))
 		}
 	}
 }

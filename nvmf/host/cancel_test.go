@@ -49,8 +49,9 @@ func (g *gated) has(t *testing.T, block int64, want []byte) {
 	}
 }
 
-// TestCancel cancels Writes to our own target in each state that one can be in. It returns at once, and its memory is the caller's again; what the target has
-// of it is what it was, and no place in the queue is lost. The host sends no Abort, which targets answer by leaving the command to itself.
+// TestCancel cancels Writes to our own target in each state that one can be in. It returns at once, and its memory is
+// the caller's again; what the target has of it is what it was, and no place in the queue is lost. The host sends no
+// Abort, which targets answer by leaving the command to itself.
 func TestCancel(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		t.Run(map[bool]string{true: "cut", false: "connected"}[cut], func(t *testing.T) {
@@ -65,7 +66,8 @@ func testCancel(t *testing.T, cut bool) {
 	disk := &gated{Memory: memory}
 	j, end := join(t, target.Config{NQN: nqn, Namespaces: []target.Namespace{{Backend: disk}}, InCapsule: 1024})
 	defer end()
-	d := host.Dialer{RDMA: iwarp.Dialer{Stack: j}, Queues: 1, Depth: 3, KeepAlive: -1} // so that two commands can be under way
+	// so that two commands can be under way
+	d := host.Dialer{RDMA: iwarp.Dialer{Stack: j}, Queues: 1, Depth: 3, KeepAlive: -1}
 	c, err := d.Dial(t.Context(), "tcp", "target:4420", nqn)
 	testrig.Must(t, err)
 	n, err := c.Namespace(t.Context(), 1)

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
-// TestClosesInOrder has a controller take its time to shut down: Close waits for that, and no connection is reset. A call that is under way fails.
+// TestClosesInOrder has a controller take its time to shut down: Close waits for that, and no connection is reset. A
+// call that is under way fails.
 func TestClosesInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const takes = 3 * time.Second

@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
+	"github.com/goiwarp/iwarp/internal/deadline"
 )
 
-// A Controller is a subsystem that we are connected to. Any goroutine may call its methods, and those of its namespaces.
+// A Controller is a subsystem that we are connected to. Any goroutine may call its methods, and those of its
+// namespaces.
 type Controller struct {
 	d  Dialer
 	to subsystem
@@ -28,7 +30,8 @@ type Controller struct {
 }
 
 func newController(d Dialer, to subsystem) *Controller {
-	c := &Controller{d: d, to: to, ended: make(chan struct{}), changed: make(chan struct{}), namespaces: make(map[uint32]*Namespace)}
+	c := &Controller{d: d, to: to, ended: make(chan struct{}), changed: make(chan struct{}),
+		namespaces: make(map[uint32]*Namespace)}
 	c.open, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -81,7 +84,8 @@ func (c *Controller) shutdown(s *session) {
 	c.closed = err
 }
 
-// again connects anew, for as long as there is patience, and unless the target says that this is of no use. It tells of the loss and of the new session.
+// again connects anew, for as long as there is patience, and unless the target says that this is of no use. It tells of
+// the loss and of the new session.
 func (c *Controller) again(ctx context.Context, cause error) (*session, error) {
 	c.d.Logger.Info("nvme: the controller is lost", "target", c.to.address, "subsystem", c.to.nqn, "error", cause)
 	if c.d.Patience < 0 {
@@ -164,7 +168,7 @@ func (c *Controller) session(ctx context.Context) (*session, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, deadline.ContextError(ctx)
 		}
 	}
 }

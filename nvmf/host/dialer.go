@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
+	"github.com/goiwarp/iwarp/internal/deadline"
 )
 
 // Bounds and defaults of a Dialer.
@@ -18,7 +19,8 @@ const (
 	// DefaultPort is that of targets and of discovery controllers.
 	DefaultPort = capsule.Port
 
-	// MaxDepth bounds Dialer.Depth: a command's number has 12 bits, and the rest of its id tells commands with the same number apart.
+	// MaxDepth bounds Dialer.Depth: a command's number has 12 bits, and the rest of its id tells commands with the same
+	// number apart.
 	MaxDepth = 1 << tagBits
 
 	defaultQueues, defaultDepth = 2, 128
@@ -31,32 +33,35 @@ const (
 
 // A Dialer connects to controllers. The zero value is usable.
 type Dialer struct {
-	// RDMA says how QPs are made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues and CQs of its QP. If its
-	// PD is nil, each queue has an RNIC of its own. If it has neither a Preset nor an MPA.RTR, connections are of the client-server model, as
-	// Linux's are; if MPA.IRD and MPA.ORD are zero, the IRD is 128: a controller fetches what is written by RDMA Reads.
+	// RDMA says how QPs are made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues and
+	// CQs of its QP. If its PD is nil, each queue has an RNIC of its own. If it has neither a Preset nor an MPA.RTR,
+	// connections are of the client-server model, as Linux's are; if MPA.IRD and MPA.ORD are zero, the IRD is 128: a
+	// controller fetches what is written by RDMA Reads.
 	RDMA iwarp.Dialer
-	// HostID tells the target who we are: two Dialers with the same HostID are the same host, and when a host connects once more, the target may end
-	// its earlier connections. If zero, it is random.
+	// HostID tells the target who we are: two Dialers with the same HostID are the same host, and when a host connects
+	// once more, the target may end its earlier connections. If zero, it is random.
 	HostID [16]byte
 	// HostNQN is our name. If it is empty it is made from HostID.
 	HostNQN string
 	// Queues is how many I/O queues are asked for, each a connection; the controller may grant fewer. If zero, 2.
 	Queues int
-	// Depth is how many entries an I/O queue has, 2 to MaxDepth; the controller may have fewer. One command less can be under way. If zero, 128.
+	// Depth is how many entries an I/O queue has, 2 to MaxDepth; the controller may have fewer. One command less can be
+	// under way. If zero, 128.
 	Depth int
-	// KeepAlive is how long the target keeps the controller without hearing from us, and how long we wait for its answer. We send a Keep Alive
-	// after half of it. If zero, 15 s; if negative, there is none.
+	// KeepAlive is how long the target keeps the controller without hearing from us, and how long we wait for its
+	// answer. We send a Keep Alive after half of it. If zero, 15 s; if negative, there is none.
 	KeepAlive time.Duration
-	// Timeout bounds the answer to a command, and the time that it takes to bring a controller up. If zero, 30 s; it cannot be without a bound.
+	// Timeout bounds the answer to a command, and the time that it takes to bring a controller up. If zero, 30 s; it
+	// cannot be without a bound.
 	Timeout time.Duration
-	// Patience is for how long a Controller that has lost its connections tries to connect again, and Delay is the pause between attempts. If zero,
-	// they are 1 min and 1 s. With a negative Patience there is no attempt.
+	// Patience is for how long a Controller that has lost its connections tries to connect again, and Delay is the
+	// pause between attempts. If zero, they are 1 min and 1 s. With a negative Patience there is no attempt.
 	Patience, Delay time.Duration
 	// KeepKeys has memory invalidated at this end, and not by the target.
 	KeepKeys bool
-	// Lost, if it is set, is called with the reason when a Controller has lost its connections and begins to connect again, and with nil when it has
-	// new ones. The Controller waits until Lost returns. Connections are lost when they end, when the target does not answer in time, and when
-	// it does what no target may do.
+	// Lost, if it is set, is called with the reason when a Controller has lost its connections and begins to connect
+	// again, and with nil when it has new ones. The Controller waits until Lost returns. Connections are lost when they
+	// end, when the target does not answer in time, and when it does what no target may do.
 	Lost func(cause error)
 	// Logger is told of connections that are lost and made again. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -99,7 +104,8 @@ func (d *Dialer) name() error {
 	}
 	if d.HostNQN == "" {
 		i := d.HostID
-		d.HostNQN = fmt.Sprintf("nqn.2014-08.org.nvmexpress:uuid:%x-%x-%x-%x-%x", i[:4], i[4:6], i[6:8], i[8:10], i[10:])
+		d.HostNQN = fmt.Sprintf("nqn.2014-08.org.nvmexpress:uuid:%x-%x-%x-%x-%x",
+			i[:4], i[4:6], i[6:8], i[8:10], i[10:])
 	}
 	return checkNQN(d.HostNQN)
 }
@@ -131,7 +137,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address, nqn string) (*Contr
 	s, err := r.establish(ctx, c.to)
 	if _, cut := errors.AsType[*cutError](err); cut && r.Patience > 0 {
 		if s, err = c.again(ctx, err); err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", ctx.Err(), err)
+			err = fmt.Errorf("%w: %w", deadline.ContextError(ctx), err)
 		}
 	}
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // A catalog is the log of a discovery controller.
@@ -32,7 +32,8 @@ func (l *catalog) page(g capsule.GetLogPage) []byte {
 // librarian is a peer that is a discovery controller.
 func librarian(t *testing.T, l *catalog) *peer {
 	p := newPeer(t)
-	p.controller = capsule.IdentifyController{Type: capsule.ControllerDiscovery, ControllerID: 7, Version: capsule.Version13, MaxData: 1}
+	p.controller = capsule.IdentifyController{Type: capsule.ControllerDiscovery, ControllerID: 7,
+		Version: capsule.Version13, MaxData: 1}
 	p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
 		if q.id == 0 && c.Opcode == capsule.OpGetLogPage {
 			a.Status, a.page = capsule.Success, l.page(c.GetLogPage())

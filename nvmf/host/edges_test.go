@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
@@ -55,7 +55,8 @@ func TestDialerBounds(t *testing.T) {
 	}
 }
 
-// TestWhoWeAre has a Dialer without an identifier take a random one, of version 4 (RFC 9562), another each time, and be named after it. One that is given stays.
+// TestWhoWeAre has a Dialer without an identifier take a random one, of version 4 (RFC 9562), another each time, and be
+// named after it. One that is given stays.
 func TestWhoWeAre(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t).begin()
@@ -85,7 +86,8 @@ func TestWhoWeAre(t *testing.T) {
 	}
 }
 
-// TestInCapsule has data travel in the capsule as far as the controller has room for them there, and not at all where it takes none there.
+// TestInCapsule has data travel in the capsule as far as the controller has room for them there, and not at all where
+// it takes none there.
 func TestInCapsule(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
@@ -131,7 +133,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestOfferDefaults has connections be of the client-server model, with room for 128 RDMA Reads, unless the user asks for another or has no depths to give.
+// TestOfferDefaults has connections be of the client-server model, with room for 128 RDMA Reads, unless the user asks
+// for another or has no depths to give.
 func TestOfferDefaults(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
@@ -157,8 +160,8 @@ func TestOfferDefaults(t *testing.T) {
 	}
 }
 
-// TestErrorTexts tells of a subsystem that is not there, and of nothing else that it is one; and of a loss both what ended the connections and what is in the
-// way of others.
+// TestErrorTexts tells of a subsystem that is not there, and of nothing else that it is one; and of a loss both what
+// ended the connections and what is in the way of others.
 func TestErrorTexts(t *testing.T) {
 	const hint = "the target has no subsystem of that name"
 	at := capsule.ConnectOffset(capsule.OffsetSubsystem, true)
@@ -176,12 +179,14 @@ func TestErrorTexts(t *testing.T) {
 	if got := (&host.LostError{Cause: cause}).Error(); got != "nvme: the controller was lost: the cause" {
 		t.Error(got)
 	}
-	if got := (&host.LostError{Cause: cause, Reconnect: again}).Error(); !strings.HasSuffix(got, "lost (the cause), and there is no new one: the way back") {
+	if got := (&host.LostError{Cause: cause, Reconnect: again}).Error(); !strings.HasSuffix(got,
+		"lost (the cause), and there is no new one: the way back") {
 		t.Error(got)
 	}
 }
 
-// TestEdges reads and changes just up to the end, and refuses what lies across it, beyond it or before the beginning, however far.
+// TestEdges reads and changes just up to the end, and refuses what lies across it, beyond it or before the beginning,
+// however far.
 func TestEdges(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t).begin()
@@ -217,7 +222,8 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestLongSweep has more blocks than one command takes go in several, and the error name where the one stands that failed.
+// TestLongSweep has more blocks than one command takes go in several, and the error name where the one stands that
+// failed.
 func TestLongSweep(t *testing.T) {
 	t.Parallel()
 	const blocks = 1<<16 + 100
@@ -239,7 +245,8 @@ func TestLongSweep(t *testing.T) {
 	p.mu.Lock()
 	fail = true
 	p.mu.Unlock()
-	if err := n.WriteZeroes(t.Context(), 0, n.Size()); err == nil || !strings.Contains(err.Error(), " at 33554432 of namespace 1") {
+	if err := n.WriteZeroes(t.Context(), 0, n.Size()); err == nil ||
+		!strings.Contains(err.Error(), " at 33554432 of namespace 1") {
 		t.Errorf("the second fails: %v", err)
 	}
 }
@@ -264,8 +271,8 @@ func TestPiecesStop(t *testing.T) {
 	}
 }
 
-// TestDialGivesUp has a target go away while a controller is brought up: Dial tries for as long as there is patience, and says what was lost and what is in the way;
-// and, if it is the context that ends, that as well.
+// TestDialGivesUp has a target go away while a controller is brought up: Dial tries for as long as there is patience,
+// and says what was lost and what is in the way; and, if it is the context that ends, that as well.
 func TestDialGivesUp(t *testing.T) {
 	t.Run("patience", func(t *testing.T) { inBubble(t, func(t *testing.T) { dialGivesUp(t, time.Hour, nil) }) })
 	t.Run("context", func(t *testing.T) {

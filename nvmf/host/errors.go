@@ -7,15 +7,16 @@ import (
 	"os"
 	"time"
 
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 )
 
 // Errors of calls.
 var (
 	// ErrClosed: the Controller was closed. It is net.ErrClosed.
 	ErrClosed = net.ErrClosed
-	// ErrUnaligned: the offset or the length of something to be changed is no multiple of the block size, or is negative.
+	// ErrUnaligned: the offset or the length of something to be changed is no multiple of the block size, or is
+	// negative.
 	ErrUnaligned = errors.New("not whole blocks of the namespace")
 	// ErrRange: it does not lie within the namespace.
 	ErrRange = errors.New("beyond the end of the namespace")
@@ -34,10 +35,12 @@ type StatusError struct {
 	Result uint64
 }
 
-// Error names the command and the status. If a Connect was refused because of its subsystem, it also says what may be wrong.
+// Error names the command and the status. If a Connect was refused because of its subsystem, it also says what may be
+// wrong.
 func (e *StatusError) Error() string {
 	s := fmt.Sprintf("nvme: %s: %v", e.Command, e.Status)
-	if e.Status&^capsule.DNR == capsule.InvalidParameter && e.Result == capsule.ConnectOffset(capsule.OffsetSubsystem, true) {
+	if e.Status&^capsule.DNR == capsule.InvalidParameter &&
+		e.Result == capsule.ConnectOffset(capsule.OffsetSubsystem, true) {
 		s += ": the target has no subsystem of that name"
 	}
 	return s

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
@@ -48,7 +48,8 @@ func TestReadWrite(t *testing.T) {
 	}
 }
 
-// wantKeys holds that small writes are in their capsules, and everything else is memory whose key the controller invalidates, if it is asked to.
+// wantKeys holds that small writes are in their capsules, and everything else is memory whose key the controller
+// invalidates, if it is asked to.
 func wantKeys(t *testing.T, p *peer, keep bool) {
 	t.Helper()
 	kind := capsule.SGLKeyedInvalidate
@@ -85,7 +86,8 @@ func TestKeysLeft(t *testing.T) {
 	for _, c := range p.commands(capsule.OpRead) {
 		used = append(used, c.SGL.Key)
 	}
-	// What was registered for a command is nobody's after it: a controller that goes on with the key loses the connection.
+	// What was registered for a command is nobody's after it: a controller that goes on with the key loses the
+	// connection.
 	p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
 		if c.Opcode != capsule.OpFlush {
 			return true
@@ -110,12 +112,14 @@ func TestUnaligned(t *testing.T) {
 	_, n := p.open(p.dialer())
 	for _, x := range []struct{ off, length int }{{1, 1}, {511, 2}, {512, 100}, {1000, 70000}, {len(p.disk) - 5, 5}} {
 		b := make([]byte, x.length)
-		if got, err := n.ReadAt(b, int64(x.off)); got != x.length || err != nil || !bytes.Equal(b, p.disk[x.off:][:x.length]) {
+		if got, err := n.ReadAt(b, int64(x.off)); got != x.length || err != nil ||
+			!bytes.Equal(b, p.disk[x.off:][:x.length]) {
 			t.Errorf("%+v: %d, %v", x, got, err)
 		}
 	}
 	b := make([]byte, 1024)
-	if got, err := n.ReadAt(b, n.Size()-512); got != 512 || err != io.EOF || !bytes.Equal(b[:512], p.disk[len(p.disk)-512:]) {
+	if got, err := n.ReadAt(b, n.Size()-512); got != 512 || err != io.EOF ||
+		!bytes.Equal(b[:512], p.disk[len(p.disk)-512:]) {
 		t.Errorf("across the end: %d, %v", got, err)
 	}
 	if got, err := n.ReadAt(b, n.Size()); got != 0 || err != io.EOF {
@@ -127,7 +131,8 @@ func TestUnaligned(t *testing.T) {
 	for _, x := range []struct {
 		off, length int64
 		want        error
-	}{{1, 512, host.ErrUnaligned}, {0, 100, host.ErrUnaligned}, {-512, 512, host.ErrUnaligned}, {n.Size(), 512, host.ErrRange}, {n.Size() - 512, 1024, host.ErrRange}} {
+	}{{1, 512, host.ErrUnaligned}, {0, 100, host.ErrUnaligned}, {-512, 512, host.ErrUnaligned},
+		{n.Size(), 512, host.ErrRange}, {n.Size() - 512, 1024, host.ErrRange}} {
 		ctx := t.Context()
 		_, write := n.WriteAt(make([]byte, x.length), x.off)
 		for _, err := range []error{write, n.Discard(ctx, x.off, x.length), n.WriteZeroes(ctx, x.off, x.length)} {
@@ -217,7 +222,8 @@ func TestStatus(t *testing.T) {
 		_, err := n.WriteAt(make([]byte, 8192), 0)
 		failed, _ := errors.AsType[*host.StatusError](err)
 		switch {
-		case x.want == capsule.Success && err != nil, x.want != capsule.Success && (failed == nil || failed.Status != x.want):
+		case x.want == capsule.Success && err != nil, x.want != capsule.Success &&
+			(failed == nil || failed.Status != x.want):
 			t.Errorf("%v: %v", x.status, err)
 		}
 		if sent := len(p.commands(capsule.OpWrite)); sent != x.sent {

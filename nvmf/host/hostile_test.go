@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
@@ -134,11 +134,13 @@ func TestBadController(t *testing.T) {
 		set  func(p *peer)
 		want func(error) bool
 	}{
-		{"another number than by its Connect", func(p *peer) { onConnect(p, func(a *answer) { a.Result = 9 }) }, refused},
+		{"another number than by its Connect", func(p *peer) { onConnect(p, func(a *answer) { a.Result = 9 }) },
+			refused},
 		{"authentication", func(p *peer) { onConnect(p, func(a *answer) { a.Result |= 1 << 16 }) }, unsupported},
 		{"no such subsystem", func(p *peer) {
 			onConnect(p, func(a *answer) {
-				a.Status, a.Result = capsule.InvalidParameter|capsule.DNR, capsule.ConnectOffset(capsule.OffsetSubsystem, true)
+				a.Status, a.Result = capsule.InvalidParameter|capsule.DNR,
+					capsule.ConnectOffset(capsule.OffsetSubsystem, true)
 			})
 		}, status(capsule.InvalidParameter | capsule.DNR)},
 		{"no keyed SGLs", func(p *peer) { p.controller.SGLs = capsule.SGLSupported }, refused},
@@ -152,8 +154,10 @@ func TestBadController(t *testing.T) {
 				return true
 			}
 		}, refused},
-		{"no private data", func(p *peer) { p.private = nil }, func(err error) bool { return errors.Is(err, ulpdata.ErrConvention) }},
-		{"another format", func(p *peer) { p.private = bytes.Repeat([]byte{1}, 32) }, func(err error) bool { return errors.Is(err, ulpdata.ErrConvention) }},
+		{"no private data", func(p *peer) { p.private = nil },
+			func(err error) bool { return errors.Is(err, ulpdata.ErrConvention) }},
+		{"another format", func(p *peer) { p.private = bytes.Repeat([]byte{1}, 32) },
+			func(err error) bool { return errors.Is(err, ulpdata.ErrConvention) }},
 		{"a rejection", func(p *peer) { p.reject = ulpdata.NVMeReject{Status: 6}.Append(nil) }, func(err error) bool {
 			r, ok := errors.AsType[*host.RejectError](err)
 			return ok && r.Reason.Status == 6
@@ -221,7 +225,8 @@ func TestBadNamespaces(t *testing.T) {
 		set  func(n *capsule.IdentifyNamespace)
 		want func(error) bool
 	}{
-		{"none", func(n *capsule.IdentifyNamespace) { *n = capsule.IdentifyNamespace{} }, func(err error) bool { return errors.Is(err, host.ErrNoNamespace) }},
+		{"none", func(n *capsule.IdentifyNamespace) { *n = capsule.IdentifyNamespace{} },
+			func(err error) bool { return errors.Is(err, host.ErrNoNamespace) }},
 		{"blocks of one octet", func(n *capsule.IdentifyNamespace) { n.BlockShift = 0 }, refused},
 		{"blocks of 2^255 octets", func(n *capsule.IdentifyNamespace) { n.BlockShift = 255 }, refused},
 		{"2^64 octets", func(n *capsule.IdentifyNamespace) { n.Size = 1 << 55 }, refused},
@@ -246,12 +251,15 @@ func TestBadLists(t *testing.T) {
 		return capsule.AppendList(nil, ids)
 	}
 	for name, list := range map[string]func(after uint32) []byte{
-		"endless":           endless,
-		"the same":          func(uint32) []byte { return endless(0) },
-		"descending":        func(uint32) []byte { return capsule.AppendList(nil, []uint32{2, 1}) },
-		"twice":             func(uint32) []byte { return capsule.AppendList(nil, []uint32{1, 1}) },
-		"all namespaces":    func(uint32) []byte { return capsule.AppendList(nil, []uint32{1, capsule.AllNamespaces}) },
-		"one before it all": func(uint32) []byte { return capsule.AppendList(nil, []uint32{capsule.AllNamespaces - 1}) },
+		"endless":        endless,
+		"the same":       func(uint32) []byte { return endless(0) },
+		"descending":     func(uint32) []byte { return capsule.AppendList(nil, []uint32{2, 1}) },
+		"twice":          func(uint32) []byte { return capsule.AppendList(nil, []uint32{1, 1}) },
+		"all namespaces": func(uint32) []byte { return capsule.AppendList(nil, []uint32{1, capsule.AllNamespaces}) },
+		"one before it all": func(uint32) []byte {
+			return capsule.AppendList(nil,
+				[]uint32{capsule.AllNamespaces - 1})
+		},
 	} {
 		p := newPeer(t)
 		p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
@@ -266,7 +274,8 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
-// FuzzTarget has a controller answer with octets of the fuzzer's, at a command of its choice: the host ends what it has begun, one way or the other.
+// FuzzTarget has a controller answer with octets of the fuzzer's, at a command of its choice: the host ends what it has
+// begun, one way or the other.
 func FuzzTarget(f *testing.F) {
 	f.Add(uint8(0), make([]byte, 16))
 	f.Add(uint8(5), make([]byte, capsule.PageLen))

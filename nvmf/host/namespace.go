@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 const (
@@ -102,7 +102,8 @@ func (c *Controller) Namespace(ctx context.Context, id uint32) (*Namespace, erro
 }
 
 // identifyNamespace asks what a namespace is, and checks that it can be used.
-func (s *session) identifyNamespace(ctx context.Context, id uint32) (n capsule.IdentifyNamespace, uuid [16]byte, err error) {
+func (s *session) identifyNamespace(ctx context.Context, id uint32) (n capsule.IdentifyNamespace,
+	uuid [16]byte, err error) {
 	page, err := s.identifyPage(ctx, capsule.Identify{NSID: id, Structure: capsule.StructNamespace})
 	if err == nil {
 		n, err = capsule.ParseIdentifyNamespace(page)
@@ -144,7 +145,8 @@ func (n *Namespace) recognize(ctx context.Context, s *session) error {
 		return err
 	}
 	was := &n.page
-	if page.Size != was.Size || page.BlockShift != was.BlockShift || page.NGUID != was.NGUID || page.EUI64 != was.EUI64 || uuid != n.uuid {
+	if page.Size != was.Size || page.BlockShift != was.BlockShift || page.NGUID != was.NGUID ||
+		page.EUI64 != was.EUI64 || uuid != n.uuid {
 		n.changed.Store(true)
 	}
 	return nil

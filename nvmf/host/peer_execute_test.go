@@ -1,7 +1,7 @@
 package host_test
 
 import (
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // execute is what an honest controller does. It is called with p.mu locked.

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
@@ -23,7 +23,8 @@ const (
 	nqn        = "nqn.2026-11.example:disk"
 )
 
-// A peer is a target that is played: it answers as a controller with a disk in memory does, but for what a test has it do.
+// A peer is a target that is played: it answers as a controller with a disk in memory does, but for what a test has it
+// do.
 type peer struct {
 	t  testing.TB
 	ln *testrig.Listener
@@ -37,7 +38,8 @@ type peer struct {
 	reject     []byte // private data of a rejection, in place of it
 	keepKeys   bool   // the peer leaves invalidation to the host
 
-	// spoil gets each completion before it is sent, and what it invalidates, and may change them. It returns false to send nothing.
+	// spoil gets each completion before it is sent, and what it invalidates, and may change them. It returns false to
+	// send nothing.
 	spoil func(q *peerQueue, cmd *capsule.Command, a *answer) bool
 
 	mu          sync.Mutex
@@ -74,14 +76,18 @@ func newPeer(t testing.TB) *peer {
 	p := &peer{
 		t: t, ln: testrig.NewListener("target"), disk: make([]byte, diskBlocks<<diskShift),
 		controller: capsule.IdentifyController{
-			Model: "played", ControllerID: 7, Version: capsule.Version13, Type: capsule.ControllerIO, KeepAlive: 1, MaxData: 3,
-			QueueEntries: capsule.QueueEntries, MaxCommands: 16, Namespaces: 1, Optional: capsule.HasDatasets | capsule.HasWriteZeroes,
+			Model: "played", ControllerID: 7, Version: capsule.Version13, Type: capsule.ControllerIO,
+			KeepAlive: 1, MaxData: 3,
+			QueueEntries: capsule.QueueEntries, MaxCommands: 16, Namespaces: 1,
+			Optional:   capsule.HasDatasets | capsule.HasWriteZeroes,
 			SGLs:       capsule.SGLSupported | capsule.SGLKeyedSupported | capsule.SGLOffsetSupported,
 			CommandLen: 260, ResponseLen: 1, MaxDescriptors: 1,
 		},
-		namespace: capsule.IdentifyNamespace{Size: diskBlocks, Capacity: diskBlocks, BlockShift: diskShift, NGUID: [16]byte{1}},
-		uuid:      [16]byte([]byte("0123456789abcdef")),
-		caps:      capsule.NewCapabilities(64, 10), queues: capsule.NewQueues(2), private: ulpdata.NVMeReply{CRQSize: 32}.Append(nil),
+		namespace: capsule.IdentifyNamespace{Size: diskBlocks, Capacity: diskBlocks,
+			BlockShift: diskShift, NGUID: [16]byte{1}},
+		uuid: [16]byte([]byte("0123456789abcdef")),
+		caps: capsule.NewCapabilities(64, 10), queues: capsule.NewQueues(2),
+		private: ulpdata.NVMeReply{CRQSize: 32}.Append(nil),
 	}
 	return p
 }
@@ -177,7 +183,8 @@ func (q *peerQueue) prepare(qp *iwarp.QP) (err error) {
 		return err
 	}
 	for i := range depth {
-		if err := qp.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{q.mr.Slice(i*peerCapsule, peerCapsule)}}); err != nil {
+		if err := qp.PostRecv(&iwarp.RecvWR{ID: uint64(i),
+			SGL: []iwarp.SGE{q.mr.Slice(i*peerCapsule, peerCapsule)}}); err != nil {
 			return err
 		}
 	}
@@ -232,7 +239,8 @@ func (q *peerQueue) carryOut(c capsule.Command, inline []byte) {
 
 // fetch returns the data that a command brings along.
 func (q *peerQueue) fetch(c *capsule.Command, inline []byte) ([]byte, bool) {
-	toController := c.Opcode == capsule.OpFabrics || q.id > 0 && (c.Opcode == capsule.OpWrite || c.Opcode == capsule.OpDatasetManagement)
+	toController := c.Opcode == capsule.OpFabrics || q.id > 0 &&
+		(c.Opcode == capsule.OpWrite || c.Opcode == capsule.OpDatasetManagement)
 	switch {
 	case c.SGL.Type == capsule.SGLOffset:
 		return inline[c.SGL.Address:][:c.SGL.Length], true
@@ -261,7 +269,8 @@ func (q *peerQueue) answer(c *capsule.Command, a *answer) {
 			return
 		}
 		defer mr.Deregister()
-		if _, err := q.qp.Write(context.Background(), mr.Slice(0, len(a.page)), iwarp.Remote{STag: c.SGL.Key, TO: c.SGL.Address}); err != nil {
+		if _, err := q.qp.Write(context.Background(), mr.Slice(0, len(a.page)),
+			iwarp.Remote{STag: c.SGL.Key, TO: c.SGL.Address}); err != nil {
 			return
 		}
 	}

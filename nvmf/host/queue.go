@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
+	"github.com/goiwarp/iwarp/internal/deadline"
 	"github.com/goiwarp/iwarp/internal/inbox"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
-// tagBits of a command's id are the number of its slot; those above count its uses, so that a completion that comes late is not taken for
-// that of another command.
+// tagBits of a command's id are the number of its slot; those above count its uses, so that a completion that comes
+// late is not taken for that of another command.
 const tagBits = 12
 
-// receiveLen is what there is room for in a receive. A completion may be longer than it has to be (IORCSZ), and the rest is not read.
+// receiveLen is what there is room for in a receive. A completion may be longer than it has to be (IORCSZ), and the
+// rest is not read.
 const receiveLen = 64
 
 // A queue is a submission queue and its completion queue: one connection.
@@ -85,7 +87,8 @@ func (q *queue) prepare(qp *iwarp.QP) (err error) {
 
 func (q *queue) capsuleLen() int { return capsule.CommandLen + q.inline }
 
-// do carries a command out, and returns its completion. The error says why there is none: the context's, or that of the session.
+// do carries a command out, and returns its completion. The error says why there is none: the context's, or that of the
+// session.
 func (q *queue) do(ctx context.Context, t *task) (capsule.Completion, error) {
 	s, err := q.take(ctx, t)
 	if err != nil {
@@ -105,14 +108,15 @@ func (q *queue) do(ctx context.Context, t *task) (capsule.Completion, error) {
 		return c, nil
 	case <-ctx.Done():
 		q.abandon(s)
-		return capsule.Completion{}, ctx.Err()
+		return capsule.Completion{}, deadline.ContextError(ctx)
 	case <-q.dead:
 		q.release(s)
 		return capsule.Completion{}, errDead
 	}
 }
 
-// cause is that of an error: what a session has registered is gone when it has ended, and nothing is registered for a connection that has.
+// cause is that of an error: what a session has registered is gone when it has ended, and nothing is registered for a
+// connection that has.
 func (q *queue) cause(err error) error {
 	if errors.Is(err, iwarp.ErrClosed) {
 		q.fail(q.qp.Cause(err))
@@ -131,14 +135,14 @@ func (q *queue) take(ctx context.Context, t *task) (*slot, error) {
 	case s := <-q.free:
 		return q.use(s, t)
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, deadline.ContextError(ctx)
 	case <-q.dead:
 		return nil, errDead
 	}
 }
 
-// use has a slot be that of a command, unless the session has ended: the slot may have been freed by that, while the capsule of the command before is still
-// to be sent from it.
+// use has a slot be that of a command, unless the session has ended: the slot may have been freed by that, while the
+// capsule of the command before is still to be sent from it.
 func (q *queue) use(s *slot, t *task) (*slot, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,8 +197,8 @@ func (q *queue) offer(s *slot, t *task) error {
 	return nil
 }
 
-// release takes the memory back and frees the slot of a command that has ended. A completion that nobody has taken, as the session ended just then, goes:
-// it would be that of the next command in the slot, which was not carried out.
+// release takes the memory back and frees the slot of a command that has ended. A completion that nobody has taken, as
+// the session ended just then, goes: it would be that of the next command in the slot, which was not carried out.
 func (q *queue) release(s *slot) {
 	q.mu.Lock()
 	mr := s.mr
@@ -210,8 +214,9 @@ func (q *queue) release(s *slot) {
 	q.free <- s
 }
 
-// abandon leaves the command to itself: it goes on with a copy of the data, and its slot is freed when its completion comes. There may be none any more: one
-// that has come was that of the command, and after the end of the session nothing comes that would free the copy.
+// abandon leaves the command to itself: it goes on with a copy of the data, and its slot is freed when its completion
+// comes. There may be none any more: one that has come was that of the command, and after the end of the session
+// nothing comes that would free the copy.
 func (q *queue) abandon(s *slot) {
 	q.mu.Lock()
 	select {

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
-// TestCause: what is registered in vain for a connection that has ended is the end of the session; what is for want of memory is not.
+// TestCause: what is registered in vain for a connection that has ended is the end of the session; what is for want of
+// memory is not.
 func TestCause(t *testing.T) {
 	ours, theirs := testrig.Pipe("host", "target")
 	refused := make(chan error, 1)
@@ -21,7 +22,8 @@ func TestCause(t *testing.T) {
 		refused <- errors.Join(err, theirs.Close())
 	}()
 	var qp *iwarp.QP
-	_, err := (&iwarp.Dialer{Prepare: func(q *iwarp.QP) error { qp = q; return nil }}).Initiate(testrig.Within(t), ours, nil)
+	_, err := (&iwarp.Dialer{Prepare: func(q *iwarp.QP) error { qp = q; return nil }}).Initiate(testrig.Within(t), ours,
+		nil)
 	if err == nil || qp == nil {
 		t.Fatal("it is connected")
 	}
@@ -65,7 +67,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAbandoned: the place of a command for which nobody waits is free when its completion has come, also where that came just before.
+// TestAbandoned: the place of a command for which nobody waits is free when its completion has come, also where that
+// came just before.
 func TestAbandoned(t *testing.T) {
 	q := newIdle(1)
 	for _, before := range []bool{false, true} {
@@ -90,7 +93,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestAbandonedAfterEnd: a command of which the end of the session takes care has none of its memory left, also if its context has ended, too.
+// TestAbandonedAfterEnd: a command of which the end of the session takes care has none of its memory left, also if its
+// context has ended, too.
 func TestAbandonedAfterEnd(t *testing.T) {
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	defer rnic.Close()
@@ -107,7 +111,8 @@ func TestAbandonedAfterEnd(t *testing.T) {
 	}
 }
 
-// TestUntaken: a completion that came just when the session ended, and that nobody has taken, is not that of the command which has the place next.
+// TestUntaken: a completion that came just when the session ended, and that nobody has taken, is not that of the
+// command which has the place next.
 func TestUntaken(t *testing.T) {
 	q := newIdle(1)
 	s := q.begin(t, capsule.OpWrite)
@@ -139,7 +144,8 @@ func TestNotUsedAfterEnd(t *testing.T) {
 	}
 }
 
-// TestNotAsked: a completion of a command just beyond the queue, and one that invalidates what it was not asked to, are refused.
+// TestNotAsked: a completion of a command just beyond the queue, and one that invalidates what it was not asked to, are
+// refused.
 func TestNotAsked(t *testing.T) {
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	defer rnic.Close()

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/inbox"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // serve takes completions until the connection ends.

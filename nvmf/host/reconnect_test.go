@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
@@ -60,7 +60,8 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// TestKeepAlive has the host tell that it is there, every half of what was agreed on, and find out that the controller is not.
+// TestKeepAlive has the host tell that it is there, every half of what was agreed on, and find out that the controller
+// is not.
 func TestKeepAlive(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPeer(t)
@@ -132,7 +133,8 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// TestLost tells of a controller that is lost when that happens, before there is another, and then of that. Without patience there is nothing to tell of.
+// TestLost tells of a controller that is lost when that happens, before there is another, and then of that. Without
+// patience there is nothing to tell of.
 func TestLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPeer(t).begin()
@@ -166,7 +168,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestPatience has a target go away: calls wait for it as long as the Dialer has patience, and the error tells what happened.
+// TestPatience has a target go away: calls wait for it as long as the Dialer has patience, and the error tells what
+// happened.
 func TestPatience(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		p := newPeer(t).begin()
@@ -236,7 +239,8 @@ func TestNoUse(t *testing.T) {
 	})
 }
 
-// TestChanged has another disk in the place of the first one after a reconnect: nothing is read from it, or written to it.
+// TestChanged has another disk in the place of the first one after a reconnect: nothing is read from it, or written to
+// it.
 func TestChanged(t *testing.T) {
 	for name, change := range map[string]func(p *peer){
 		"size":  func(p *peer) { p.namespace.Size-- },
@@ -268,8 +272,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestComesBackAsDiscovery: a controller that has namespaces may be a discovery controller when it comes back, or from the first, by a fault or on purpose. It has
-// no queues for I/O then.
+// TestComesBackAsDiscovery: a controller that has namespaces may be a discovery controller when it comes back, or from
+// the first, by a fault or on purpose. It has no queues for I/O then.
 func TestComesBackAsDiscovery(t *testing.T) {
 	for name, before := range map[string]bool{"from the first": false, "later": true} {
 		t.Run(name, func(t *testing.T) {
@@ -333,8 +337,8 @@ func TestTakesLess(t *testing.T) {
 	}
 }
 
-// TestCutEarly cuts the connections at each command from the first one on, by which a controller and its namespaces are made known: it does not matter to
-// who asks for them. Without patience there is one attempt.
+// TestCutEarly cuts the connections at each command from the first one on, by which a controller and its namespaces are
+// made known: it does not matter to who asks for them. Without patience there is one attempt.
 func TestCutEarly(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		last := -1
@@ -381,7 +385,8 @@ func TestCutEarly(t *testing.T) {
 		d.Patience = time.Minute
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if _, err := d.Dial(ctx, "tcp", "target:4420", nqn); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 10*time.Second {
+		if _, err := d.Dial(ctx, "tcp", "target:4420", nqn); !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(began) != 10*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // errDead ends the commands of a session that has ended; session.err says why.
@@ -56,7 +56,8 @@ func (s *session) queues() []*queue {
 	return append([]*queue{s.admin}, s.io...)
 }
 
-// pick returns the I/O queue for the next command. A discovery controller has none, and what was a controller with namespaces may be one when it comes back.
+// pick returns the I/O queue for the next command. A discovery controller has none, and what was a controller with
+// namespaces may be one when it comes back.
 func (s *session) pick() (*queue, error) {
 	if len(s.io) == 0 {
 		return nil, protocolError("is a discovery controller, which has no queues for I/O")
@@ -164,7 +165,8 @@ func (s *session) command(ctx context.Context, q *queue, t *task) (capsule.Compl
 
 // shutdown ends the controller in order: the target is told, and then the connections are closed.
 func (s *session) shutdown(ctx context.Context) error {
-	err := s.setProperty(ctx, capsule.PropertyCC, uint64(capsule.ConfigurationEnabled.WithShutdown(capsule.ShutdownNormal)))
+	err := s.setProperty(ctx, capsule.PropertyCC, uint64(
+		capsule.ConfigurationEnabled.WithShutdown(capsule.ShutdownNormal)))
 	if err == nil {
 		err = s.awaitStatus(ctx, capsule.StatusShutdownDone)
 	}

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	"github.com/goiwarp/iwarp/nvmf/host"
 	"github.com/goiwarp/iwarp/nvmf/target"
 )
@@ -81,7 +81,8 @@ func drawSteps(t *rapid.T, part int) []step {
 	one := rapid.Custom(func(t *rapid.T) step {
 		first := rapid.IntRange(0, part-1).Draw(t, "first")
 		return step{
-			do:    rapid.SampledFrom([]string{"write", "write", "read", "odd read", "zero", "discard", "flush", "cut"}).Draw(t, "do"),
+			do: rapid.SampledFrom([]string{"write", "write", "read", "odd read", "zero", "discard",
+				"flush", "cut"}).Draw(t, "do"),
 			first: first, blocks: rapid.IntRange(1, part-first).Draw(t, "blocks"), seed: rapid.Uint64().Draw(t, "seed"),
 		}
 	})
@@ -138,8 +139,9 @@ type differsError struct{ off int64 }
 
 func (*differsError) Error() string { return "what was read is not what was written" }
 
-// TestAgainstTarget has workers read and write parts of a disk of our own target, with all kinds of settings at both ends and connections that are
-// cut. What each reads is what it has written, and in the end the disk is what all of them have made it.
+// TestAgainstTarget has workers read and write parts of a disk of our own target, with all kinds of settings at both
+// ends and connections that are cut. What each reads is what it has written, and in the end the disk is what all of
+// them have made it.
 func TestAgainstTarget(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -149,13 +151,16 @@ func TestAgainstTarget(t *testing.T) {
 		testrig.Must(t, err)
 		cfg := target.Config{
 			NQN: nqn, Namespaces: []target.Namespace{{Backend: disk, Name: "disk"}},
-			Queues: rapid.IntRange(1, 3).Draw(t, "target's queues"), QueueDepth: rapid.SampledFrom([]int{2, 5, 128}).Draw(t, "target's depth"),
-			InCapsule: rapid.SampledFrom([]int{1024, 4096, 16384}).Draw(t, "in capsule"), MaxData: 4096 << rapid.IntRange(1, 4).Draw(t, "data"),
+			Queues:     rapid.IntRange(1, 3).Draw(t, "target's queues"),
+			QueueDepth: rapid.SampledFrom([]int{2, 5, 128}).Draw(t, "target's depth"),
+			InCapsule:  rapid.SampledFrom([]int{1024, 4096, 16384}).Draw(t, "in capsule"),
+			MaxData:    4096 << rapid.IntRange(1, 4).Draw(t, "data"),
 		}
 		j, end := join(t, cfg)
 		defer end()
 		d := host.Dialer{
-			RDMA: iwarp.Dialer{Stack: j}, Queues: rapid.IntRange(1, 3).Draw(t, "queues"), Depth: rapid.SampledFrom([]int{2, 7, 64}).Draw(t, "depth"),
+			RDMA: iwarp.Dialer{Stack: j}, Queues: rapid.IntRange(1, 3).Draw(t, "queues"),
+			Depth:    rapid.SampledFrom([]int{2, 7, 64}).Draw(t, "depth"),
 			KeepKeys: rapid.Bool().Draw(t, "keep keys"), Delay: time.Millisecond,
 		}
 		c, err := d.Dial(context.Background(), "tcp", "target:4420", nqn)
@@ -168,7 +173,8 @@ func TestAgainstTarget(t *testing.T) {
 		errs := make([]error, workers)
 		var once sync.Once // a connection that is cut again and again makes a command fail
 		for i := range crew {
-			crew[i] = worker{n: n, at: int64(i * part * block), want: make([]byte, part*block), cut: func() { once.Do(j.cut) }}
+			crew[i] = worker{n: n, at: int64(i * part * block), want: make([]byte, part*block),
+				cut: func() { once.Do(j.cut) }}
 			steps := drawSteps(t, part)
 			all.Go(func() {
 				for _, s := range steps {
@@ -194,7 +200,8 @@ func TestDiscoverTarget(t *testing.T) {
 	disk, err := target.NewMemory(1<<20, 512)
 	testrig.Must(t, err)
 	j, end := join(t, target.Config{
-		NQN: nqn, Namespaces: []target.Namespace{{Backend: disk}}, Addresses: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:4420")},
+		NQN: nqn, Namespaces: []target.Namespace{{Backend: disk}},
+		Addresses: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:4420")},
 	})
 	defer end()
 	d := host.Dialer{RDMA: iwarp.Dialer{Stack: j}}

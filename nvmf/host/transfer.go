@@ -7,11 +7,12 @@ import (
 	"io"
 	"sync"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 const (
-	// retries is how often a command is sent again: one whose status does not say that this is of no use, or whose connection was lost.
+	// retries is how often a command is sent again: one whose status does not say that this is of no use, or whose
+	// connection was lost.
 	retries = 5
 	// atOnce is how many commands of one call are under way at the same time.
 	atOnce = 16
@@ -62,8 +63,9 @@ func (n *Namespace) read(ctx context.Context, p []byte, off int64) (int, error) 
 	return copy(p, whole[min(off-first, int64(done)):done]), err
 }
 
-// Write writes p at an offset. It returns how many octets of p, from its beginning, were written. They are durable after a Flush. If ctx ends first,
-// what is under way may still be written, as p was then; p itself is the caller's again.
+// Write writes p at an offset. It returns how many octets of p, from its beginning, were written. They are durable
+// after a Flush. If ctx ends first, what is under way may still be written, as p was then; p itself is the caller's
+// again.
 func (n *Namespace) Write(ctx context.Context, p []byte, off int64) (int, error) {
 	if err := n.check("Write", off, int64(len(p))); err != nil {
 		return 0, err
@@ -83,7 +85,8 @@ func (n *Namespace) check(what string, off, length int64) error {
 	return nil
 }
 
-// Flush returns when all that had been written before is durable, unless the target's machine has lost it since: see the package's comment.
+// Flush returns when all that had been written before is durable, unless the target's machine has lost it since: see
+// the package's comment.
 func (n *Namespace) Flush(ctx context.Context) error {
 	return n.failed("Flush", 0, n.do(ctx, &task{cmd: capsule.NewCommand(capsule.OpFlush, n.id)}))
 }
@@ -106,7 +109,8 @@ func (n *Namespace) WriteZeroes(ctx context.Context, off, length int64) error {
 }
 
 // sweep does something to blocks that takes no data.
-func (n *Namespace) sweep(ctx context.Context, what string, takes uint16, off, length int64, part func(lba uint64, blocks uint32) *task) error {
+func (n *Namespace) sweep(ctx context.Context, what string, takes uint16, off, length int64,
+	part func(lba uint64, blocks uint32) *task) error {
 	if err := n.check(what, off, length); err != nil {
 		return err
 	}
@@ -127,7 +131,8 @@ func (n *Namespace) sweep(ctx context.Context, what string, takes uint16, off, l
 	return nil
 }
 
-// transfer reads or writes whole blocks, in pieces that the controller takes, several at once. It returns how many octets are done from the beginning on.
+// transfer reads or writes whole blocks, in pieces that the controller takes, several at once. It returns how many
+// octets are done from the beginning on.
 func (n *Namespace) transfer(ctx context.Context, op capsule.Opcode, p []byte, off int64) (int, error) {
 	s, err := n.c.session(ctx)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // abortOf is an Abort for a command.
@@ -26,7 +26,8 @@ func (w *wire) abort(qid, id uint16) {
 	}
 }
 
-// TestAbort answers an Abort at once, whatever it is for, and the commands that it is for end as if there had been none: once, and with their data.
+// TestAbort answers an Abort at once, whatever it is for, and the commands that it is for end as if there had been
+// none: once, and with their data.
 func TestAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, disk := newFaulty(t)
@@ -68,7 +69,8 @@ func TestAbort(t *testing.T) {
 	})
 }
 
-// TestAbortLimit answers more Aborts at a time than a host is to send (ACL), as many as the queue has entries: none of them waits for anything.
+// TestAbortLimit answers more Aborts at a time than a host is to send (ACL), as many as the queue has entries: none of
+// them waits for anything.
 func TestAbortLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, disk := newFaulty(t)
@@ -99,8 +101,8 @@ func TestAbortLimit(t *testing.T) {
 	})
 }
 
-// TestAbortCut resets either connection while a command and its Abort are under way: the disk ends with it, the other end is told of nothing, and the target
-// ends in order.
+// TestAbortCut resets either connection while a command and its Abort are under way: the disk ends with it, the other
+// end is told of nothing, and the target ends in order.
 func TestAbortCut(t *testing.T) {
 	for name, cut := range map[string]func(admin, io *wire){
 		"admin": func(admin, _ *wire) { _ = admin.qp.Abort() },

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -38,7 +38,8 @@ func TestQueueHead(t *testing.T) {
 	}
 }
 
-// TestMemoryComesBack has a queue with little memory carry out more commands, one after the other, than it has memory or Reads for.
+// TestMemoryComesBack has a queue with little memory carry out more commands, one after the other, than it has memory
+// or Reads for.
 func TestMemoryComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.MaxData, c.QueueMemory = 8<<10, 16<<10 })
@@ -131,7 +132,8 @@ func TestControl(t *testing.T) {
 	for _, v := range []struct {
 		control              uint16
 		deallocated, flushed int32
-	}{{0, 0, 0}, {capsule.ControlDeallocate, 1, 0}, {capsule.ControlFUA, 0, 1}, {capsule.ControlFUA | capsule.ControlDeallocate, 1, 1}} {
+	}{{0, 0, 0}, {capsule.ControlDeallocate, 1, 0}, {capsule.ControlFUA, 0, 1},
+		{capsule.ControlFUA | capsule.ControlDeallocate, 1, 1}} {
 		i := blocks(0, 1, capsule.SGL{Type: capsule.SGLKeyed})
 		i.Control = v.control
 		w.want(capsule.Success, i.Command(capsule.OpWriteZeroes), nil)
@@ -161,16 +163,19 @@ func TestBeyond(t *testing.T) {
 	w.want(capsule.InvalidSGLOffset|capsule.DNR, discard(in(500, 16)), octets)
 	w.want(capsule.Success, discard(in(496, 16)), octets)
 	log := func(off uint64, n int) capsule.Command {
-		return capsule.GetLogPage{SGL: a.keyed(0, n), NSID: capsule.AllNamespaces, Page: capsule.LogHealth, Dwords: uint32(n / 4), Offset: off}.Command()
+		return capsule.GetLogPage{SGL: a.keyed(0, n), NSID: capsule.AllNamespaces, Page: capsule.LogHealth,
+			Dwords: uint32(n / 4), Offset: off}.Command()
 	}
 	for _, v := range []struct {
 		off  uint64
 		n    int
 		want capsule.Status
-	}{{512, 512, capsule.Success}, {516, 512, capsule.InvalidField | capsule.DNR}, {0, 8 << 10, capsule.Success}, {0, 8<<10 + 4, capsule.InvalidField | capsule.DNR}} {
+	}{{512, 512, capsule.Success}, {516, 512, capsule.InvalidField | capsule.DNR}, {0, 8 << 10, capsule.Success},
+		{0, 8<<10 + 4, capsule.InvalidField | capsule.DNR}} {
 		a.want(v.want, log(v.off, v.n), nil)
 	}
-	long := capsule.PropertyAccess{Property: capsule.PropertyCC, Value: uint64(capsule.ConfigurationEnabled), Long: true}
+	long := capsule.PropertyAccess{Property: capsule.PropertyCC,
+		Value: uint64(capsule.ConfigurationEnabled), Long: true}
 	a.want(capsule.InvalidField|capsule.DNR, long.Set(), nil)
 	bad := r.dial(0, 32)
 	n := capsule.Connect{SGL: bad.keyed(0, 512), SQSize: 31}

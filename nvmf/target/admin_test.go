@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -30,7 +30,8 @@ func TestFeatures(t *testing.T) {
 	set(capsule.FeatureKeepAlive, 90000)
 	set(capsule.FeatureAsyncEvent, 0x100)
 	for f, want := range map[capsule.Feature]uint64{
-		capsule.FeatureQueues: uint64(capsule.NewQueues(2)), capsule.FeatureKeepAlive: 90000, capsule.FeatureAsyncEvent: 0x100, capsule.FeatureWriteCache: 1,
+		capsule.FeatureQueues: uint64(capsule.NewQueues(2)), capsule.FeatureKeepAlive: 90000,
+		capsule.FeatureAsyncEvent: 0x100, capsule.FeatureWriteCache: 1,
 	} {
 		if got := get(f); got != want {
 			t.Errorf("feature %#x: %#x, not %#x", f, got, want)
@@ -82,20 +83,23 @@ func TestLogs(t *testing.T) {
 	t.Parallel()
 	w := newRig(t, nil).admin()
 	read := func(p capsule.LogPage, off uint64, n int) []byte {
-		w.want(capsule.Success, capsule.GetLogPage{SGL: w.keyed(0, n), NSID: capsule.AllNamespaces, Page: p, Dwords: uint32(n / 4), Offset: off}.Command(), nil)
+		w.want(capsule.Success, capsule.GetLogPage{SGL: w.keyed(0, n), NSID: capsule.AllNamespaces, Page: p,
+			Dwords: uint32(n / 4), Offset: off}.Command(), nil)
 		return w.get(0, n)
 	}
 	effect := func(half uint64, o capsule.Opcode) uint32 {
 		return binary.LittleEndian.Uint32(read(capsule.LogEffects, 1024*half, 1024)[4*int(o):])
 	}
 	for o, want := range map[capsule.Opcode][2]uint32{
-		capsule.OpWrite: {0, 3}, capsule.OpRead: {1, 1}, capsule.OpCompare: {0, 0}, capsule.OpIdentify: {1, 0}, capsule.OpDatasetManagement: {1, 3},
+		capsule.OpWrite: {0, 3}, capsule.OpRead: {1, 1}, capsule.OpCompare: {0, 0}, capsule.OpIdentify: {1, 0},
+		capsule.OpDatasetManagement: {1, 3},
 	} {
 		if got := [2]uint32{effect(0, o), effect(1, o)}; got != want {
 			t.Errorf("opcode %#x: %d, not %d", o, got, want)
 		}
 	}
-	for _, p := range []capsule.LogPage{capsule.LogError, capsule.LogHealth, capsule.LogFirmware, capsule.LogNamespaces} {
+	for _, p := range []capsule.LogPage{capsule.LogError, capsule.LogHealth,
+		capsule.LogFirmware, capsule.LogNamespaces} {
 		same(t, "a log", read(p, 0, 512), make([]byte, 512))
 		same(t, "a log, and what is after it", read(p, 508, 8192), make([]byte, 8192))
 	}
@@ -105,7 +109,8 @@ func TestLogs(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) {
-		c.Addresses = []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:4420"), netip.MustParseAddrPort("[2001:db8::1]:4421")}
+		c.Addresses = []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:4420"),
+			netip.MustParseAddrPort("[2001:db8::1]:4421")}
 		c.Hosts = []string{hostNQN}
 	})
 	discover := func(host string) (w *wire, records uint64) {
@@ -122,7 +127,8 @@ func TestDiscovery(t *testing.T) {
 		if i.Type != capsule.ControllerDiscovery || i.Namespaces != 0 || i.SubsystemNQN != capsule.DiscoveryNQN {
 			t.Errorf("%+v", i)
 		}
-		w.want(capsule.Success, capsule.GetLogPage{SGL: w.keyed(0, 1024), Page: capsule.LogDiscovery, Retain: true, Dwords: 256}.Command(), nil)
+		w.want(capsule.Success, capsule.GetLogPage{SGL: w.keyed(0, 1024), Page: capsule.LogDiscovery, Retain: true,
+			Dwords: 256}.Command(), nil)
 		h, err := capsule.ParseDiscoveryHeader(w.get(0, 1024))
 		must(t, err)
 		return w, h.Records
@@ -131,13 +137,15 @@ func TestDiscovery(t *testing.T) {
 	if n != 2 {
 		t.Fatalf("%d records", n)
 	}
-	w.want(capsule.Success, capsule.GetLogPage{SGL: w.keyed(0, 3072), Page: capsule.LogDiscovery, Dwords: 768}.Command(), nil)
+	w.want(capsule.Success, capsule.GetLogPage{SGL: w.keyed(0, 3072), Page: capsule.LogDiscovery,
+		Dwords: 768}.Command(), nil)
 	log := w.get(0, 3072)
 	for i, want := range []capsule.DiscoveryEntry{
 		{Family: capsule.FamilyIPv4, PortID: 1, Service: "4420", Address: "192.0.2.1"},
 		{Family: capsule.FamilyIPv6, PortID: 2, Service: "4421", Address: "2001:db8::1"},
 	} {
-		want.Transport, want.Type, want.ControllerID, want.AdminSQSize = capsule.TransportRDMA, capsule.SubsystemNVM, capsule.AnyController, 32
+		want.Transport, want.Type, want.ControllerID, want.AdminSQSize = capsule.TransportRDMA, capsule.SubsystemNVM,
+			capsule.AnyController, 32
 		want.SubsystemNQN, want.RDMA = nqn, capsule.RDMASpecific{QPType: 1, Provider: 1, Manager: 1}
 		if got, err := capsule.ParseDiscoveryEntry(log[1024*(i+1):]); err != nil || got != want {
 			t.Errorf("%+v (%v)", got, err)
@@ -166,7 +174,8 @@ func TestIdentity(t *testing.T) {
 			c.Namespaces[0].Name, c.Namespaces[0].UUID = name, uuid
 		})
 		w := r.dial(0, 32)
-		w.want(capsule.Success, capsule.Connect{SGL: w.put(w.data(capsule.AnyController, nqn).Append(nil), 0), SQSize: 31}.Command(), nil)
+		w.want(capsule.Success, capsule.Connect{SGL: w.put(w.data(capsule.AnyController, nqn).Append(nil), 0),
+			SQSize: 31}.Command(), nil)
 		w.enable()
 		all, err := capsule.ParseDescriptors(w.page(capsule.Identify{Structure: capsule.StructDescriptors, NSID: 1}))
 		must(t, err)

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/admission"
+	"github.com/goiwarp/iwarp/internal/capsule"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // connectTimeout is how long a connection may be without a Connect.
@@ -36,11 +36,13 @@ func (t *Target) admit(req *iwarp.Request) (*queue, uint16, error) {
 	case int(asked.QID) > t.cfg.Queues:
 		return nil, ulpdata.NVMeInvalidQID, fmt.Errorf("nvme: queue %d, where there are %d", asked.QID, t.cfg.Queues)
 	case asked.HSQSize == 0 || int(asked.HSQSize) >= most:
-		return nil, ulpdata.NVMeInvalidHSQSize, fmt.Errorf("nvme: a queue of %d entries: 2 to %d", int(asked.HSQSize)+1, most)
-	case req.IRD() == 0:
-		return nil, ulpdata.NVMeInvalidIRD, errors.New("nvme: a host that takes no RDMA Reads, by which we fetch what it writes")
+		return nil, ulpdata.NVMeInvalidHSQSize, fmt.Errorf("nvme: a queue of %d entries: 2 to %d",
+			int(asked.HSQSize)+1, most)
+	case req.MPA().IRD == 0:
+		return nil, ulpdata.NVMeInvalidIRD, errors.New(
+			"nvme: a host that takes no RDMA Reads, by which we fetch what it writes")
 	}
-	q := newQueue(t, asked, readDepth(req.IRD(), asked.HSQSize))
+	q := newQueue(t, asked, readDepth(req.MPA().IRD, asked.HSQSize))
 	if err := t.add(q, req.RemoteAddr()); err != nil {
 		return nil, ulpdata.NVMeNoResources, err
 	}
@@ -55,34 +57,42 @@ func (t *Target) depthOf(qid uint16) int {
 	return t.cfg.QueueDepth
 }
 
+// Of a host that says nothing of its IRD so many RDMA Reads are under way, as on any connection of package iwarp; and
+// never more than mostReads.
+const (
+	readsAtOnce = 32
+	mostReads   = 128
+)
+
 // readDepth is how many RDMA Reads to a host are under way at most.
 func readDepth(ird mpa.Depth, hsq uint16) mpa.Depth {
 	if ird == mpa.NoNegotiation {
-		ird = iwarp.DefaultReadDepth
+		ird = readsAtOnce
 	}
-	return min(ird, mpa.Depth(hsq)+1, iwarp.DefaultMaxIRD)
+	return min(ird, mpa.Depth(hsq)+1, mostReads)
 }
 
-// newPlaces are those of a Target's connections: for the queues of all controllers, and a third as many more, so that one source, which may have three
-// quarters of them, cannot keep others out by connections without a Connect. A queue with one stays.
-func newPlaces(cfg *Config) *guests.Places {
+// newSlots are those of a Target's connections: for the queues of all controllers, and a third as many more, so that
+// one source, which may have three quarters of them, cannot keep others out by connections without a Connect. A queue
+// with one stays.
+func newSlots(cfg *Config) *admission.Table {
 	queues := cfg.Controllers * (cfg.Queues + 1)
-	return guests.New(queues+(queues+2)/3, guests.Silence)
+	return admission.NewServerTable(queues+(queues+2)/3, admission.Silence)
 }
 
 // add counts a queue in, if there is room.
 func (t *Target) add(q *queue, from net.Addr) error {
-	place, full := t.places.Enter(from, q.cancel)
+	slot, full := t.slots.Enter(from, q.cancel)
 	if full != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, full)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.draining {
-		place.Leave()
+		slot.Leave()
 		return errDraining
 	}
-	q.place, t.queues[q] = place, false
+	q.slot, t.queues[q] = slot, false
 	t.idle.Add(1)
 	return nil
 }
@@ -100,6 +110,6 @@ func (t *Target) forget(q *queue) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.queues, q)
-	q.place.Leave()
+	q.slot.Leave()
 	t.idle.Done()
 }

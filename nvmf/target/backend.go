@@ -6,15 +6,15 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // A Backend is the storage of a namespace. Its methods are called by several goroutines at once, for ranges that
 // overlap only if a host asks for that, and never for octets beyond Size. What a WriteAt, WriteZeroes or Discard has
 // done is read by any ReadAt that begins after it has returned.
 //
-// The host is told of an error that wraps fs.ErrPermission, syscall.EROFS or syscall.ENOSPC as such, and of any other as an error of the medium, after which it
-// tries again a few times.
+// The host is told of an error that wraps fs.ErrPermission, syscall.EROFS or syscall.ENOSPC as such, and of any other
+// as an error of the medium, after which it tries again a few times.
 type Backend interface {
 	// ReadAt fills p, or fails.
 	io.ReaderAt
@@ -23,8 +23,8 @@ type Backend interface {
 	Flush() error
 	// WriteZeroes makes the n octets from off on read as zero. With deallocate they need not stay reserved.
 	WriteZeroes(off, n int64, deallocate bool) error
-	// Discard says that the n octets from off on are not needed any more. Afterwards they read as zero, or as they were. If the error wraps errors.ErrUnsupported, the
-	// host is told that the Discard succeeded.
+	// Discard says that the n octets from off on are not needed any more. Afterwards they read as zero, or as they
+	// were. If the error wraps errors.ErrUnsupported, the host is told that the Discard succeeded.
 	Discard(off, n int64) error
 	// Size is the length in octets, a multiple of BlockSize. It does not change.
 	Size() int64
@@ -44,8 +44,8 @@ func discardsToZero(b Backend) bool {
 	return ok && z.DiscardsToZero()
 }
 
-// statusOf is what a host is told of an error of a Backend; otherwise is that of one that says nothing in particular. Only what
-// cannot heal is not to be tried again.
+// statusOf is what a host is told of an error of a Backend; otherwise is that of one that says nothing in particular.
+// Only what cannot heal is not to be tried again.
 func statusOf(err error, otherwise capsule.Status) capsule.Status {
 	switch {
 	case err == nil:

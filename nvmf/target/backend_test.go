@@ -127,7 +127,8 @@ func TestMemoryBounds(t *testing.T) {
 	for _, v := range []struct {
 		size  int64
 		block int
-	}{{0, 512}, {-512, 512}, {1000, 512}, {512, 4096}, {4096, 1024}, {4096, 0}, {MaxMemory + 512, 512}, {1<<62 - 4096, 4096}} {
+	}{{0, 512}, {-512, 512}, {1000, 512}, {512, 4096}, {4096, 1024}, {4096, 0},
+		{MaxMemory + 512, 512}, {1<<62 - 4096, 4096}} {
 		if _, err := NewMemory(v.size, v.block); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%+v: %v", v, err)
 		}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // TestReadDepth: as many Reads are under way as the host takes, the queue has commands, and we ever have.
@@ -24,7 +24,8 @@ func TestReadDepth(t *testing.T) {
 		ird  mpa.Depth
 		hsq  uint16
 		want mpa.Depth
-	}{{1, 31, 1}, {9, 31, 9}, {9, 8, 9}, {9, 3, 4}, {200, 1023, iwarp.DefaultMaxIRD}, {mpa.NoNegotiation, 1023, iwarp.DefaultReadDepth}, {mpa.NoNegotiation, 3, 4}} {
+	}{{1, 31, 1}, {9, 31, 9}, {9, 8, 9}, {9, 3, 4}, {200, 1023, mostReads}, {mpa.NoNegotiation, 1023, readsAtOnce},
+		{mpa.NoNegotiation, 3, 4}} {
 		if got := readDepth(c.ird, c.hsq); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
@@ -87,7 +88,8 @@ func TestConfigure(t *testing.T) {
 	want("disabled again", capsule.StatusShutdownDone, 0)
 }
 
-// TestListens: a host has half as much time again as it has asked for, and a second. Nobody listens after that was ended.
+// TestListens: a host has half as much time again as it has asked for, and a second. Nobody listens after that was
+// ended.
 func TestListens(t *testing.T) {
 	c := &controller{keepAlive: 10 * time.Second}
 	if c.patience() != 16*time.Second {
@@ -120,7 +122,8 @@ func TestNumbers(t *testing.T) {
 func TestLists(t *testing.T) {
 	target := &Target{namespaces: []*namespace{{id: 1}, {id: 2}, {id: 3}}}
 	for above, want := range map[uint32][]uint32{0: {1, 2, 3}, 1: {2, 3}, 3: nil, capsule.AllNamespaces - 2: nil} {
-		if got, status := target.list(above); status != capsule.Success || !bytes.Equal(got, capsule.AppendList(nil, want)) {
+		if got, status := target.list(above); status != capsule.Success ||
+			!bytes.Equal(got, capsule.AppendList(nil, want)) {
 			t.Errorf("above %d: %v", above, status)
 		}
 	}
@@ -137,7 +140,8 @@ func TestDiscovers(t *testing.T) {
 		addresses []netip.AddrPort
 		local     net.Addr
 		want      []string
-	}{{nil, here, []string{"192.0.2.9"}}, {[]netip.AddrPort{told}, here, []string{"192.0.2.1"}}, {nil, &net.UnixAddr{Name: "here"}, nil}} {
+	}{{nil, here, []string{"192.0.2.9"}}, {[]netip.AddrPort{told}, here, []string{"192.0.2.1"}},
+		{nil, &net.UnixAddr{Name: "here"}, nil}} {
 		log := (&Target{cfg: Config{NQN: "nqn.x", Addresses: c.addresses}}).discoveryLog("host", c.local)
 		if len(log) != 1024*(1+len(c.want)) {
 			t.Fatalf("%+v: %d octets", c, len(log))
@@ -150,7 +154,8 @@ func TestDiscovers(t *testing.T) {
 	}
 }
 
-// TestSizes: the smallest disk has one block, and the largest in memory as much as is told. Nothing may be read or written anywhere up to the end.
+// TestSizes: the smallest disk has one block, and the largest in memory as much as is told. Nothing may be read or
+// written anywhere up to the end.
 func TestSizes(t *testing.T) {
 	for _, size := range []int64{512, chunkLen, chunkLen + 512, MaxMemory} {
 		m, err := NewMemory(size, 512)
@@ -169,7 +174,8 @@ func TestMost(t *testing.T) {
 	disk, err := NewMemory(1<<20, 512)
 	testrig.Must(t, err)
 	good := Config{NQN: "nqn." + strings.Repeat("x", capsule.MaxNQN-4), Namespaces: []Namespace{{Backend: disk}},
-		Queues: maxQueues, QueueDepth: maxDepth, Controllers: lastController, InCapsule: maxInCapsule, MaxData: maxMaxData}
+		Queues: maxQueues, QueueDepth: maxDepth, Controllers: lastController,
+		InCapsule: maxInCapsule, MaxData: maxMaxData}
 	_, err = New(good)
 	testrig.Must(t, err)
 	for _, bad := range []Backend{nil, &Memory{size: 100, block: 512}} {
@@ -217,12 +223,14 @@ func ended(t *testing.T) *queue {
 	qp, err := (&iwarp.Dialer{}).Initiate(testrig.Within(t), ours, nil)
 	testrig.Must(t, errors.Join(err, <-accepted))
 	_ = qp.Abort()
-	q := &queue{qp: qp, posted: map[uint64]func(iwarp.WC){}, begun: map[*request]bool{}, replies: make(chan struct{}, 1)}
+	q := &queue{qp: qp, posted: map[uint64]func(iwarp.WC){}, begun: map[*request]bool{},
+		replies: make(chan struct{}, 1)}
 	q.ctx, q.cancel = context.WithCancelCause(context.Background())
 	return q
 }
 
-// TestNothingIsPosted: on a connection that has ended nothing waits for a completion, and who is to be called when all is sent is.
+// TestNothingIsPosted: on a connection that has ended nothing waits for a completion, and who is to be called when all
+// is sent is.
 func TestNothingIsPosted(t *testing.T) {
 	q, called := ended(t), 0
 	q.replies <- struct{}{}
@@ -242,7 +250,8 @@ func TestPartIsPosted(t *testing.T) {
 		q.completes(iwarp.WC{ID: q.lastPosted, Op: iwarp.OpWrite, Status: iwarp.StatusFlushed})
 	}
 	told := 0
-	if err := q.post([]iwarp.SendWR{{Op: iwarp.OpSend}}, func(iwarp.WC) { told++ }); err != nil || told != 1 || len(q.posted) != 0 {
+	if err := q.post([]iwarp.SendWR{{Op: iwarp.OpSend}}, func(iwarp.WC) { told++ }); err != nil ||
+		told != 1 || len(q.posted) != 0 {
 		t.Errorf("%v, told %d times, and %d are left", err, told, len(q.posted))
 	}
 }
@@ -258,10 +267,11 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestControllerOver has a controller that is ending take no queue more, whatever else is in order, and one whose Admin Queue is lost have no request left that
-// waits for an event: nobody is there to be told.
+// TestControllerOver has a controller that is ending take no queue more, whatever else is in order, and one whose Admin
+// Queue is lost have no request left that waits for an event: nobody is there to be told.
 func TestControllerOver(t *testing.T) {
-	c := &controller{t: &Target{controllers: map[uint16]*controller{}}, granted: 1, status: capsule.StatusReady, queues: map[uint16]*queue{0: {}}}
+	c := &controller{t: &Target{controllers: map[uint16]*controller{}}, granted: 1, status: capsule.StatusReady,
+		queues: map[uint16]*queue{0: {}}}
 	for _, over := range []bool{true, false} {
 		c.over = over
 		if got := c.attach(&queue{qid: 1}); (got == capsule.Success) == over {

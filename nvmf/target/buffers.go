@@ -24,7 +24,8 @@ type buffers struct {
 const smallest = 4096
 
 func newBuffers(pd *iwarp.PD, limit int) *buffers {
-	return &buffers{pd: pd, limit: limit, turn: make(chan struct{}, 1), free: map[int][]*iwarp.MR{}, used: map[*iwarp.MR]bool{}, freed: make(chan struct{})}
+	return &buffers{pd: pd, limit: limit, turn: make(chan struct{}, 1), free: map[int][]*iwarp.MR{},
+		used: map[*iwarp.MR]bool{}, freed: make(chan struct{})}
 }
 
 // get returns memory of n octets or more, and waits for it where the limit is reached.

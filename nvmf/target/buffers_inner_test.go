@@ -54,8 +54,8 @@ func TestBuffersSizes(t *testing.T) {
 	b.put(kept) // by a command that ends after its connection
 }
 
-// TestBuffersLimit: the limit is reached and not exceeded. Who comes then waits until something is given back, which goes if it is of another length, and only as
-// much of it as is needed; or until there is no use in it.
+// TestBuffersLimit: the limit is reached and not exceeded. Who comes then waits until something is given back, which
+// goes if it is of another length, and only as much of it as is needed; or until there is no use in it.
 func TestBuffersLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, registered := bufferRig(t)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // Defaults of a Config.
@@ -39,9 +39,9 @@ const (
 //
 //	Controllers × (Queues + 1) × (QueueMemory + (QueueDepth + 8) × (InCapsule + 64))
 //
-// octets of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the entries of a queue. Beside
-// these connections there may be a third as many that have sent no Connect: they take no QueueMemory, and one that has been there for a second may
-// have to give way.
+// octets of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the
+// entries of a queue. Beside these connections there may be a third as many that have sent no Connect: they take no
+// QueueMemory, and one that has been there for a second may have to give way.
 type Config struct {
 	// NQN is the name of the subsystem: "nqn.yyyy-mm.reverse.domain:name", of up to 223 octets.
 	NQN string
@@ -49,30 +49,36 @@ type Config struct {
 	Namespaces []Namespace
 	// Hosts are the NQNs of the hosts that may connect. If empty, all may.
 	Hosts []string
-	// Addresses are what discovery returns. If empty, discovery returns the address to which the host that asks has connected.
+	// Addresses are what discovery returns. If empty, discovery returns the address to which the host that asks has
+	// connected.
 	Addresses []netip.AddrPort
-	// Queues is how many I/O queues a controller may have, 1 to 1024, and QueueDepth how many entries each, 2 to 1024. If zero,
-	// DefaultQueues and DefaultQueueDepth.
+	// Queues is how many I/O queues a controller may have, 1 to 1024, and QueueDepth how many entries each, 2 to 1024.
+	// If zero, DefaultQueues and DefaultQueueDepth.
 	Queues, QueueDepth int
-	// Multipath lets a host have several controllers between the same two addresses (Linux: duplicate_connect). Otherwise, when a host connects again
-	// between two addresses, its older controllers between these two are ended before it is answered: what still arrived on them would be carried out
-	// after what the host does now. Controllers between other addresses go on, with Multipath or without.
+	// Multipath lets a host have several controllers between the same two addresses (Linux: duplicate_connect).
+	// Otherwise, when a host connects again between two addresses, its older controllers between these two are ended
+	// before it is answered: what still arrived on them would be carried out after what the host does now. Controllers
+	// between other addresses go on, with Multipath or without.
 	Multipath bool
-	// Controllers is how many there may be at a time, each made by one connect of a host; those of discovery count, too. If zero,
-	// DefaultControllers.
+	// Controllers is how many there may be at a time, each made by one connect of a host; those of discovery count,
+	// too. If zero, DefaultControllers.
 	Controllers int
-	// InCapsule is how many octets a host may send together with a command, a multiple of 16 from 1024 to 64 KiB. If zero, DefaultInCapsule.
+	// InCapsule is how many octets a host may send together with a command, a multiple of 16 from 1024 to 64 KiB. If
+	// zero, DefaultInCapsule.
 	InCapsule int
 	// MaxData bounds the data of a command: a power of two from 8 KiB to 8 MiB. If zero, DefaultMaxData.
 	MaxData int
-	// QueueMemory bounds the data of all commands of a queue together; further ones wait. It is at least twice MaxData. If zero, DefaultQueueMemory.
+	// QueueMemory bounds the data of all commands of a queue together; further ones wait. It is at least twice MaxData.
+	// If zero, DefaultQueueMemory.
 	QueueMemory int
-	// ReadTimeout bounds how long a host may take to answer an RDMA Read, after which it loses its connection. If zero, DefaultReadTimeout.
+	// ReadTimeout bounds how long a host may take to answer an RDMA Read, after which it loses its connection. If zero,
+	// DefaultReadTimeout.
 	ReadTimeout time.Duration
-	// RDMA says how connections are accepted, except for depths, receives and private data. The zero value is usable. Unless its
-	// QP.KeepAlive is enabled, TCP probes silent hosts, and gives up one that has been gone for 45 s.
+	// RDMA says how connections are accepted, except for depths, receives and private data. The zero value is usable.
+	// Unless its QP.KeepAlive is enabled, TCP probes silent hosts, and gives up one that has been gone for 45 s.
 	RDMA iwarp.AcceptConfig
-	// Logger is told of hosts that come and go (Info), and of what a Backend could not do (Warn), once for each connection. If nil, nothing is logged.
+	// Logger is told of hosts that come and go (Info), and of what a Backend could not do (Warn), once for each
+	// connection. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -90,7 +96,8 @@ func (c *Config) fill() {
 	}
 	if !c.RDMA.QP.KeepAlive.Enable {
 		c.RDMA.QP.KeepAlive.Enable = true
-		c.RDMA.QP.KeepAlive.Idle, c.RDMA.QP.KeepAlive.Interval, c.RDMA.QP.KeepAlive.Count = 15*time.Second, 5*time.Second, 6
+		c.RDMA.QP.KeepAlive.Idle, c.RDMA.QP.KeepAlive.Interval,
+			c.RDMA.QP.KeepAlive.Count = 15*time.Second, 5*time.Second, 6
 	}
 }
 
@@ -109,7 +116,8 @@ func (c *Config) check() error {
 		{"Namespaces", len(c.Namespaces), 0, maxNamespaces, 1},
 	} {
 		if v.is < v.low || v.is > v.high || v.is%v.step != 0 {
-			return fmt.Errorf("%w: Config.%s %d: %d to %d, in steps of %d", iwarp.ErrInvalid, v.name, v.is, v.low, v.high, v.step)
+			return fmt.Errorf("%w: Config.%s %d: %d to %d, in steps of %d",
+				iwarp.ErrInvalid, v.name, v.is, v.low, v.high, v.step)
 		}
 	}
 	if bits.OnesCount(uint(c.MaxData)) != 1 {
@@ -126,7 +134,8 @@ func (c *Config) check() error {
 
 func checkNQN(name string) error {
 	if len(name) > capsule.MaxNQN || !strings.HasPrefix(name, "nqn.") || name == capsule.DiscoveryNQN {
-		return fmt.Errorf("%w: NQN %q: a name such as nqn.2026-11.org.example:disk, of up to %d octets", iwarp.ErrInvalid, name, capsule.MaxNQN)
+		return fmt.Errorf("%w: NQN %q: a name such as nqn.2026-11.org.example:disk, of up to %d octets",
+			iwarp.ErrInvalid, name, capsule.MaxNQN)
 	}
 	return nil
 }

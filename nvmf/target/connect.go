@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
-// settle is how long an older controller of the same host, by another way, may go on with what it has begun when the host connects again. More
-// than a command under way takes, and less than hosts wait.
+// settle is how long an older controller of the same host, by another way, may go on with what it has begun when the
+// host connects again. More than a command under way takes, and less than hosts wait.
 const (
 	settle  = time.Second
 	stopped = 20 * time.Second
@@ -26,7 +26,8 @@ func (r *request) wrong(offset uint16, inData bool, flags capsule.Status) capsul
 	return capsule.InvalidParameter | flags
 }
 
-// connect makes the controller of an Admin Queue, or adds an I/O queue to it. Of several Connects that a queue has at a time one may do that.
+// connect makes the controller of an Admin Queue, or adds an I/O queue to it. Of several Connects that a queue has at a
+// time one may do that.
 func (r *request) connect() (status capsule.Status, err error) {
 	if r.ctrl != nil || !r.q.claim(true) {
 		return capsule.SequenceError | capsule.DNR, nil
@@ -62,15 +63,16 @@ func (r *request) admit(n capsule.Connect) (capsule.Status, error) {
 	case !r.q.t.cfg.allows(data.HostNQN):
 		return capsule.InvalidHost | capsule.DNR, nil
 	}
-	r.q.place.Stay(true) // no sooner: a host that may not connect, or that does not let its Connect be read, gives way
+	r.q.slot.Stay(true) // no sooner: a host that may not connect, or that does not let its Connect be read, gives way
 	if n.QID == 0 {
 		return r.connectAdmin(n, data), nil
 	}
 	return r.connectIO(n, data), nil
 }
 
-// connectAdmin makes a controller, when everything has come to rest that an older one of the same host has begun, and one by the same way has ended: the
-// host may send the same commands again, and what it sends after that must not be overwritten by them.
+// connectAdmin makes a controller, when everything has come to rest that an older one of the same host has begun, and
+// one by the same way has ended: the host may send the same commands again, and what it sends after that must not be
+// overwritten by them.
 func (r *request) connectAdmin(n capsule.Connect, data capsule.ConnectData) capsule.Status {
 	t := r.q.t
 	if data.ControllerID != capsule.AnyController {
@@ -89,7 +91,8 @@ func (r *request) connectAdmin(n capsule.Connect, data capsule.ConnectData) caps
 	t.mu.Unlock()
 	r.q.join(c, n)
 	r.result = uint64(c.id)
-	t.cfg.Logger.Info("host connected", "peer", r.q.qp.RemoteAddr(), "host", data.HostNQN, "controller", c.id, "subsystem", data.SubsystemNQN)
+	t.cfg.Logger.Info("host connected", "peer", r.q.qp.RemoteAddr(), "host", data.HostNQN, "controller", c.id,
+		"subsystem", data.SubsystemNQN)
 	return capsule.Success
 }
 
@@ -113,7 +116,8 @@ func (r *request) connectIO(n capsule.Connect, data capsule.ConnectData) capsule
 	return capsule.Success
 }
 
-// claim has a Connect be the only one of its queue, or lets go of that, and of the place that it may have been to keep. It reports whether that is so.
+// claim has a Connect be the only one of its queue, or lets go of that, and of the place that it may have been to keep.
+// It reports whether that is so.
 func (q *queue) claim(on bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +126,7 @@ func (q *queue) claim(on bool) bool {
 	}
 	q.claimed = on
 	if !on {
-		q.place.Stay(false)
+		q.slot.Stay(false)
 	}
 	return true
 }
@@ -135,8 +139,9 @@ func (q *queue) join(c *controller, n capsule.Connect) {
 	q.ctrl, q.entries, q.noFlow = c, int(n.SQSize)+1, n.Attr&capsule.AttrNoFlow != 0
 }
 
-// settled ends the older controllers of a host by the way of a queue, and waits until what all of the host's had begun is carried out. A queue by another
-// way on which something needs longer than settle, as the host does not answer a Read, is ended: that comes to rest then, unless a Backend does not answer.
+// settled ends the older controllers of a host by the way of a queue, and waits until what all of the host's had begun
+// is carried out. A queue by another way on which something needs longer than settle, as the host does not answer a
+// Read, is ended: that comes to rest then, unless a Backend does not answer.
 func (t *Target) settled(q *queue, host [16]byte) bool {
 	older := t.older(host)
 	for _, c := range older {

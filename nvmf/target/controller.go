@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 const (
@@ -171,7 +171,8 @@ func (c *controller) property(p capsule.Property) (uint64, bool) {
 // readyTimeout is what a host is told, in capsule.TimeoutUnit.
 const readyTimeout = 15
 
-// configure is a Property Set of CC. Enabling and shutting down are done at once; disabling forgets everything that a host has set.
+// configure is a Property Set of CC. Enabling and shutting down are done at once; disabling forgets everything that a
+// host has set.
 func (c *controller) configure(to capsule.Configuration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // errCut ends a connection.
@@ -27,8 +27,9 @@ func (c *cutter) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestCuts cuts the connections after each message, of either side: what was under way ends, everything is given back, and a host that connects
-// again finds the disk with all that was said to be done, and each block as it was or as it was to be.
+// TestCuts cuts the connections after each message, of either side: what was under way ends, everything is given back,
+// and a host that connects again finds the disk with all that was said to be done, and each block as it was or as it
+// was to be.
 func TestCuts(t *testing.T) {
 	for ours := range 2 {
 		for after := range int32(40) {
@@ -87,7 +88,8 @@ func (r *rig) workUntilCut() (done int) {
 		return 0
 	}
 	for i := range 4 {
-		if got, ok := w.try(blocks(uint64(i*8), 8, w.put(pattern(4096, byte(i)), i*4096)).Command(capsule.OpWrite), nil); !ok || got.Status != capsule.Success {
+		if got, ok := w.try(blocks(uint64(i*8), 8, w.put(pattern(4096, byte(i)), i*4096)).Command(capsule.OpWrite),
+			nil); !ok || got.Status != capsule.Success {
 			break
 		}
 		done++
@@ -96,11 +98,13 @@ func (r *rig) workUntilCut() (done int) {
 }
 
 func (w *wire) tryConnect() bool {
-	got, ok := w.try(capsule.Connect{SGL: w.put(w.data(capsule.AnyController, nqn).Append(nil), 0), SQSize: 31}.Command(), nil)
+	got, ok := w.try(capsule.Connect{SGL: w.put(w.data(capsule.AnyController, nqn).Append(nil), 0),
+		SQSize: 31}.Command(), nil)
 	if !ok || got.Status != capsule.Success {
 		return false
 	}
 	w.ctrl = uint16(got.Result)
-	got, ok = w.try(capsule.PropertyAccess{Property: capsule.PropertyCC, Value: uint64(capsule.ConfigurationEnabled)}.Set(), nil)
+	got, ok = w.try(capsule.PropertyAccess{Property: capsule.PropertyCC,
+		Value: uint64(capsule.ConfigurationEnabled)}.Set(), nil)
 	return ok && got.Status == capsule.Success
 }

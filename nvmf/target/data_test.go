@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -72,7 +72,8 @@ func TestInvalidates(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	w := r.io(r.admin(), 1, 8)
-	if got := w.want(capsule.Success, blocks(0, 1, w.keyed(0, 512)).Command(capsule.OpRead), nil); got.invalidated != 0 {
+	if got := w.want(capsule.Success, blocks(0, 1, w.keyed(0, 512)).Command(capsule.OpRead),
+		nil); got.invalidated != 0 {
 		t.Errorf("STag %#x was invalidated unasked", got.invalidated)
 	}
 	none := capsule.NewCommand(capsule.OpFlush, 1)
@@ -188,7 +189,8 @@ func newFaulty(t testing.TB) (*rig, *faulty) {
 	return r, f
 }
 
-// TestFaults tells the host what a disk could not do, and forbids to try again only what cannot heal. Whoever runs the target is told once.
+// TestFaults tells the host what a disk could not do, and forbids to try again only what cannot heal. Whoever runs the
+// target is told once.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	var log testrig.Buffer
@@ -200,7 +202,8 @@ func TestFaults(t *testing.T) {
 	})
 	w := r.io(r.admin(), 1, 8)
 	medium := errors.New("a bad block")
-	discard := capsule.DatasetManagement{SGL: w.put(capsule.Range{Blocks: 1}.Append(nil), 4096), NSID: 1, Ranges: 1, Deallocate: true}.Command()
+	discard := capsule.DatasetManagement{SGL: w.put(capsule.Range{Blocks: 1}.Append(nil), 4096), NSID: 1, Ranges: 1,
+		Deallocate: true}.Command()
 	write := blocks(0, 1, w.keyed(0, 512)).Command(capsule.OpWrite)
 	unread := bytes.Repeat([]byte("unread "), 80)[:512]
 	into := w.put(unread, 8192)
@@ -223,10 +226,12 @@ func TestFaults(t *testing.T) {
 		disk.fail.Store(&v.fail)
 		w.want(v.want, v.c, nil)
 	}
-	same(t, "the host's memory after a Read that has failed", w.get(8192, 512), unread) // and nothing of another command's
+	// and nothing of another command's
+	same(t, "the host's memory after a Read that has failed", w.get(8192, 512), unread)
 	disk.fail.Store(nil)
 	w.want(capsule.Success, write, nil)
-	if told := log.String(); strings.Count(told, "\n") != 1 || !strings.Contains(told, `msg="disk failed"`) || !strings.Contains(told, `namespace=1 command=Write error="a bad block"`) {
+	if told := log.String(); strings.Count(told, "\n") != 1 || !strings.Contains(told, `msg="disk failed"`) ||
+		!strings.Contains(told, `namespace=1 command=Write error="a bad block"`) {
 		t.Errorf("it was told %q", told)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // A stretch is blocks that belong together, from one to before another.
@@ -32,9 +32,11 @@ func (n *namespace) discard(ranges []capsule.Range) error {
 	return nil
 }
 
-// united returns what ranges cover, each block once: so a command that names the whole disk 256 times costs no more than one that names it once.
+// united returns what ranges cover, each block once: so a command that names the whole disk 256 times costs no more
+// than one that names it once.
 func united(ranges []capsule.Range) (all []stretch) {
-	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b capsule.Range) int { return cmp.Compare(a.LBA, b.LBA) })
+	sorted := slices.SortedFunc(slices.Values(ranges),
+		func(a, b capsule.Range) int { return cmp.Compare(a.LBA, b.LBA) })
 	for _, r := range sorted {
 		end, last := r.LBA+uint64(r.Blocks), len(all)-1
 		switch {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -23,7 +23,8 @@ func (l *ledger) Discard(off, n int64) error {
 	return nil
 }
 
-// TestDiscardsOnce has a command name blocks many times: each is discarded once, so that no command costs more than one for the whole disk.
+// TestDiscardsOnce has a command name blocks many times: each is discarded once, so that no command costs more than one
+// for the whole disk.
 func TestDiscardsOnce(t *testing.T) {
 	type ranges []capsule.Range
 	whole := slices.Repeat(ranges{{LBA: 0, Blocks: 8192}}, capsule.MaxRanges)
@@ -31,11 +32,14 @@ func TestDiscardsOnce(t *testing.T) {
 		ranges ranges
 		want   [][2]int64
 	}{
-		"the whole disk":     {whole, [][2]int64{{0, 8192}}},
-		"out of order":       {ranges{{LBA: 100, Blocks: 10}, {LBA: 50, Blocks: 1}, {LBA: 105, Blocks: 20}}, [][2]int64{{50, 1}, {100, 25}}},
-		"one within another": {ranges{{LBA: 8, Blocks: 100}, {LBA: 9, Blocks: 1}, {LBA: 107, Blocks: 1}}, [][2]int64{{8, 100}}},
-		"next to each other": {ranges{{LBA: 10, Blocks: 5}, {LBA: 15, Blocks: 5}, {LBA: 21, Blocks: 5}}, [][2]int64{{10, 10}, {21, 5}}},
-		"to the end":         {ranges{{LBA: 8191, Blocks: 1}, {LBA: 8192}, {LBA: 3}}, [][2]int64{{8191, 1}}},
+		"the whole disk": {whole, [][2]int64{{0, 8192}}},
+		"out of order": {ranges{{LBA: 100, Blocks: 10}, {LBA: 50, Blocks: 1}, {LBA: 105, Blocks: 20}},
+			[][2]int64{{50, 1}, {100, 25}}},
+		"one within another": {ranges{{LBA: 8, Blocks: 100}, {LBA: 9, Blocks: 1},
+			{LBA: 107, Blocks: 1}}, [][2]int64{{8, 100}}},
+		"next to each other": {ranges{{LBA: 10, Blocks: 5}, {LBA: 15, Blocks: 5}, {LBA: 21, Blocks: 5}},
+			[][2]int64{{10, 10}, {21, 5}}},
+		"to the end": {ranges{{LBA: 8191, Blocks: 1}, {LBA: 8192}, {LBA: 3}}, [][2]int64{{8191, 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memory, err := NewMemory(4<<20, 512)

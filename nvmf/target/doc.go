@@ -1,15 +1,17 @@
-// Package target offers disks to NVMe hosts over RDMA: to Linux, by nvme connect -t rdma, over siw or an RNIC, and to package nvmf/host.
+// Package target offers disks to NVMe hosts over RDMA: to Linux, by nvme connect -t rdma, over siw or an RNIC, and to
+// package nvmf/host.
 //
-// A Target is one subsystem, with any number of namespaces, each of which is a Backend: memory, a file, or something of the program's.
-// It is its own discovery subsystem, too. Each connection is one queue of a host's. A host's first, the Admin Queue, makes a
-// controller; others add I/O queues to it.
+// A Target is one subsystem, with any number of namespaces, each of which is a Backend: memory, a file, or something of
+// the program's. It is its own discovery subsystem, too. Each connection is one queue of a host's. A host's first, the
+// Admin Queue, makes a controller; others add I/O queues to it.
 //
 // # The way of a command
 //
-// A queue has a goroutine that takes completions (run), and one for each command that is under way (request.run). A host may have as many of
-// these as the queue has entries; one more ends the connection. What a host writes is fetched by RDMA Reads, as many at a time as the connection
-// has room for, and given to the Backend when it is there as a whole; what it reads goes out by an RDMA Write and the completion after it. Then
-// the STag is invalidated by the Send of the completion, if the host asks for that.
+// A queue has a goroutine that takes completions (run), and one for each command that is under way (request.run). A
+// host may have as many of these as the queue has entries; one more ends the connection. What a host writes is fetched
+// by RDMA Reads, as many at a time as the connection has room for, and given to the Backend when it is there as a
+// whole; what it reads goes out by an RDMA Write and the completion after it. Then the STag is invalidated by the Send
+// of the completion, if the host asks for that.
 //
 // # What a host can do
 //

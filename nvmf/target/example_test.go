@@ -12,8 +12,8 @@ import (
 	"github.com/goiwarp/iwarp/nvmf/target"
 )
 
-// A file as a disk for Linux: "nvme connect -t rdma -a ADDRESS -s 4420 -n nqn.2026-11.org.example:disk". At an interrupt, what is under way is answered and
-// on disk before the program ends.
+// A file as a disk for Linux: "nvme connect -t rdma -a ADDRESS -s 4420 -n nqn.2026-11.org.example:disk". At an
+// interrupt, what is under way is answered and on disk before the program ends.
 func ExampleTarget_Serve() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

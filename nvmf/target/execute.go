@@ -1,7 +1,7 @@
 package target
 
 import (
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // A handler carries out a command. An error is the end of the connection.

@@ -1,6 +1,6 @@
 package target
 
-import "github.com/goiwarp/iwarp/nvmf/capsule"
+import "github.com/goiwarp/iwarp/internal/capsule"
 
 // setFeature takes what a host wants, as far as it can be had.
 func (r *request) setFeature() (capsule.Status, error) {

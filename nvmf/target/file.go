@@ -21,9 +21,9 @@ type File struct {
 // ErrInUse is wrapped by the error of OpenFile for a file that is a disk already, of this program or of another.
 var ErrInUse = errors.New("in use as a disk already")
 
-// OpenFile opens a file or block device of a length that is a multiple of blockSize. A readOnly one is not written to. It is locked until Close, where the
-// system has locks, so that no other OpenFile has it at the same time, unless both are readOnly. The error wraps iwarp.ErrInvalid for a length that no
-// disk has, and ErrInUse.
+// OpenFile opens a file or block device of a length that is a multiple of blockSize. A readOnly one is not written to.
+// It is locked until Close, where the system has locks, so that no other OpenFile has it at the same time, unless both
+// are readOnly. The error wraps iwarp.ErrInvalid for a length that no disk has, and ErrInUse.
 func OpenFile(name string, blockSize int, readOnly bool) (*File, error) {
 	flags := os.O_RDWR
 	if readOnly {
@@ -44,7 +44,8 @@ func OpenFile(name string, blockSize int, readOnly bool) (*File, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 	}
 	d := &File{f: f, size: size, block: blockSize, readOnly: readOnly}
-	d.toZero = !readOnly && regular(f) && punch(f, size, int64(blockSize)) == nil // beyond the end, where there is nothing
+	// beyond the end, where there is nothing
+	d.toZero = !readOnly && regular(f) && punch(f, size, int64(blockSize)) == nil
 	return d, nil
 }
 
@@ -122,7 +123,8 @@ func (d *File) WriteZeroes(off, n int64, deallocate bool) error {
 // Discard asks the system for a hole. The error wraps errors.ErrUnsupported where it makes none.
 func (d *File) Discard(off, n int64) error { return punch(d.f, off, n) }
 
-// Create makes a file of a length for OpenFile, which takes no room before it is written. A file that is there is an error.
+// Create makes a file of a length for OpenFile, which takes no room before it is written. A file that is there is an
+// error.
 func Create(name string, size int64, blockSize int) error {
 	if err := checkSize(size, blockSize); err != nil {
 		return err

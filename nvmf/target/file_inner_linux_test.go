@@ -30,7 +30,8 @@ func TestZeroesByHand(t *testing.T) {
 		got := make([]byte, len(want))
 		_, err = f.ReadAt(got, 0)
 		testrig.Must(t, err)
-		if !bytes.Equal(got[:c[0]], want[:c[0]]) || bytes.Count(got[c[0]:][:c[1]], []byte{0}) != c[1] || !bytes.Equal(got[c[0]+c[1]:], want[c[0]+c[1]:]) {
+		if !bytes.Equal(got[:c[0]], want[:c[0]]) || bytes.Count(got[c[0]:][:c[1]], []byte{0}) != c[1] ||
+			!bytes.Equal(got[c[0]+c[1]:], want[c[0]+c[1]:]) {
 			t.Errorf("%d octets at %d: not as they should be", c[1], c[0])
 		}
 	}

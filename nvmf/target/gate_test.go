@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -45,7 +45,8 @@ func newGate(t testing.TB) (*rig, *gate) {
 	return r, g
 }
 
-// TestRepliesWait has the network take nothing, and as many commands carried out as there are slots for: each is answered when it does.
+// TestRepliesWait has the network take nothing, and as many commands carried out as there are slots for: each is
+// answered when it does.
 func TestRepliesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := newGate(t)
@@ -73,7 +74,8 @@ func TestRepliesWait(t *testing.T) {
 	})
 }
 
-// TestShutdownAmidAccept has a Target shut down while a host is being accepted: its connection is ended as the others are.
+// TestShutdownAmidAccept has a Target shut down while a host is being accepted: its connection is ended as the others
+// are.
 func TestShutdownAmidAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := newGate(t)
@@ -102,7 +104,8 @@ func TestShutdownAmidAccept(t *testing.T) {
 	})
 }
 
-// TestServeAnswers has Serve end while a host is being refused: it returns when the host has heard that, and has told of it.
+// TestServeAnswers has Serve end while a host is being refused: it returns when the host has heard that, and has told
+// of it.
 func TestServeAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(testrig.Buffer)
@@ -126,7 +129,8 @@ func TestServeAnswers(t *testing.T) {
 		synctest.Wait()
 		early := len(served) != 0 && !strings.Contains(j.String(), "connection refused")
 		_ = rejected.Conn.Close()
-		if err := <-served; !errors.Is(err, context.Canceled) || early || !strings.Contains(j.String(), "connection refused") {
+		if err := <-served; !errors.Is(err, context.Canceled) || early ||
+			!strings.Contains(j.String(), "connection refused") {
 			t.Errorf("%v, early: %t, logged %s", err, early, j)
 		}
 		must(t, errors.Join(target.Shutdown(t.Context()), ln.Close(), ln.RNIC().Close()))

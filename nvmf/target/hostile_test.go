@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -71,11 +71,16 @@ func FuzzCapsules(f *testing.F) {
 	some := capsule.SGL{Type: capsule.SGLKeyedInvalidate, Length: 4096}
 	in := capsule.SGL{Type: capsule.SGLOffset, Length: 4096}
 	add(0, blocks(0, 8, some).Command(capsule.OpWrite), blocks(0, 8, some).Command(capsule.OpRead))
-	add(31<<3|hostileRaw, blocks(0, 8, in).Command(capsule.OpWrite), capsule.DatasetManagement{SGL: in, NSID: 1, Ranges: 2, Deallocate: true}.Command())
-	add(0, blocks(0, 8, capsule.SGL{Type: capsule.SGLKeyed}).Command(capsule.OpWriteZeroes), capsule.NewCommand(capsule.OpFlush, 1))
-	add(hostileAdmin, capsule.Identify{SGL: some, Structure: capsule.StructController}.Command(), capsule.GetLogPage{SGL: some, Page: capsule.LogEffects, Dwords: 1024}.Command())
-	add(hostileAdmin|hostileRaw, capsule.PropertyAccess{Property: capsule.PropertyCC, Value: 0}.Set(), capsule.NewCommand(capsule.OpAsyncEvent, 0))
-	add(hostileAdmin|hostileRaw, capsule.Features{SGL: capsule.SGL{Type: capsule.SGLKeyed}, Feature: capsule.FeatureKeepAlive, Value: 1}.Set(), capsule.Connect{SGL: some}.Command())
+	add(31<<3|hostileRaw, blocks(0, 8, in).Command(capsule.OpWrite),
+		capsule.DatasetManagement{SGL: in, NSID: 1, Ranges: 2, Deallocate: true}.Command())
+	add(0, blocks(0, 8, capsule.SGL{Type: capsule.SGLKeyed}).Command(capsule.OpWriteZeroes),
+		capsule.NewCommand(capsule.OpFlush, 1))
+	add(hostileAdmin, capsule.Identify{SGL: some, Structure: capsule.StructController}.Command(),
+		capsule.GetLogPage{SGL: some, Page: capsule.LogEffects, Dwords: 1024}.Command())
+	add(hostileAdmin|hostileRaw, capsule.PropertyAccess{Property: capsule.PropertyCC, Value: 0}.Set(),
+		capsule.NewCommand(capsule.OpAsyncEvent, 0))
+	add(hostileAdmin|hostileRaw, capsule.Features{SGL: capsule.SGL{Type: capsule.SGLKeyed},
+		Feature: capsule.FeatureKeepAlive, Value: 1}.Set(), capsule.Connect{SGL: some}.Command())
 	add(63<<3&0xF8|hostileShort, blocks(0, 1, some).Command(capsule.OpRead))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := newRig(t, func(c *Config) { c.MaxData, c.QueueMemory = 16<<10, 32<<10 })

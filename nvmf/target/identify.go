@@ -3,7 +3,7 @@ package target
 import (
 	"math/bits"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // What a controller says of itself. A host tells models apart by it, and looks at the first character of the version.
@@ -82,10 +82,12 @@ func (c *controller) identify() *capsule.IdentifyController {
 		QueueEntries: capsule.QueueEntries, MaxCommands: uint16(cfg.QueueDepth),
 		SGLs:         capsule.SGLSupported | capsule.SGLKeyedSupported | capsule.SGLOffsetSupported,
 		SubsystemNQN: c.host.SubsystemNQN, MaxDescriptors: 1,
-		CommandLen: uint32((capsule.CommandLen + cfg.InCapsule) / capsule.CapsuleUnit), ResponseLen: capsule.CompletionLen / capsule.CapsuleUnit,
+		CommandLen:  uint32((capsule.CommandLen + cfg.InCapsule) / capsule.CapsuleUnit),
+		ResponseLen: capsule.CompletionLen / capsule.CapsuleUnit,
 	}
 	if c.discovery {
-		i.Type, i.CommandLen, i.SGLs = capsule.ControllerDiscovery, capsule.CommandLen/capsule.CapsuleUnit, i.SGLs&^capsule.SGLOffsetSupported
+		i.Type, i.CommandLen, i.SGLs = capsule.ControllerDiscovery, capsule.CommandLen/capsule.CapsuleUnit,
+			i.SGLs&^capsule.SGLOffsetSupported
 		return i
 	}
 	i.Type, i.Sharing = capsule.ControllerIO, capsule.MultipleControllers

@@ -1,7 +1,7 @@
 package target
 
 import (
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // blocks judges where a command is to read or write, and returns the namespace with octets in it.
@@ -127,11 +127,13 @@ func (r *request) datasetManagement() (capsule.Status, error) {
 	return r.outcome(n.discard(ranges), capsule.WriteFault), nil
 }
 
-// outcome is the status of what a Backend has done. Whoever runs the target is told of the first fault on each connection; the host, of all.
+// outcome is the status of what a Backend has done. Whoever runs the target is told of the first fault on each
+// connection; the host, of all.
 func (r *request) outcome(err error, otherwise capsule.Status) capsule.Status {
 	if err != nil {
 		r.q.faulty.Do(func() {
-			r.q.t.cfg.Logger.Warn("disk failed", "peer", r.q.qp.RemoteAddr(), "namespace", r.cmd.NSID, "command", r.cmd.Name(false), "error", err)
+			r.q.t.cfg.Logger.Warn("disk failed", "peer", r.q.qp.RemoteAddr(), "namespace", r.cmd.NSID, "command",
+				r.cmd.Name(false), "error", err)
 		})
 	}
 	return statusOf(err, otherwise)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // ended reports whether a connection has ended, in a bubble where nothing else goes on.
@@ -53,7 +53,8 @@ func TestKeepAlive(t *testing.T) {
 		if !busy.ended() || !busyIO.ended() || patient.ended() {
 			t.Error("a day later")
 		}
-		patient.want(capsule.Success, capsule.Features{SGL: capsule.SGL{Type: capsule.SGLKeyed}, Feature: capsule.FeatureKeepAlive, Value: 1000}.Set(), nil)
+		patient.want(capsule.Success, capsule.Features{SGL: capsule.SGL{Type: capsule.SGLKeyed},
+			Feature: capsule.FeatureKeepAlive, Value: 1000}.Set(), nil)
 		time.Sleep(3 * time.Second)
 		if !patient.ended() {
 			t.Error("a keep-alive time that was set later has no effect")
@@ -82,8 +83,8 @@ func TestNoConnect(t *testing.T) {
 	})
 }
 
-// TestAdminGone ends the I/O queues with the Admin Queue, and an I/O queue alone. Its number is free then, and that of the controller is not used
-// again before all others.
+// TestAdminGone ends the I/O queues with the Admin Queue, and an I/O queue alone. Its number is free then, and that of
+// the controller is not used again before all others.
 func TestAdminGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -104,8 +105,8 @@ func TestAdminGone(t *testing.T) {
 	})
 }
 
-// TestReconnects has a host that connects again find everything at rest that it has begun: a Write whose data have not come is given up, and one
-// that the disk is busy with is waited for.
+// TestReconnects has a host that connects again find everything at rest that it has begun: a Write whose data have not
+// come is given up, and one that the disk is busy with is waited for.
 func TestReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, f := newFaulty(t)
@@ -185,7 +186,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestDeaf has a host that does not answer RDMA Reads lose its connection: after a while, at once when it connects again, and with the target.
+// TestDeaf has a host that does not answer RDMA Reads lose its connection: after a while, at once when it connects
+// again, and with the target.
 func TestDeaf(t *testing.T) {
 	for name, gives := range map[string]struct {
 		up    func(*rig)
@@ -243,10 +245,12 @@ func TestBrokenRules(t *testing.T) {
 			<-w.over
 		},
 		"memory that was not offered": func(w *wire) {
-			w.send(blocks(0, 1, capsule.SGL{Type: capsule.SGLKeyed, Length: 512, Key: 0x12345600}).Command(capsule.OpRead), nil)
+			w.send(blocks(0, 1, capsule.SGL{Type: capsule.SGLKeyed, Length: 512,
+				Key: 0x12345600}).Command(capsule.OpRead), nil)
 		},
 		"data from nowhere": func(w *wire) {
-			w.send(blocks(0, 1, capsule.SGL{Type: capsule.SGLKeyed, Length: 512, Key: 0x12345600}).Command(capsule.OpWrite), nil)
+			w.send(blocks(0, 1, capsule.SGL{Type: capsule.SGLKeyed, Length: 512,
+				Key: 0x12345600}).Command(capsule.OpWrite), nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

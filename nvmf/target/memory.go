@@ -8,8 +8,8 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// Memory is a Backend in memory, which is lost with the program. What was never written, or was discarded, takes no memory,
-// as far as it is whole chunks of 1 MiB.
+// Memory is a Backend in memory, which is lost with the program. What was never written, or was discarded, takes no
+// memory, as far as it is whole chunks of 1 MiB.
 type Memory struct {
 	size  int64
 	block int
@@ -34,7 +34,8 @@ func NewMemory(size int64, blockSize int) (*Memory, error) {
 		return nil, err
 	}
 	if size > MaxMemory {
-		return nil, fmt.Errorf("%w: a disk of %d octets in memory: it has up to %d", iwarp.ErrInvalid, size, int64(MaxMemory))
+		return nil, fmt.Errorf("%w: a disk of %d octets in memory: it has up to %d",
+			iwarp.ErrInvalid, size, int64(MaxMemory))
 	}
 	return &Memory{size: size, block: blockSize, chunks: make([]chunk, (size+chunkLen-1)/chunkLen)}, nil
 }
@@ -45,7 +46,8 @@ func checkSize(size int64, block int) error {
 	case block != 512 && block != 4096:
 		return fmt.Errorf("%w: blocks of %d octets: they have 512 or 4096", iwarp.ErrInvalid, block)
 	case size < int64(block) || size%int64(block) != 0:
-		return fmt.Errorf("%w: a disk of %d octets: it has a multiple of %d, and not none", iwarp.ErrInvalid, size, block)
+		return fmt.Errorf("%w: a disk of %d bytes: the size must be a multiple of %d, and not 0",
+			iwarp.ErrInvalid, size, block)
 	}
 	return nil
 }
@@ -106,7 +108,8 @@ func (m *Memory) WriteZeroes(off, n int64, _ bool) error {
 // Discard is WriteZeroes.
 func (m *Memory) Discard(off, n int64) error { return m.WriteZeroes(off, n, true) }
 
-// each calls f for each chunk that n octets from off on touch: at is where in the chunk, and from where among the n octets.
+// each calls f for each chunk that n octets from off on touch: at is where in the chunk, and from where among the n
+// octets.
 func (m *Memory) each(n, off int64, f func(c *chunk, at, from, length int64)) (done int, err error) {
 	if off < 0 || n < 0 || off > m.size || n > m.size-off {
 		return 0, io.EOF

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"math/bits"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // A Namespace is a disk that a Target offers.

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -75,8 +75,8 @@ func (a *actor) done(c capsule.Command, data []byte) error {
 	return nil
 }
 
-// TestParallel has several hosts with several queues do anything at the same time, and holds the disk against memory. The queues have less
-// memory than all commands together want.
+// TestParallel has several hosts with several queues do anything at the same time, and holds the disk against memory.
+// The queues have less memory than all commands together want.
 func TestParallel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -93,7 +93,8 @@ func TestParallel(t *testing.T) {
 			for q := range queues {
 				w := disks.io(a, uint16(q+1), 8)
 				for i := range actors {
-					all = append(all, &actor{w: w, lba: uint64(len(all) * actorLen / 512), at: i * actorLen, want: make([]byte, actorLen), steps: 12, seed: seed + uint64(len(all))})
+					all = append(all, &actor{w: w, lba: uint64(len(all) * actorLen / 512), at: i * actorLen,
+						want: make([]byte, actorLen), steps: 12, seed: seed + uint64(len(all))})
 				}
 			}
 		}

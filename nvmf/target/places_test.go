@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -22,8 +22,8 @@ func (r *rig) from(address string) {
 	}
 }
 
-// TestOneAddress: connections without a Connect, all of one address, do not keep others out; one more takes the place of the most silent of them, and
-// hosts that have sent a Connect stay, however long they are silent.
+// TestOneAddress: connections without a Connect, all of one address, do not keep others out; one more takes the place
+// of the most silent of them, and hosts that have sent a Connect stay, however long they are silent.
 func TestOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
@@ -45,7 +45,6 @@ func TestOneAddress(t *testing.T) {
 		if _, err := r.try(requestOf(0, 32), offer); !errors.As(err, &refused) {
 			t.Fatalf("one more of the same address: %v", err)
 		}
-		must(t, refused.Conn.Close())
 
 		r.from("192.0.2.3")
 		other := r.dial(0, 32)
@@ -63,15 +62,20 @@ func TestOneAddress(t *testing.T) {
 				t.Errorf("queue %d of a host with a Connect has ended", i)
 			}
 		}
-		host.want(capsule.Success, capsule.Features{SGL: capsule.SGL{Type: capsule.SGLKeyed}, Feature: capsule.FeatureKeepAlive, Value: 0}.Set(), nil)
+		host.want(capsule.Success, capsule.Features{SGL: capsule.SGL{Type: capsule.SGLKeyed},
+			Feature: capsule.FeatureKeepAlive, Value: 0}.Set(), nil)
 	})
 }
 
-// TestConnectsWithoutData: a host that may not connect sends a Connect on each of its connections, and does not answer the RDMA Read of its data. They
-// are as those without a Connect: one address cannot take all places by them, and they give way.
+// TestConnectsWithoutData: a host that may not connect sends a Connect on each of its connections, and does not answer
+// the RDMA Read of its data. They are as those without a Connect: one address cannot take all places by them, and they
+// give way.
 func TestConnectsWithoutData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(c *Config) { c.Controllers, c.Queues, c.Hosts = 4, 4, []string{"nqn.2026-11.example:other"} })
+		r := newRig(t, func(c *Config) {
+			c.Controllers, c.Queues, c.Hosts = 4, 4,
+				[]string{"nqn.2026-11.example:other"}
+		})
 		r.from("192.0.2.1")
 		var crowd []*wire
 		for range 21 { // three quarters of the places for 20 queues, and of a third more
@@ -87,7 +91,6 @@ func TestConnectsWithoutData(t *testing.T) {
 		if _, err := r.try(requestOf(0, 32), offer); !errors.As(err, &refused) {
 			t.Fatalf("one more of the same address: %v", err)
 		}
-		must(t, refused.Conn.Close())
 		time.Sleep(time.Second)
 		if last := r.dial(0, 32); !crowd[0].ended() || crowd[1].ended() || last.ended() {
 			t.Error("one more of the same address after a second: it has to take the place of the most silent")

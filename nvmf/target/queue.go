@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
+	"github.com/goiwarp/iwarp/internal/admission"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/inbox"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 )
 
 // spareSlots are receives beyond the entries of the queue.
@@ -23,9 +23,9 @@ const spareSlots = 8
 // A queue is one connection of a host's.
 type queue struct {
 	t     *Target
-	place *guests.Guest // until it has a Connect, it may have to give way
-	qid   uint16        // as the host has said it in its request
-	depth int           // entries of the queue, and so how many commands may be under way
+	slot  *admission.Slot // until it has a Connect, it may have to give way
+	qid   uint16          // as the host has said it in its request
+	depth int             // entries of the queue, and so how many commands may be under way
 	ord   mpa.Depth
 
 	qp      *iwarp.QP
@@ -55,7 +55,8 @@ type queue struct {
 }
 
 func newQueue(t *Target, asked ulpdata.NVMeRequest, ord mpa.Depth) *queue {
-	q := &queue{t: t, qid: asked.QID, depth: int(asked.HSQSize) + 1, ord: ord, slotLen: capsule.CommandLen, posted: map[uint64]func(iwarp.WC){}, begun: map[*request]bool{}}
+	q := &queue{t: t, qid: asked.QID, depth: int(asked.HSQSize) + 1, ord: ord, slotLen: capsule.CommandLen,
+		posted: map[uint64]func(iwarp.WC){}, begun: map[*request]bool{}}
 	if q.qid != 0 {
 		q.slotLen += t.cfg.InCapsule
 	}
@@ -161,14 +162,15 @@ func (q *queue) begin(wc *iwarp.WC) error {
 	if q.ctrl != nil {
 		q.ctrl.heard()
 	}
-	r := &request{q: q, ctrl: q.ctrl, slot: wc.ID, cmd: cmd, inCapsule: octets[capsule.CommandLen:], done: make(chan struct{})}
+	r := &request{q: q, ctrl: q.ctrl, slot: wc.ID, cmd: cmd, inCapsule: octets[capsule.CommandLen:],
+		done: make(chan struct{})}
 	q.begun[r] = true
 	go r.run()
 	return nil
 }
 
-// counts reports whether a command takes an entry of the queue until it is answered. One that waits for an event takes none: what comes
-// after it may be here before it is known to wait.
+// counts reports whether a command takes an entry of the queue until it is answered. One that waits for an event takes
+// none: what comes after it may be here before it is known to wait.
 func (q *queue) counts(cmd capsule.Command) bool {
 	return q.qid != 0 || cmd.Opcode != capsule.OpAsyncEvent
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
 // A request is a command that is being carried out.
@@ -110,8 +110,8 @@ func (q *queue) done(cmd capsule.Command) uint16 {
 	return uint16(q.completed % max(q.entries, 1))
 }
 
-// reply sends a completion, after what is to be written. The caller has a token of q.replies, which is returned when all is sent, and then
-// is called.
+// reply sends a completion, after what is to be written. The caller has a token of q.replies, which is returned when
+// all is sent, and then is called.
 func (q *queue) reply(cmd capsule.Command, c capsule.Completion, write []iwarp.SendWR, then func()) {
 	send := iwarp.SendWR{Op: iwarp.OpSend, Inline: c.Append(nil)}
 	if cmd.SGL.Type == capsule.SGLKeyedInvalidate && cmd.SGL.Length > 0 {
@@ -161,8 +161,8 @@ func (r *request) buffer(n int) ([]byte, error) {
 	return mr.Bytes()[:n:n], nil
 }
 
-// fetch returns the n octets of data that come with a command. They are in the capsule, or the host's memory has them. An error
-// is the end of the connection.
+// fetch returns the n octets of data that come with a command. They are in the capsule, or the host's memory has them.
+// An error is the end of the connection.
 func (r *request) fetch(n int) ([]byte, capsule.Status, error) {
 	if status := r.checkData(n); status != capsule.Success {
 		return nil, status, nil
@@ -227,7 +227,8 @@ func (r *request) read(n int) error {
 	}
 }
 
-// offer has n octets of the request's memory written to the host, after checks. More than the host has room for are not.
+// offer has n octets of the request's memory written to the host, after checks. More than the host has room for are
+// not.
 func (r *request) offer(n int) capsule.Status {
 	switch s := r.cmd.SGL; {
 	case s.Type == capsule.SGLOffset:

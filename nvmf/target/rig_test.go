@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -148,7 +148,8 @@ func (w *wire) prepare(qp *iwarp.QP) (err error) {
 }
 
 func (w *wire) post(i int) error {
-	return w.qp.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{w.caps.Slice(i*capsule.CompletionLen, capsule.CompletionLen)}})
+	return w.qp.PostRecv(&iwarp.RecvWR{ID: uint64(i),
+		SGL: []iwarp.SGE{w.caps.Slice(i*capsule.CompletionLen, capsule.CompletionLen)}})
 }
 
 // run hands completions to those who wait for them.
@@ -275,14 +276,16 @@ func (w *wire) data(ctrl uint16, subsystem string) capsule.ConnectData {
 func (w *wire) connect(keepAlive uint32) *wire {
 	w.t.Helper()
 	s := w.put(w.data(capsule.AnyController, nqn).Append(nil), 0)
-	w.ctrl = uint16(w.want(capsule.Success, capsule.Connect{SGL: s, SQSize: 31, KeepAlive: keepAlive}.Command(), nil).Result)
+	w.ctrl = uint16(w.want(capsule.Success, capsule.Connect{SGL: s, SQSize: 31,
+		KeepAlive: keepAlive}.Command(), nil).Result)
 	return w
 }
 
 // enable has the controller get ready.
 func (w *wire) enable() *wire {
 	w.t.Helper()
-	w.want(capsule.Success, capsule.PropertyAccess{Property: capsule.PropertyCC, Value: uint64(capsule.ConfigurationEnabled)}.Set(), nil)
+	w.want(capsule.Success, capsule.PropertyAccess{Property: capsule.PropertyCC,
+		Value: uint64(capsule.ConfigurationEnabled)}.Set(), nil)
 	return w
 }
 
@@ -297,7 +300,8 @@ func (r *rig) io(a *wire, qid uint16, depth int) *wire {
 	r.t.Helper()
 	w := r.dial(qid, depth)
 	w.ctrl, w.host = a.ctrl, a.host
-	n := capsule.Connect{SGL: capsule.SGL{Type: capsule.SGLOffset, Length: capsule.ConnectDataLen}, QID: qid, SQSize: uint16(depth - 1)}
+	n := capsule.Connect{SGL: capsule.SGL{Type: capsule.SGLOffset, Length: capsule.ConnectDataLen}, QID: qid,
+		SQSize: uint16(depth - 1)}
 	got := w.want(capsule.Success, n.Command(), w.data(a.ctrl, nqn).Append(nil))
 	if got.Result != uint64(a.ctrl) {
 		r.t.Fatalf("controller %d, not %d", got.Result, a.ctrl)
@@ -324,7 +328,8 @@ func same(t testing.TB, what string, got, want []byte) {
 // own is memory that the peer of this connection, and no other, may invalidate.
 func (w *wire) own(octets []byte) *iwarp.MR {
 	w.t.Helper()
-	mr, err := w.qp.PD().RegisterOptions(octets, iwarp.MROptions{Access: iwarp.RemoteRead | iwarp.RemoteWrite, QP: w.qp})
+	mr, err := w.qp.PD().RegisterOptions(octets, iwarp.MROptions{Access: iwarp.RemoteRead | iwarp.RemoteWrite,
+		QP: w.qp})
 	must(w.t, err)
 	return mr
 }

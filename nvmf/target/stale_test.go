@@ -4,8 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
-	"github.com/goiwarp/iwarp/nvmf/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -14,8 +14,9 @@ func between(host, target string) func(_, _ *testrig.Conn) (a, b conn) {
 	return func(_, _ *testrig.Conn) (a, b conn) { return testrig.Pipe(host, target) }
 }
 
-// TestStale has a host connect again, write, and then a Write arrive on its old connection, as of a network that had kept it. By the same way the old
-// connections have ended when the host is answered, and the Write is not carried out. By another way, or with Multipath, they go on.
+// TestStale has a host connect again, write, and then a Write arrive on its old connection, as of a network that had
+// kept it. By the same way the old connections have ended when the host is answered, and the Write is not carried out.
+// By another way, or with Multipath, they go on.
 func TestStale(t *testing.T) {
 	for name, c := range map[string]struct {
 		again     [2]string // addresses

@@ -9,9 +9,8 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp"
-	"github.com/goiwarp/iwarp/internal/guests"
-	"github.com/goiwarp/iwarp/internal/refuse"
-	"github.com/goiwarp/iwarp/mpa/ulpdata"
+	"github.com/goiwarp/iwarp/internal/admission"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 )
 
 // A Target offers the disks of a Config to hosts.
@@ -19,8 +18,8 @@ type Target struct {
 	cfg        Config
 	namespaces []*namespace
 	serial     string
-	door       refuse.Door
-	places     *guests.Places
+	rejecter   admission.Rejecter
+	slots      *admission.Table
 
 	mu          sync.Mutex
 	controllers map[uint16]*controller
@@ -39,7 +38,7 @@ func New(cfg Config) (*Target, error) {
 	}
 	serial := identity("serial", cfg.NQN)
 	t := &Target{
-		cfg: cfg, serial: hex.EncodeToString(serial[:])[:20], generation: 1, places: newPlaces(&cfg),
+		cfg: cfg, serial: hex.EncodeToString(serial[:])[:20], generation: 1, slots: newSlots(&cfg),
 		controllers: map[uint16]*controller{}, queues: map[*queue]bool{},
 	}
 	for i, n := range cfg.Namespaces {
@@ -76,8 +75,8 @@ func (t *Target) namespace(id uint32) *namespace {
 	return t.namespaces[id-1]
 }
 
-// Serve accepts hosts from a Listener until the context or the Listener ends; the error says which. Connections go on until Shutdown. A peer
-// that is no NVMe host is rejected.
+// Serve accepts hosts from a Listener until the context or the Listener ends; the error says which. Connections go on
+// until Shutdown. A peer that is no NVMe host is rejected.
 func (t *Target) Serve(ctx context.Context, ln *iwarp.Listener) error {
 	var answers sync.WaitGroup
 	defer answers.Wait()
@@ -94,16 +93,18 @@ func (t *Target) Serve(ctx context.Context, ln *iwarp.Listener) error {
 	}
 }
 
-// Accept accepts the request of a host, and serves its queue from then on. A request that cannot be served is rejected with a status
-// in its private data, which the error names; before Accept returns, the host has a second to close its connection.
+// Accept accepts the request of a host, and serves its queue from then on. A request that cannot be served is rejected
+// with a status in its private data, which the error names; before Accept returns, the host has a second to close its
+// connection.
 func (t *Target) Accept(ctx context.Context, req *iwarp.Request) error {
 	q, status, err := t.admit(req)
 	if err != nil {
-		return t.door.Because(req, ulpdata.NVMeReject{Status: status}.Append(nil), err)
+		return t.rejecter.RejectBecause(req, ulpdata.NVMeReject{Status: status}.Append(nil), err)
 	}
 	if err := q.accept(ctx, req); err != nil {
 		t.forget(q)
-		_ = t.door.Refuse(req, ulpdata.NVMeReject{Status: ulpdata.NVMeNoResources}.Append(nil)) // unless it has been answered
+		// unless it has been answered
+		_ = t.rejecter.RejectAndWait(req, ulpdata.NVMeReject{Status: ulpdata.NVMeNoResources}.Append(nil))
 		return err
 	}
 	if !t.start(q) {
@@ -113,9 +114,9 @@ func (t *Target) Accept(ctx context.Context, req *iwarp.Request) error {
 	return nil
 }
 
-// Shutdown ends all connections in order: commands that are under way are carried out and answered, no others are begun, disks are flushed,
-// and then connections are closed. When the context ends, the connections that are left are aborted. The error is the context's, or the first
-// of a disk. A Target that was shut down takes no more hosts.
+// Shutdown ends all connections in order: commands that are under way are carried out and answered, no others are
+// begun, disks are flushed, and then connections are closed. When the context ends, the connections that are left are
+// aborted. The error is the context's, or the first of a disk. A Target that was shut down takes no more hosts.
 func (t *Target) Shutdown(ctx context.Context) error {
 	t.mu.Lock()
 	t.draining = true

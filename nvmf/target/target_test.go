@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
@@ -27,16 +27,21 @@ func TestBringUp(t *testing.T) {
 		t.Errorf("status %#x of a controller that is not enabled", c)
 	}
 	set(capsule.ConfigurationEnabled)
-	if get(capsule.PropertyCSTS) != uint64(capsule.StatusReady) || get(capsule.PropertyCC) != uint64(capsule.ConfigurationEnabled) || get(capsule.PropertyVS) != capsule.Version13 {
+	if get(capsule.PropertyCSTS) != uint64(capsule.StatusReady) ||
+		get(capsule.PropertyCC) != uint64(capsule.ConfigurationEnabled) ||
+		get(capsule.PropertyVS) != capsule.Version13 {
 		t.Error("the controller is not ready")
 	}
 	i, err := capsule.ParseIdentifyController(a.page(capsule.Identify{Structure: capsule.StructController}))
 	must(t, err)
-	if i.ControllerID != a.ctrl || i.SubsystemNQN != nqn || i.Namespaces != 1 || i.MaxCommands != DefaultQueueDepth || i.CommandLen != 260 || i.KeepAlive == 0 || i.MaxData != 8 {
+	if i.ControllerID != a.ctrl || i.SubsystemNQN != nqn || i.Namespaces != 1 || i.MaxCommands != DefaultQueueDepth ||
+		i.CommandLen != 260 || i.KeepAlive == 0 || i.MaxData != 8 {
 		t.Errorf("%+v", i)
 	}
-	a.want(capsule.Success, capsule.GetLogPage{SGL: a.keyed(0, 512), NSID: capsule.AllNamespaces, Page: capsule.LogHealth, Dwords: 128}.Command(), nil)
-	granted := a.want(capsule.Success, capsule.Features{Feature: capsule.FeatureQueues, SGL: capsule.SGL{Type: capsule.SGLKeyed}, Value: uint32(capsule.NewQueues(2))}.Set(), nil)
+	a.want(capsule.Success, capsule.GetLogPage{SGL: a.keyed(0, 512), NSID: capsule.AllNamespaces,
+		Page: capsule.LogHealth, Dwords: 128}.Command(), nil)
+	granted := a.want(capsule.Success, capsule.Features{Feature: capsule.FeatureQueues,
+		SGL: capsule.SGL{Type: capsule.SGLKeyed}, Value: uint32(capsule.NewQueues(2))}.Set(), nil)
 	if q := capsule.Queues(granted.Result); q.Submission() != 2 || q.Completion() != 2 {
 		t.Errorf("granted %#x", granted.Result)
 	}
@@ -58,8 +63,10 @@ func TestBringUp(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	want := bytes.Repeat([]byte("0123456789abcdef"), 256)
-	one.want(capsule.Success, capsule.IO{SGL: one.put(want, 4096), NSID: 1, LBA: 8, Blocks: 8}.Command(capsule.OpWrite), nil)
-	two.want(capsule.Success, capsule.IO{SGL: two.keyed(0, 4096), NSID: 1, LBA: 8, Blocks: 8}.Command(capsule.OpRead), nil)
+	one.want(capsule.Success, capsule.IO{SGL: one.put(want, 4096), NSID: 1, LBA: 8,
+		Blocks: 8}.Command(capsule.OpWrite), nil)
+	two.want(capsule.Success, capsule.IO{SGL: two.keyed(0, 4096), NSID: 1, LBA: 8,
+		Blocks: 8}.Command(capsule.OpRead), nil)
 	same(t, "what was written by one queue", two.get(0, 4096), want)
 	set(capsule.ConfigurationEnabled.WithShutdown(capsule.ShutdownNormal))
 	if s := capsule.ControllerStatus(get(capsule.PropertyCSTS)); !s.Has(capsule.StatusShutdownDone) {

@@ -3,12 +3,12 @@ package target_test
 import (
 	"testing"
 
-	"github.com/goiwarp/iwarp/nvmf/capsule"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
-// TestTwoConnects sends several Connects at once on one Admin Queue: one of them makes a controller, which goes with the connection, so that
-// there is room for another host's.
+// TestTwoConnects sends several Connects at once on one Admin Queue: one of them makes a controller, which goes with
+// the connection, so that there is room for another host's.
 func TestTwoConnects(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Controllers = 1 })
 	for round := range 10 {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/goiwarp/iwarp/programs/verbs"
+	"github.com/goiwarp/iwarp/internal/programs/verbs"
 )
 
 // cmEvent is struct iw_cm_event of engine.h.
@@ -120,7 +120,8 @@ func param(data unsafe.Pointer, n int32, responderResources, initiatorDepth uint
 }
 
 //export iw_id_connect
-func iw_id_connect(h, qp uint64, data unsafe.Pointer, n int32, responderResources, initiatorDepth uint8, responds int32) int32 {
+func iw_id_connect(h, qp uint64, data unsafe.Pointer, n int32, responderResources,
+	initiatorDepth uint8, responds int32) int32 {
 	p := param(data, n, responderResources, initiatorDepth)
 	p.Responds = responds != 0
 	return int32(device().Connect(verbs.Handle(h), verbs.Handle(qp), p))

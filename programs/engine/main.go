@@ -15,14 +15,16 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
-	"github.com/goiwarp/iwarp/programs/verbs"
+	"github.com/goiwarp/iwarp/internal/programs/verbs"
 )
 
 func main() {}
 
-// sources is the first half of the digest of the sources that this was built from, in hexadecimal, as the linker sets it.
+// sources is the first half of the digest of the sources that this was built from, in hexadecimal, as the linker sets
+// it.
 var sources string
 
 // iw_sources is called first: the two libraries go together only if they are of the same sources.
@@ -34,6 +36,28 @@ func iw_sources(to *uint64) int32 {
 		return int32(syscall.EINVAL)
 	}
 	*to = n
+	return int32(startPoller())
+}
+
+// startPoller has Go's runtime open the descriptors of its poller now. It would open them at the first timer or socket,
+// and end the process if the program had taken all descriptors by then.
+func startPoller() syscall.Errno {
+	if errno := canOpenTwo(); errno != 0 {
+		return errno
+	}
+	time.AfterFunc(time.Hour, func() {}).Stop()
+	return 0
+}
+
+// canOpenTwo reports whether there are two descriptors to be had: the poller takes an epoll and an eventfd.
+func canOpenTwo() syscall.Errno {
+	for range 2 {
+		fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+		if errno, ok := err.(syscall.Errno); ok {
+			return errno
+		}
+		defer syscall.Close(fd)
+	}
 	return 0
 }
 
@@ -54,8 +78,9 @@ var device = sync.OnceValue(func() *verbs.Device {
 	return verbs.NewDevice(cfg)
 })
 
-// makeRoom lets Go run two threads at once, also on one processor. A program that polls has one of them for itself, until Go takes it away after
-// 10 ms: what receives for the program would wait for that. Which of them has the processor is for the kernel to say, to which polls in vain give way.
+// makeRoom lets Go run two threads at once, also on one processor. A program that polls has one of them for itself,
+// until Go takes it away after 10 ms: what receives for the program would wait for that. Which of them has the
+// processor is for the kernel to say, to which polls in vain give way.
 func makeRoom() {
 	const least = 2
 	if runtime.GOMAXPROCS(0) < least {
@@ -69,7 +94,8 @@ func give(to *uint64, h verbs.Handle, errno syscall.Errno) int32 {
 	return int32(errno)
 }
 
-// blame stores where C wants it which request was not posted: none if all were. Programs that do not want to know give NULL.
+// blame stores where C wants it which request was not posted: none if all were. Programs that do not want to know give
+// NULL.
 func blame[WR any](to *unsafe.Pointer, bad *WR, errno syscall.Errno) int32 {
 	if to != nil {
 		*to = unsafe.Pointer(bad)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/goiwarp/iwarp/programs/verbs"
+	"github.com/goiwarp/iwarp/internal/programs/verbs"
 )
 
 // qpAttr is struct iw_qp_attr of engine.h.
@@ -47,7 +47,8 @@ func iw_qp_allow(h uint64, access uint32) int32 {
 //export iw_refused
 func iw_refused(call *C.char, number uint32, errno int32, why, advice *C.char) int32 {
 	device().Refused(verbs.Refusal{
-		Call: C.GoString(call), QP: number, Errno: syscall.Errno(errno), Why: C.GoString(why), Advice: C.GoString(advice),
+		Call: C.GoString(call), QP: number, Errno: syscall.Errno(errno), Why: C.GoString(why),
+		Advice: C.GoString(advice),
 	})
 	return 0
 }
@@ -62,7 +63,8 @@ type path struct {
 //export iw_qp_meet
 func iw_qp_meet(h uint64, to unsafe.Pointer) int32 {
 	p := (*path)(to)
-	return int32(device().Meet(verbs.Handle(h), verbs.Path{Local: p.Local, Peer: p.Peer, Number: p.Number, IRD: int(p.IRD)}))
+	return int32(device().Meet(verbs.Handle(h), verbs.Path{Local: p.Local, Peer: p.Peer,
+		Number: p.Number, IRD: int(p.IRD)}))
 }
 
 //export iw_qp_query
@@ -104,4 +106,10 @@ func iw_qp_recv(h uint64, wr unsafe.Pointer, bad *unsafe.Pointer) int32 {
 func iw_qp_find(number uint32, to *uint64) int32 {
 	h, errno := device().FindQP(number)
 	return give(to, h, errno)
+}
+
+//export iw_qp_send_ops
+func iw_qp_send_ops(datagrams int32, to *uint64) int32 {
+	*to = device().SendOps(datagrams != 0)
+	return 0
 }

@@ -7,8 +7,8 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/goiwarp/iwarp/programs/datagram"
-	"github.com/goiwarp/iwarp/programs/verbs"
+	"github.com/goiwarp/iwarp/internal/programs/datagram"
+	"github.com/goiwarp/iwarp/internal/programs/verbs"
 )
 
 //export iw_ud_create

@@ -64,6 +64,7 @@ struct iw_cm_event {
 	F(qp_query, (uint64_t h, uint32_t *state, int32_t *ird, int32_t *ord))                                     \
 	F(qp_linked, (uint64_t h)) /* to an rdma_cm_id: 1 or 0 */                                                  \
 	F(qp_destroy, (uint64_t h))                                                                                \
+	F(qp_send_ops, (int32_t datagrams, uint64_t *to)) /* enum ibv_qp_create_send_ops_flags */                  \
 	F(qp_send, (uint64_t h, void *wr, void **bad))                                                             \
 	F(qp_send_all, (uint64_t h, void *wr))                                                                     \
 	F(qp_recv, (uint64_t h, void *wr, void **bad))                                                             \

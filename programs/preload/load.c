@@ -97,7 +97,10 @@ static void load(void)
 		give_up("the engine lacks a function", "iw_" #name);
 	IW_ENGINE(IW_LOAD)
 	uint64_t sources; /* which waits until all of Go has begun */
-	if (engine.sources(&sources) || sources != IWARP_SOURCES)
+	int failed = engine.sources(&sources);
+	if (failed == EMFILE || failed == ENFILE)
+		give_up("the engine needs two file descriptors", strerror(failed));
+	if (failed || sources != IWARP_SOURCES)
 		give_up("the engine and this library were built from different sources", "iwarp run --build builds both");
 	if (limited)
 		limit_again(&limit);

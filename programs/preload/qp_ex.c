@@ -4,14 +4,6 @@
 
 #include <pthread.h>
 
-enum {
-	SEND_OPS = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
-		   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
-		   IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW,
-	ROCE_OPS = IBV_QP_EX_WITH_SEND_WITH_IMM, /* see programs/verbs/prefix.go */
-	UD_OPS = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
-};
-
 /* A request with all that it refers to. Inline data is the program's own again when it is set. */
 struct iw_built {
 	struct ibv_send_wr wr;
@@ -243,11 +235,12 @@ static int finish(struct ibv_qp_ex *qp)
 	return error;
 }
 
+/* Which there are says the table of internal/programs/verbs/operation.go. */
 static uint64_t ops_of(const struct iw_qp *q)
 {
-	if (q->qp.qp_type == IBV_QPT_UD)
-		return UD_OPS;
-	return iw_roce() ? SEND_OPS | ROCE_OPS : SEND_OPS;
+	uint64_t ops = 0;
+	iw_engine()->qp_send_ops(q->qp.qp_type == IBV_QPT_UD, &ops);
+	return ops;
 }
 
 static void init_lock(pthread_mutex_t *m)

@@ -61,7 +61,8 @@ function drawAxis({ g, track, color, width }) {
     g.fillStyle = color("line");
     g.fillRect(x, 0, 1, HEIGHT);
     g.fillStyle = color("faint");
-    g.fillText(count(at), x + 3, ROWS.axis.y + ROWS.axis.height / 2);
+    const text = count(at), long = g.measureText(text).width + 3;
+    g.fillText(text, x + long <= width ? x + 3 : x - long, ROWS.axis.y + ROWS.axis.height / 2); // none is cut
   }
 }
 

@@ -11,7 +11,7 @@ class Table {
     this.spacer = make("div", { className: "spacer", role: "presentation" });
     this.rows = make("div", { className: "rows", tabIndex: 0, role: "grid", "aria-label": "FPDUs", "aria-colcount": 7 }, this.spacer);
     this.shown = make("span", { className: "quiet", role: "status" });
-    this.element = make("div", {}, this.filters(), this.heads(), this.rows);
+    this.element = make("div", {}, this.filters(), make("div", { className: "sideways" }, this.heads(), this.rows));
     this.rows.addEventListener("scroll", () => this.render());
     this.rows.addEventListener("keydown", (e) => this.key(e));
     this.rows.addEventListener("click", (e) => {

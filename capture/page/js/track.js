@@ -32,7 +32,7 @@ class Track {
         button("+", "Zoom in", () => this.zoom(0.5)),
         button("\u25c2", "Move to the left", () => this.pan(-0.5)),
         button("\u25b8", "Move to the right", () => this.pan(0.5)),
-        button("All", "Show the whole stream", () => this.look(0, this.length)),
+        button("All", "All: show the whole stream", () => this.look(0, this.length)),
         this.range),
       this.canvas, this.under);
   }

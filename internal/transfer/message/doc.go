@@ -19,6 +19,6 @@
 //	End      nothing
 //	Working  nothing
 //
-// A text of 2+n octets has its length in front. What a message has no use for is zero, and nothing follows it. Parse takes only
-// what Append makes of values in range, so that nobody has to look twice.
+// A text of 2+n octets has its length in front. What a message has no use for is zero, and nothing follows it. Parse
+// takes only what Append makes of values in range, so that nobody has to look twice.
 package message

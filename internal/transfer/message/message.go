@@ -86,13 +86,15 @@ type Offer struct {
 	Detail      string // of a Link, what it stands for; of something Missed, why
 }
 
-// Answer says what has become of a Begin, an Offer, a Done or an End; or, amid the blocks of a file, that the receiver gives it up.
+// Answer says what has become of a Begin, an Offer, a Done or an End; or, amid the blocks of a file, that the receiver
+// gives it up.
 type Answer struct {
 	Code Code
 	Text string // says more
 }
 
-// Grant has the sender write a block of the file to the receiver's memory, or compare it. Blocks follow each other from offset 0 on.
+// Grant has the sender write a block of the file to the receiver's memory, or compare it. Blocks follow each other from
+// offset 0 on.
 type Grant struct {
 	Place  bool // there is memory
 	Have   bool // the receiver has octets with this Digest: if they are the same, nothing needs to be written

@@ -58,7 +58,8 @@ var all = []struct {
 	  11223344          # STag
 	  0000000000000020  # TO
 	  ` + digestHex,
-		message.Grant{Place: true, Have: true, Offset: 1 << 20, Length: 4096, STag: 0x11223344, TO: 32, Digest: digest()}},
+		message.Grant{Place: true, Have: true, Offset: 1 << 20, Length: 4096, STag: 0x11223344,
+			TO: 32, Digest: digest()}},
 	{`05 00 0001        # Wrote: Written
 	  0000000000100000  # Offset
 	  00001000          # Length
@@ -102,16 +103,17 @@ func TestRefused(t *testing.T) {
 		field string
 		m     message.Message
 	}{
-		"no kind":              {"Code", message.Offer{Path: "x"}},
-		"kind 6":               {"Code", message.Offer{Kind: 6, Path: "x"}},
-		"setuid":               {"Mode", with(file, func(o *message.Offer) { o.Mode = 0o4755 })},
-		"a second":             {"Nanoseconds", with(file, func(o *message.Offer) { o.Nanoseconds = 1e9 })},
-		"below zero":           {"Size", with(file, func(o *message.Offer) { o.Size = 1 << 63 })},
-		"the size overflows":   {"Size", with(file, func(o *message.Offer) { o.Size = message.MaxSize + 1 })},
-		"a directory's size":   {"Size", message.Offer{Kind: message.Directory, Path: "x", Size: 1}},
-		"climbs":               {"Path", with(file, func(o *message.Offer) { o.Path = "x/../../y" })},
-		"no path":              {"Path", with(file, func(o *message.Offer) { o.Path = "" })},
-		"a long path":          {"Path", with(file, func(o *message.Offer) { o.Path = strings.Repeat("x", message.MaxPath+1) })},
+		"no kind":            {"Code", message.Offer{Path: "x"}},
+		"kind 6":             {"Code", message.Offer{Kind: 6, Path: "x"}},
+		"setuid":             {"Mode", with(file, func(o *message.Offer) { o.Mode = 0o4755 })},
+		"a second":           {"Nanoseconds", with(file, func(o *message.Offer) { o.Nanoseconds = 1e9 })},
+		"below zero":         {"Size", with(file, func(o *message.Offer) { o.Size = 1 << 63 })},
+		"the size overflows": {"Size", with(file, func(o *message.Offer) { o.Size = message.MaxSize + 1 })},
+		"a directory's size": {"Size", message.Offer{Kind: message.Directory, Path: "x", Size: 1}},
+		"climbs":             {"Path", with(file, func(o *message.Offer) { o.Path = "x/../../y" })},
+		"no path":            {"Path", with(file, func(o *message.Offer) { o.Path = "" })},
+		"a long path": {"Path", with(file,
+			func(o *message.Offer) { o.Path = strings.Repeat("x", message.MaxPath+1) })},
 		"a detail for nobody":  {"Detail", with(file, func(o *message.Offer) { o.Detail = "x" })},
 		"the text is no UTF-8": {"Text", message.Answer{Text: "\xff"}},
 		"begins above":         {"Path", message.Begin{Path: "../x"}},
@@ -149,11 +151,13 @@ func with[M any](m M, change func(*M)) M {
 
 // TestNames refuses what climbs, what no file has, and what a terminal would obey.
 func TestNames(t *testing.T) {
-	for _, good := range []string{"a", "a/b", "...", ".hidden", "a b", "ü", "-", "a\\b", "~", strings.Repeat("x", message.MaxPath)} {
+	for _, good := range []string{"a", "a/b", "...", ".hidden", "a b", "ü", "-", "a\\b", "~",
+		strings.Repeat("x", message.MaxPath)} {
 		testrig.Should(t, message.CheckPath(good))
 	}
 	for _, bad := range []string{
-		"", ".", "..", "/", "/a", "a/", "a//b", "a/./b", "a/../b", "../a", "a/..", "a\x00b", "a\nb", "\x1b[2J", "\x7f", "\u009b", "\u202e", "\xff",
+		"", ".", "..", "/", "/a", "a/", "a//b", "a/./b", "a/../b", "../a", "a/..", "a\x00b", "a\nb", "\x1b[2J", "\x7f",
+		"\u009b", "\u202e", "\xff",
 		".a" + message.PartSuffix, strings.Repeat("x", message.MaxPath+1),
 	} {
 		if message.CheckPath(bad) == nil {
@@ -162,19 +166,24 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestLinks allows links that stay in the tree that they are copied with at every step, and says why another is not copied.
+// TestLinks allows links that stay in the tree that they are copied with at every step, and says why another is not
+// copied.
 func TestLinks(t *testing.T) {
 	for _, good := range [][2]string{
-		{"t/l", "f"}, {"t/l", "a/b"}, {"t/a/l", "../f"}, {"t/a/b/l", "../../f"}, {"t/l", "./f"}, {"t/l", "a/"}, {"t/l", "."}, {"t/l", "a//b"}, {"t/l", "a/../f"},
+		{"t/l", "f"}, {"t/l", "a/b"}, {"t/a/l", "../f"}, {"t/a/b/l", "../../f"}, {"t/l", "./f"}, {"t/l", "a/"},
+		{"t/l", "."}, {"t/l", "a//b"}, {"t/l", "a/../f"},
 		{"t/a/l", ".."}, {"t/a/l", "../"}, {"t/a/l", "./../f"}, {"t/a/b/l", "d/../../f"}, {"t/l", "a/.."},
 	} {
 		testrig.Should(t, message.CheckLink(good[0], good[1]))
 	}
 	const out = "a symbolic link that leads out of the directory that is copied"
 	for _, bad := range [][3]string{
-		{"l", "f", "a symbolic link by itself"}, {"t/l", "../f", out}, {"t/l", "..", out}, {"t/l", "../t/f", out}, {"t/a/l", "../../f", out}, {"t/l", "a/../../t", out},
-		{"t/l", "/etc", "a symbolic link that begins at the root, which leads elsewhere on another host"}, {"t/l", "", "a symbolic link of 0 octets, of at most 1024"},
-		{"t/l", strings.Repeat("a/", 513), "a symbolic link of 1026 octets, of at most 1024"}, {"t/l", "a\nb", "a symbolic link: a name with control characters: rename it"},
+		{"l", "f", "a symbolic link by itself"}, {"t/l", "../f", out}, {"t/l", "..", out}, {"t/l", "../t/f", out},
+		{"t/a/l", "../../f", out}, {"t/l", "a/../../t", out},
+		{"t/l", "/etc", "a symbolic link that begins at the root, which leads elsewhere on another host"},
+		{"t/l", "", "a symbolic link of 0 octets, of at most 1024"},
+		{"t/l", strings.Repeat("a/", 513), "a symbolic link of 1026 octets, of at most 1024"},
+		{"t/l", "a\nb", "a symbolic link: a name with control characters: rename it"},
 		{"t/l", ".f.iwarp-part", `a symbolic link: ".f.iwarp-part" is the name of what a cut copy has left`},
 	} {
 		if err := message.CheckLink(bad[0], bad[1]); err == nil || err.Error() != bad[2] {
@@ -200,10 +209,12 @@ func TestTexts(t *testing.T) {
 			seen[text] = true
 		}
 	}
-	if message.Code(99).String() != "code 99" || message.Type(99).String() != "type 99" || message.TypeGrant.String() != "Grant" {
+	if message.Code(99).String() != "code 99" || message.Type(99).String() != "type 99" ||
+		message.TypeGrant.String() != "Grant" {
 		t.Error("what is none")
 	}
-	if _, err := message.Parse([]byte{2, 0, 0}); err == nil || !strings.Contains(err.Error(), "octet 0: 3 octets are left of 4") {
+	if _, err := message.Parse([]byte{2, 0, 0}); err == nil ||
+		!strings.Contains(err.Error(), "octet 0: 3 octets are left of 4") {
 		t.Errorf("%v", err)
 	}
 }
@@ -227,7 +238,8 @@ func FuzzParse(f *testing.F) {
 		if o, ok := m.(message.Offer); ok && o.Kind != message.Missed {
 			testrig.Should(t, message.CheckPath(o.Path))
 		}
-		if o, ok := m.(message.Offer); ok && o.Kind == message.Link && message.CheckLink(o.Path, o.Detail) == nil && !within(o.Path, o.Detail) {
+		if o, ok := m.(message.Offer); ok && o.Kind == message.Link && message.CheckLink(o.Path, o.Detail) == nil &&
+			!within(o.Path, o.Detail) {
 			t.Errorf("%q may be %q", o.Path, o.Detail)
 		}
 		if g, ok := m.(message.Grant); ok && (int64(g.Offset+uint64(g.Length)) <= 0 || g.Length > message.MaxBlock) {

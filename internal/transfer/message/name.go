@@ -11,8 +11,8 @@ import (
 // PartSuffix ends the names of files that are not complete. Nothing with such a name is copied.
 const PartSuffix = ".iwarp-part"
 
-// CheckPath refuses a path that is not to be made: names with one slash between them, of which none is empty, "." or "..", is no UTF-8, or
-// has a control character or the PartSuffix.
+// CheckPath refuses a path that is not to be made: names with one slash between them, of which none is empty, "." or
+// "..", is no UTF-8, or has a control character or the PartSuffix.
 func CheckPath(path string) error {
 	if len(path) > MaxPath {
 		return fmt.Errorf("%d octets, of at most %d", len(path), MaxPath)
@@ -42,8 +42,9 @@ func checkName(name string) error {
 // hidden reports whether a terminal does something other than to show it, or shows what is around it in another order.
 func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// CheckLink refuses a symbolic link at a path that leads out of the first name of the path, at its end or at any step, where each name that it goes through
-// is a directory. That is for the receiver to see to: one that goes up again from another link may get anywhere.
+// CheckLink refuses a symbolic link at a path that leads out of the first name of the path, at its end or at any step,
+// where each name that it goes through is a directory. That is for the receiver to see to: one that goes up again from
+// another link may get anywhere.
 func CheckLink(path, target string) error {
 	depth := strings.Count(path, "/")
 	switch {

@@ -143,7 +143,8 @@ func (r *reader) begin() Message {
 }
 
 func (r *reader) offer() Message {
-	m := Offer{Kind: Kind(r.code), Mode: r.u32("Mode"), Nanoseconds: r.u32("Nanoseconds"), Seconds: int64(r.u64("Seconds")), Size: r.u64("Size")}
+	m := Offer{Kind: Kind(r.code), Mode: r.u32("Mode"), Nanoseconds: r.u32("Nanoseconds"),
+		Seconds: int64(r.u64("Seconds")), Size: r.u64("Size")}
 	r.want(m.Kind != 0, "Code", "no kind")
 	r.want(m.Mode <= 0o777, "Mode", "more than permissions")
 	r.want(m.Nanoseconds < 1e9, "Nanoseconds", "a second or more")
@@ -161,7 +162,8 @@ func (r *reader) offer() Message {
 func (r *reader) answer() Message { return Answer{Code: Code(r.code), Text: r.text("Text")} }
 
 func (r *reader) grant() Message {
-	m := Grant{Place: r.flag(0), Have: r.flag(1), Offset: r.u64("Offset"), Length: r.u32("Length"), STag: r.u32("STag"), TO: r.u64("TO"), Digest: r.digest()}
+	m := Grant{Place: r.flag(0), Have: r.flag(1), Offset: r.u64("Offset"), Length: r.u32("Length"), STag: r.u32("STag"),
+		TO: r.u64("TO"), Digest: r.digest()}
 	r.want(m.Place || m.Have, "Flags", "neither memory nor a digest")
 	r.want(m.Place || m.STag == 0 && m.TO == 0, "STag", "no memory is offered")
 	r.want(m.Have || m.Digest == Digest{}, "Digest", "nothing is compared")
@@ -177,7 +179,8 @@ func (r *reader) block(offset uint64, length uint32) {
 }
 
 func (r *reader) wrote() Message {
-	m := Wrote{State: State(r.code), Offset: r.u64("Offset"), Length: r.u32("Length"), Digest: r.digest(), Text: r.text("Text")}
+	m := Wrote{State: State(r.code), Offset: r.u64("Offset"), Length: r.u32("Length"),
+		Digest: r.digest(), Text: r.text("Text")}
 	r.want(m.State != 0, "Code", "no state")
 	r.block(m.Offset, m.Length)
 	r.want(m.State == Lost || m.Text == "", "Text", "nobody reads it")

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"syscall"
+)
+
+// listeners are the commands that wait for what another dials.
+var listeners = map[string]string{
+	"cat":   "iwarp cat --listen or iwarp serve",
+	"cp":    "iwarp serve --dir",
+	"disk":  "iwarp disk",
+	"perf":  "iwarp perf --listen or iwarp serve",
+	"rping": "iwarp rping -s or iwarp serve",
+}
+
+// remedy says what to do about an error of the network, where the system's text says no more than what has happened.
+func remedy(command string, err error) string {
+	var name *net.DNSError
+	var dial *net.OpError
+	switch {
+	case errors.As(err, new(*ending)): // the command has said so itself
+	case errors.Is(err, syscall.ECONNREFUSED) && listeners[command] != "":
+		return "; nothing listens there: start " + listeners[command] + " on that host, and check the port"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "; nothing listens there: start the server first, and check the port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "; this host has no such address: leave it out to listen on all"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "; another program listens there: choose another port"
+	case errors.As(err, &name) && name.IsNotFound:
+		return "; check the name of the host"
+	case errors.As(err, &dial) && dial.Op == "dial" && dial.Timeout():
+		return "; nothing answers there: check the address, and whether a firewall drops what is sent to that port"
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package driver
+
+import "time"
+
+// probeEvery is how often a connection that is held back is looked at: nobody receives from it, who would learn of a
+// reset.
+const probeEvery = 250 * time.Millisecond
+
+// awaitRoom waits until the Machine may take something in, or the connection ends.
+func (c *Conn) awaitRoom() {
+	for c.cfg.RNR && c.heldBack() {
+		if err := c.link.Gone(); err != nil {
+			c.fail(err)
+		}
+	}
+}
+
+// fail tells the Machine that the connection is lost, unless it has ended.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	if c.listening() {
+		c.machine.Failed(time.Now(), err)
+	}
+	c.release(turn{receiving: true, now: c.now()})
+}
+
+// heldBack waits for room, for a while, and reports whether there is none still.
+func (c *Conn) heldBack() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.holdsBack() {
+		return false
+	}
+	probe := time.AfterFunc(probeEvery, c.wakeReceiver)
+	c.room.Wait()
+	probe.Stop()
+	return c.holdsBack()
+}
+
+// holdsBack reports whether nothing is to be received for now.
+func (c *Conn) holdsBack() bool { return c.listening() && c.machine.HoldsBack() }
+
+// wakeReceiver wakes who waits for room. It takes the lock, so that a goroutine that has looked and is about to wait
+// does not miss it.
+func (c *Conn) wakeReceiver() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.room.Broadcast()
+}
+
+// signalRoom wakes who waits for room, if there is some.
+func (c *Conn) signalRoom() {
+	if c.cfg.RNR && !c.holdsBack() {
+		c.room.Broadcast()
+	}
+}
+
+// Ready lets the Sends go on that wait, after a receive was posted to the Shared Receive Queue.
+func (c *Conn) Ready() {
+	c.mu.Lock()
+	c.release(c.ready())
+}
+
+// ready tells the Machine that a receive was posted, and returns the turn to end with. The idle timeout begins anew:
+// the consumer took its time, and not the peer.
+func (c *Conn) ready() turn {
+	now := time.Now()
+	if c.machine.ReceiverNotReady() && c.machine.Ready(now) {
+		c.watch.moved = now
+	}
+	return turn{now: now}
+}
+
+// HoldsTooMuch ends the connection to make room for what others hold.
+func (c *Conn) HoldsTooMuch(why error) {
+	c.mu.Lock()
+	now := time.Now()
+	c.machine.HoldsTooMuch(now, why)
+	c.release(turn{now: now})
+}

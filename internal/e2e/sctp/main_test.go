@@ -1,0 +1,9 @@
+package sctp
+
+import (
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/e2e/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }

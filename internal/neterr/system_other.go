@@ -1,0 +1,7 @@
+//go:build !windows
+
+package neterr
+
+import "syscall"
+
+var resets, aborts = []error{syscall.ECONNRESET}, []error(nil)

@@ -1,0 +1,77 @@
+package datagram
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// arrived is what Serve has given out.
+type arrived struct {
+	h       Header
+	from    netip.Addr
+	payload string
+}
+
+// serving returns a Socket, and what comes to it.
+func serving(t *testing.T) (*Socket, <-chan arrived) {
+	t.Helper()
+	s, err := Listen(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, done := make(chan arrived, 16), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Serve(func(h *Header, from netip.Addr, payload []byte) { all <- arrived{*h, from, string(payload)} })
+	}()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	return s, all
+}
+
+// TestSocket: one end sends to the other what is taken, and between that what is not: of another port than it says, too
+// long, or empty.
+func TestSocket(t *testing.T) {
+	a, _ := serving(t)
+	b, all := serving(t)
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), b.Port())
+	send := func(from uint16, payload string, extra int) {
+		h := Header{Destination: uint32(b.Port())<<8 | 1, Source: uint32(from)<<8 | 2}
+		if err := a.Send(to, append(h.Append(nil, len(payload)+extra), payload...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(a.Port(), "first", 0)
+	send(a.Port()^1, "of another", 0)
+	send(a.Port(), string(make([]byte, MTU+1)), 0)
+	send(a.Port(), "cut short", 1)
+	if err := a.Send(to, nil); err != nil {
+		t.Fatal(err)
+	}
+	send(a.Port(), string(make([]byte, MTU)), 0)
+	for _, want := range []string{"first", string(make([]byte, MTU))} {
+		got := <-all
+		if got.payload != want || got.from.Unmap() != to.Addr() || got.h.Source != uint32(a.Port())<<8|2 {
+			t.Errorf("%d octets from %v: %+v", len(got.payload), got.from, got.h)
+		}
+	}
+}
+
+// TestServeAllocates nothing, whatever comes.
+func TestServeAllocatesNothing(t *testing.T) {
+	a, _ := serving(t)
+	b, err := Listen(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	came := make(chan struct{})
+	go b.Serve(func(*Header, netip.Addr, []byte) { came <- struct{}{} })
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), b.Port())
+	packet := (&Header{Source: uint32(a.Port()) << 8}).Append(nil, 0)
+	if n := testing.AllocsPerRun(100, func() {
+		_ = a.Send(to, packet)
+		<-came
+	}); n != 0 {
+		t.Errorf("%v allocations for a datagram", n)
+	}
+}

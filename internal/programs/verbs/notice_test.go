@@ -1,0 +1,66 @@
+//go:build linux && (amd64 || arm64)
+
+package verbs
+
+import "testing"
+
+// noticed waits for an event of the completion channel.
+func (q *queue) noticed() {
+	q.t.Helper()
+	wait(q.t, q.fd)
+	_, errno := q.d.NextCQ(q.completions)
+	must(q.t, errno)
+}
+
+// TestOneArmOneEvent: of a request that is flushed here, and a receive that package iwarp completes, the first gives
+// the event that was asked for, and the other none. Who asks twice has two.
+func TestOneArmOneEvent(t *testing.T) {
+	dead, _ := met(t)
+	live, peer := dead.beside(), roce(t)
+	live.meet(peer.number)
+	peer.meet(live.number)
+	must(t, dead.d.ModifyQP(dead.qp, StateErr))
+	text := dead.region("text", accessLocalWrite)
+	flush := func(id uint64) { dead.send(id, wrSend, text, nil) }
+	receive := func(id uint64) {
+		live.recv(id, text)
+		peer.send(id, wrSend, peer.region("news", 0), nil)
+	}
+	for _, first := range []bool{true, false} {
+		one, other := flush, receive
+		if !first {
+			one, other = receive, flush
+		}
+		must(t, dead.d.Arm(dead.cq, false))
+		one(1)
+		dead.noticed()
+		other(2)
+		var wcs [4]WC
+		n := 0
+		until(t, "both completions", func() bool { n += dead.d.Poll(dead.cq, wcs[n:]); return n == 2 })
+		want(t, "an event that was not asked for", readable(t, dead.fd), false)
+		must(t, dead.d.Arm(dead.cq, false))
+		other(3)
+		dead.noticed()
+		want(t, "an event that was not asked for", readable(t, dead.fd), false)
+		until(t, "the third", func() bool { return dead.d.Poll(dead.cq, wcs[:1]) == 1 })
+	}
+}
+
+// TestSolicitedWithoutMeaning: the flag is for what completes at the peer, and means nothing with the rest.
+func TestSolicitedWithoutMeaning(t *testing.T) {
+	a, b := met(t)
+	to := b.region("12345678", accessLocalWrite|accessRemoteWrite|accessRemoteRead|accessRemoteAtomic)
+	r := a.region("........", accessLocalWrite)
+	for id, opcode := range []uint32{wrRead, wrWrite, wrFetchAdd, wrCompareSwap} {
+		wr := &SendWR{ID: uint64(id), SGL: r.sge(), SGEs: 1, Opcode: opcode, Flags: sendSolicited,
+			RemoteAddr: to.at(), RKey: to.rkey}
+		if opcode == wrFetchAdd || opcode == wrCompareSwap {
+			*wr.atomic() = atomicArgs{RemoteAddr: to.at(), RKey: to.rkey}
+		}
+		_, errno := a.d.PostSend(a.qp, wr)
+		must(t, errno)
+		wc := a.completion()
+		want(t, "completion", [2]uint64{wc.ID, uint64(wc.Status)}, [2]uint64{uint64(id), 0})
+	}
+}

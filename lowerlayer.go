@@ -1,0 +1,221 @@
+package iwarp
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
+
+// A Stack is a TCP other than that of the operating system, such as a usertcp.Stack. A [Dialer] and a [ListenConfig]
+// take one. Its connections are used as any net.Conn. Their errors are those of net and os: os.ErrDeadlineExceeded,
+// net.ErrClosed, a wrapped syscall.ECONNRESET; io.EOF means the peer's FIN and nothing else.
+//
+// More is had of connections that have more methods.
+//
+// # An MPA-aware TCP
+//
+// A TCP that shows octets as soon as their segment has come, and cuts segments where it is told to (RFC 5044, section 3
+// and appendix A), has connections with these methods, all of them:
+//
+//	CloseWrite() error
+//	Reset() error
+//	ShowAhead(f func(at uint64, octets []byte))
+//	EMSS() int
+//	WriteFPDUs(fpdus [][]byte) (octets int, err error)
+//
+// Then FPDUs lie within segments of TCP, one beside the other: Header Alignment. And where the connection has markers
+// in what we receive, and CRCs, payload is placed as soon as its segment has arrived, also while segments in front of
+// it are missing. Completions come in the order of the stream all the same, and all else is as in order. Stats.Ahead
+// counts what was placed so. We ask for markers by RNICConfig.Markers, StreamAttr.MarkersReceive or the offer.
+//
+// CloseWrite sends a FIN after all that was written; receiving goes on. Reset ends the connection at once, with a RST.
+//
+// ShowAhead has f called with octets that have arrived ahead of others. at is their place, counted from the octet that
+// Read would have returned next when ShowAhead was called, which is 0. f keeps nothing. It is never called twice at
+// once, and not after ShowAhead(nil) has returned. What was shown comes by Read again, at times even while it is shown.
+// The connection calls f with no lock held that any of its other methods takes, so that f may take locks under which
+// they are called. ShowAhead itself waits for a call of the f before it to return: it is called without those locks,
+// and not by f.
+//
+// EMSS returns the octets of payload of a full segment, as of now. It does not wait.
+//
+// WriteFPDUs sends each slice as a unit: TCP begins a segment with the first, and never cuts one that is at most EMSS
+// octets long. Small ones may share a segment, which then holds whole ones. It waits until at least one is taken, and
+// returns how many octets were, which are those of whole slices. It keeps none of them.
+//
+// # A connection that ends with the program
+//
+// The system's TCP outlives the program. A connection that does not, as those of a TCP in user space, tells when the
+// peer has everything, and QP.Close waits for that (docs/endings.md). It has the first of these methods, and may have
+// the others. So may a [SegmentStream], and the net.Conn of Dialer.Wrap; where a net.Conn has a method NetConn, as
+// tls.Conn does, the connection below it is asked.
+//
+//	PeerAcked() <-chan struct{}
+//	AckProgress() uint32
+//	LossError() error
+//	HasUnacked() bool
+//	RoundTrip() time.Duration
+//	Unsent() bool
+//
+// PeerAcked returns a channel that is closed when the peer has acknowledged the end of our half, and everything in
+// front of it; or when the connection is lost, so that it never will.
+//
+// AckProgress returns a different number whenever the peer has acknowledged more. Then QPConfig.CloseTimeout counts
+// from the last of them, and not from Close.
+//
+// LossError says, when the channel of PeerAcked is closed, why the peer has not acknowledged everything: QP.Close
+// returns that, as an ErrConnectionLost. It is nil if the peer has, and where that is not known.
+//
+// HasUnacked says, when Close waits no longer, whether the peer has not acknowledged something in front of the end:
+// that is an ErrConnectionLost too.
+//
+// RoundTrip returns an upper bound of the round trip to the peer as it is known below, and zero while it is not:
+// QP.Close waits no longer than that for what the peer may have under way. Unsent reports whether there are octets
+// below that were not sent yet: QP.Close waits for as long again after that.
+//
+// All of these may call the QP, except for Close, Abort and Shutdown, which wait for them.
+type Stack interface {
+	// DialContext opens a TCP connection; network is "tcp", "tcp4" or "tcp6".
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	// Listen listens for TCP connections.
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+}
+
+// A SegmentStream carries a connection in place of TCP and MPA: each DDP Segment is one message of it, and messages may
+// arrive in any order. DDP requires (RFC 5041, section 3) that every message arrives, with its number and as it was
+// sent: the stream has a checksum of its own.
+//
+// Its startup is over. One goroutine calls Recv and one at a time Send; those methods that end it may be called by
+// any, at any time, and more than once. Only Send, Recv and the methods that end the stream may wait.
+//
+// It may have more methods. Held(octets int) is told how many octets are held of what Recv has brought, as segments in
+// front of it are missing, so that the stream can hold its peer back. Moved() uint64 is for a stream that shares its
+// path with others: it returns how many octets that path has moved, without those that came for this stream, and they
+// count as progress of a QP.Close. Those of a connection that ends with the program are as a [Stack] has them. The QP
+// calls all of these with no lock held: they may call it, except for Close, Abort and Shutdown, which wait for them.
+type SegmentStream interface {
+	// Send sends whole segments, in that order. It waits until it has taken one at least, and
+	// returns how many octets it has taken, which are those of whole segments. What it has
+	// taken arrives, unless the connection is lost (RFC 5041, section 5.4). It keeps none of
+	// the slices.
+	Send(segments [][]byte) (octets int, err error)
+	// Recv waits for a segment, in whatever order they come, or for the end of the
+	// peer's half. An error is the end of the connection.
+	Recv() (SegmentArrival, error)
+	// MULPDU returns the largest segment that Send takes now, in octets: 128 at least. It does
+	// not wait.
+	MULPDU() int
+	// Bounds says what may have to be held of segments that come ahead of others.
+	Bounds() SegmentBounds
+	// CloseWrite ends our half in order, after all that Send has taken. Receiving goes on.
+	CloseWrite() error
+	// Close is called when both halves have ended, and Reset to end the connection at once.
+	// Both end a Recv and a Send that wait.
+	Close() error
+	Reset() error
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+}
+
+// A SegmentArrival is what a [SegmentStream] brings.
+type SegmentArrival struct {
+	// Number counts the segments that the peer has sent, in order: SegmentBounds.First is the
+	// first. It does not wrap.
+	Number uint64
+	// Segment is valid until the next Recv.
+	Segment []byte
+	// End says, in place of a segment, that the peer's half ends before Number. It may
+	// come before the segments in front of it.
+	End bool
+	// Err says, in place of a segment, that the peer has broken a rule of the layer. Everything below
+	// Number was right. Nothing more comes from it; what is sent in answer, such as a Terminate, still goes
+	// out.
+	Err error
+}
+
+// SegmentBounds say what may have to be held of segments that come ahead of others. A peer that sends more of them
+// loses the connection: so a [SegmentStream] names bounds that a peer cannot exceed as long as it keeps the rules, and
+// one that is told what is held makes the peer wait before it gets there.
+type SegmentBounds struct {
+	First    uint64 // number of the peer's first segment
+	Segments int    // zero: 1024
+	Octets   int    // zero: 256 KiB; not counted are those that are placed as they come
+}
+
+// A SegmentNetwork carries connections in place of TCP and MPA: an iwarpsctp.Network does so over SCTP (RFC 5043). A
+// [Dialer] and a [ListenConfig] take one. It begins each connection by messages of its own, which say what the startup
+// frames of MPA say: private data, depths, and Ready-to-Receive indications (RFC 6581, section 7). What it has begun
+// is a [SegmentStream].
+//
+// Presets, limits, and the bounds of a Listener hold as over TCP. There are no markers, CRCs and revisions of MPA.
+//
+// Package mpa does the negotiation. mpa.Offer.Resolved and Enhanced say what a request has to carry beside the private
+// data. The other end fills in its mpa.Request by Ask, and answers by what mpa.Answer.Check and Conclude say. Then
+// mpa.Offer.Conclude completes the mpa.Negotiated of the end that asked. That of either end has its Role, a Dialect
+// (mpa.DialectRFC6581 where the depths are negotiated, otherwise mpa.DialectRFC5044), the PrivateData of the peer, and
+// 1 as DDPVersion and RDMAPVersion. SendFirst is set if both ends may send at once.
+type SegmentNetwork interface {
+	// Dial asks the peer at an address for a connection, and waits for its answer. Of net.Dialer it uses what applies,
+	// such as LocalAddr. The Timeout of the offer bounds the wait for the answer.
+	//
+	// What the network cannot do wraps ErrInvalid, or mpa.ErrOffer where the offer is at fault; it is told before
+	// anything is sent. The error wraps an *mpa.RejectError if the peer's consumer has rejected the connection. With an
+	// error that has a method Fallback() (refused, plain string), Dial is called once more, with mpa.DialectRFC5044:
+	// the words complete "the responder ..." and "trying again with ...". Where something is left of an attempt that
+	// has failed, Dial returns the session too. It is closed when its channel of Told is, or a second later.
+	//
+	// network is the name that Dialer.Dial was given. Which ones there are is for the SegmentNetwork to say.
+	Dial(
+		ctx context.Context, network, address string, from *net.Dialer, offer mpa.Offer,
+	) (SegmentSession, mpa.Negotiated, error)
+	// Listen listens at an address. Of net.ListenConfig it uses what applies. A peer that asks for nothing within the
+	// time called unused loses its path to us; if that is negative, it may take its time.
+	Listen(
+		ctx context.Context, network, address string, with *net.ListenConfig, unused time.Duration,
+	) (SegmentListener, error)
+}
+
+// A SegmentSession is a connection of a [SegmentNetwork], from its startup on.
+type SegmentSession interface {
+	SegmentStream
+	// PeerAcked is as a [Stack] has it. The channel is closed, too, when the peer has our rejection.
+	PeerAcked() <-chan struct{}
+	// Cancel takes the request for the connection back, turns it down, or ends in order a connection over which nothing
+	// was sent yet. What the peer sends is dropped. Cancel does not wait.
+	Cancel() error
+}
+
+// A SegmentRequest is a peer's request for a connection of a [SegmentNetwork]. It is answered once. Close turns it down
+// without an answer of the consumer.
+type SegmentRequest interface {
+	SegmentSession
+	// Request returns what the peer asks for. Its Dialect is that of the mpa.Negotiated, and its Revision 0.
+	Request() *mpa.Request
+	// Accept answers, and returns what is agreed on. An error that wraps mpa.ErrOffer leaves the request as it is.
+	Accept(answer mpa.Answer) (mpa.Negotiated, error)
+	// Reject answers, too, with the depths that would have been acceptable. Its errors are as those of Accept.
+	Reject(privateData []byte, ird, ord mpa.Depth) error
+}
+
+// A SegmentListener is what a [SegmentNetwork] listens with.
+type SegmentListener interface {
+	// Accept waits for a peer that opens a path to us. One goroutine calls it. An error is the end of the listener.
+	Accept(ctx context.Context) (SegmentPeer, error)
+	Addr() net.Addr
+	// Close lets nobody in any more. Connections that there are go on.
+	Close() error
+}
+
+// A SegmentPeer is a path by which a peer asks for connections: over SCTP, an association. It counts as half-open until
+// the first request has come.
+type SegmentPeer interface {
+	// Accept waits for the next request. One goroutine calls it. When it has returned an error it is not called again:
+	// what the peer asks for is turned down then. If the context has ended, and the peer has never asked for anything,
+	// the path ends.
+	Accept(ctx context.Context) (SegmentRequest, error)
+	// Abort ends the path at once, with all connections of it, and tells the peer why. It may wait for that.
+	Abort(why string)
+	RemoteAddr() net.Addr
+}
