@@ -203,6 +203,9 @@ func (s *Stack) options() []tcpip.SettableTransportProtocolOption {
 
 // retriesWithin returns how often TCP sends the same again before it gives a peer up, if it waits for rto each time.
 //
+// gVisor counts what it sends again without a time-out, too: a path that loses one segment for ever, and lets those
+// beside it through, brings the end sooner.
+//
 // RFC 9293, section 3.8.3, SHLD-11: "The value of R2 SHOULD correspond to at least 100 seconds."
 func retriesWithin(rto time.Duration) tcpip.TCPMaxRetriesOption {
 	const r2 = 100 * time.Second
