@@ -198,10 +198,21 @@ func (w *SendWR) check(qp *QP) error {
 	if w == nil {
 		return errNoRequest
 	}
-	shape := w.shape()
+	has := w.parts()
+	shape := engine.Shape{Op: engine.Op(w.Op), Has: has, SGEs: len(w.SGL), Length: w.length(), Inline: len(w.Inline)}
 	if err := shape.Check(qp.cfg.MaxInline); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+	if has&engine.PartsOfMemory != 0 || w.Op == OpLocalInvalidate {
+		if err := w.checkMemory(qp); err != nil {
+			return err
+		}
+	}
+	return validatorFor(qp).checkSGL(w.SGL, w.Op.fetches())
+}
+
+// checkMemory judges the regions and windows that a request names beside its SGL.
+func (w *SendWR) checkMemory(qp *QP) error {
 	switch {
 	case w.Op == OpLocalInvalidate && (w.Target == nil) == (w.Window == nil):
 		return fmt.Errorf("%w: a Local Invalidate is of a Target, or of a Window: name one of them", ErrInvalid)
@@ -211,24 +222,23 @@ func (w *SendWR) check(qp *QP) error {
 	if err := w.checkTarget(qp); err != nil {
 		return err
 	}
-	if err := cmp.Or(w.checkWindow(qp), w.checkRegister(qp)); err != nil {
-		return err
-	}
-	return validatorFor(qp).checkSGL(w.SGL, w.Op.fetches())
-}
-
-// shape returns what the engine judges of the request.
-func (w *SendWR) shape() engine.Shape {
-	return engine.Shape{Op: engine.Op(w.Op), Has: w.parts(), SGEs: len(w.SGL),
-		Length: w.length(), Inline: len(w.Inline)}
+	return cmp.Or(w.checkWindow(qp), w.checkRegister(qp))
 }
 
 // parts returns which fields are set.
 func (w *SendWR) parts() engine.Parts {
-	return given(w.Inline != nil, engine.PartInline) |
+	p := given(w.Inline != nil, engine.PartInline) |
 		given(w.Solicited, engine.PartSolicited) |
-		given(w.Remote != Remote{}, engine.PartRemote) |
-		given(w.Prefix != 0, engine.PartPrefix) |
+		given(w.Remote != Remote{}, engine.PartRemote)
+	if w.Prefix|w.Immediate|w.Add|w.Compare|w.Swap|uint64(w.Invalidate) == 0 &&
+		w.Target == nil && w.Window == nil && w.Masks == nil && w.Bind == nil && w.Register == nil {
+		return p // as most requests
+	}
+	return p | w.rareParts()
+}
+
+func (w *SendWR) rareParts() engine.Parts {
+	return given(w.Prefix != 0, engine.PartPrefix) |
 		given(w.Invalidate != 0, engine.PartInvalidate) |
 		given(w.Target != nil, engine.PartTarget) |
 		given(w.Immediate != 0, engine.PartImmediate) |

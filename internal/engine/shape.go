@@ -27,6 +27,9 @@ const (
 	PartRegister
 )
 
+// PartsOfMemory are the fields that name memory, beside the SGL.
+const PartsOfMemory = PartTarget | PartBind | PartWindow | PartRegister
+
 // partNames are their names, with the verb that goes with them, by bit.
 var partNames = [...]string{
 	"Inline, which is", "Solicited, which is", "Remote, which is", "Prefix, which is",
