@@ -164,12 +164,36 @@ func (c *call) await(ctx context.Context, op Op) (WC, error) {
 		defer c.qp.callers.Add(-1)
 		upcalls{c.qp}.rearmReads()
 	}
-	select {
-	case wc := <-c.done:
-		return c.completed(wc)
-	case <-ctx.Done():
+	wc, err := c.awaitDone(ctx, op)
+	if err != nil {
+		return c.orGiveUp(op, err)
 	}
-	return c.orGiveUp(op, deadline.ContextError(ctx))
+	return c.completed(wc)
+}
+
+// awaitDone waits for the completion in a goroutine that does not receive for itself.
+func (c *call) awaitDone(ctx context.Context, op Op) (WC, error) {
+	var late <-chan time.Time
+	limit := c.qp.cfg.Receives.Timeout
+	if limit > 0 && engine.Op(op).Info().Asked != "" {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		select {
+		case wc := <-c.done:
+			return wc, nil
+		case <-ctx.Done():
+			return WC{}, deadline.ContextError(ctx)
+		case <-late:
+			left := limit - c.qp.heldBack()
+			if left <= 0 {
+				return WC{}, ErrHeldBack
+			}
+			late = time.After(left)
+		}
+	}
 }
 
 // prepareWait bounds the wait of a call for the end of Prepare. The call may be in Prepare itself: then neither would

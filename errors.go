@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 
@@ -249,9 +250,10 @@ func (e *ConnectionError) Timeout() bool {
 // Temporary is there for net.Error. It reports false.
 func (e *ConnectionError) Temporary() bool { return false }
 
-// Is reports a timeout as os.ErrDeadlineExceeded.
+// Is reports a timeout as os.ErrDeadlineExceeded, and an orderly end by the peer as io.EOF.
 func (e *ConnectionError) Is(target error) bool {
-	return target == os.ErrDeadlineExceeded && e.Timeout()
+	return target == os.ErrDeadlineExceeded && e.Timeout() ||
+		target == io.EOF && errors.Is(e.Err, ErrPeerClosed) && orderly(e.Err)
 }
 
 // publicError converts the engine's causes to the public types.
@@ -332,7 +334,7 @@ func (e *endedError) Error() string {
 func (e *endedError) Unwrap() []error {
 	switch {
 	case e.peer:
-		return []error{net.ErrClosed, ErrBadState, ErrPeerClosed}
+		return []error{net.ErrClosed, ErrBadState, ErrPeerClosed, io.EOF}
 	case e.cause == nil:
 		return []error{net.ErrClosed, ErrBadState}
 	}

@@ -60,8 +60,9 @@ func (qp *QP) modify(to engine.State) error {
 		qp.mu.Unlock()
 		return qp.refusedModify(to, c.Modify(to))
 	case to == engine.Idle:
-		defer qp.mu.Unlock()
 		qp.reset()
+		qp.mu.Unlock()
+		qp.inbox.restart()
 		return nil
 	}
 	qp.mu.Unlock()

@@ -253,6 +253,9 @@ func (qp *QP) postRecv(wr *RecvWR, cookie *call) error {
 }
 
 func translateRecv(qp *QP, wr *RecvWR, to *engine.RecvWork) error {
+	if qp.inbox != nil {
+		return qp.firstEnded(fmt.Errorf("%w: the QP posts its receives itself (QPConfig.Receives): call Receive", ErrInvalid))
+	}
 	if qp.cfg.SRQ != nil {
 		return qp.firstEnded(fmt.Errorf("%w: the QP takes its receives from a Shared Receive Queue, post to that "+
 			"(QPConfig.SRQ)", ErrInvalid))

@@ -50,6 +50,7 @@ type QP struct {
 
 	unpolled driver.Unpolled
 	srqHeld  srqHeld // with an SRQ, in place of unpolled.Recvs
+	inbox    *inbox  // with QPConfig.Receives; else nil
 
 	preparing atomic.Pointer[chan struct{}] // closed when Prepare returns; nil: it is not running
 	// conn is the connection, from RTS until all its requests have been given back; else nil. Guarded by mu for
@@ -177,7 +178,7 @@ type holdings struct {
 }
 
 // holding tells what a QP holds of others.
-type holding uint8
+type holding uint16
 
 const (
 	holdsPD holding = 1 << iota
@@ -187,6 +188,8 @@ const (
 	holdsRecvCQ
 	holdsSRQ
 	holdsRNIC
+	holdsOwnRecvCQ
+	holdsInbox
 )
 
 // acquire takes everything that the QP needs from others, or nothing.
@@ -210,16 +213,18 @@ func (h *holdings) acquire() error {
 // takes are the steps of acquire, in their order. From takeCQs on others may end the QP: a CQ that overflows does. So
 // its Machine is made before.
 func (h *holdings) takes() []func() error {
-	return []func() error{h.enterPD, h.takeShares, h.makeMachine, h.takeCQs, h.takeSRQ, h.enroll}
+	return []func() error{h.enterPD, h.takeShares, h.makeMachine, h.takeCQs, h.takeSRQ, h.makeInbox, h.enroll}
 }
 
 // release gives back what the QP holds, the last that it took first.
 func (h *holdings) release() {
 	qp := h.qp
 	h.giveBack(holdsRNIC, func() { qp.rnic.remove(qp) })
+	h.giveBack(holdsInbox, func() { qp.inbox.close() })
 	h.giveBack(holdsSRQ, func() { qp.cfg.SRQ.detach(qp) })
 	h.giveBack(holdsRecvCQ, func() { qp.recvCQ.detach(qp) })
 	h.giveBack(holdsSendCQ, func() { qp.sendCQ.detach(qp) })
+	h.giveBack(holdsOwnRecvCQ, func() { _ = qp.recvCQ.Close() })
 	h.giveBack(holdsOwnCQ, func() { _ = qp.sendCQ.Close() })
 	h.giveBack(holdsShares, func() { qp.rnic.ledger.release(h.shares()...) })
 	h.giveBack(holdsPD, func() {
@@ -267,12 +272,21 @@ func (h *holdings) takeShares() error {
 func (h *holdings) takeCQs() (err error) {
 	qp := h.qp
 	qp.sendCQ, qp.recvCQ = qp.cfg.SendCQ, qp.cfg.RecvCQ
+	if n := qp.cfg.Receives.Count; n > 0 {
+		if qp.recvCQ, err = h.ownCQ(n, holdsOwnRecvCQ); err != nil {
+			return err
+		}
+	}
 	switch {
 	case qp.sendCQ == nil && qp.recvCQ == nil:
-		if qp.sendCQ, err = h.ownCQ(); err != nil {
+		if qp.sendCQ, err = h.ownCQ(h.outstanding(), holdsOwnCQ); err != nil {
 			return err
 		}
 		qp.recvCQ = qp.sendCQ
+	case qp.sendCQ == nil && qp.cfg.Receives.Count > 0:
+		if qp.sendCQ, err = h.ownCQ(qp.cfg.SendDepth, holdsOwnCQ); err != nil {
+			return err
+		}
 	case qp.sendCQ == nil:
 		qp.sendCQ = qp.recvCQ
 	case qp.recvCQ == nil:
@@ -284,18 +298,22 @@ func (h *holdings) takeCQs() (err error) {
 	return h.tie(qp.recvCQ, holdsRecvCQ)
 }
 
+// outstanding is how many requests may be outstanding in both queues.
+func (h *holdings) outstanding() int {
+	cfg := &h.qp.cfg
+	if cfg.SRQ != nil {
+		return cfg.SendDepth + cfg.SRQ.depth()
+	}
+	return cfg.SendDepth + cfg.RecvDepth
+}
+
 // ownCQ creates a CQ for a QP that was not given one. It ends with the QP, unless the
 // consumer has given it to other QPs.
-func (h *holdings) ownCQ() (*CQ, error) {
-	cfg := &h.qp.cfg
-	depth := cfg.SendDepth + cfg.RecvDepth
-	if cfg.SRQ != nil {
-		depth = cfg.SendDepth + cfg.SRQ.depth()
-	}
+func (h *holdings) ownCQ(depth int, what holding) (*CQ, error) {
 	cq, err := h.qp.rnic.CreateCQ(depth)
 	if err == nil {
 		cq.auto = true
-		h.of |= holdsOwnCQ
+		h.of |= what
 	}
 	return cq, err
 }
@@ -330,3 +348,13 @@ func (h *holdings) makeMachine() error {
 
 // enroll makes the QP known to its RNIC.
 func (h *holdings) enroll() error { return h.qp.rnic.enroll(h.qp) }
+
+func (h *holdings) makeInbox() (err error) {
+	if h.qp.cfg.Receives.Count == 0 {
+		return nil
+	}
+	if h.qp.inbox, err = newInbox(h.qp); err == nil {
+		h.of |= holdsInbox
+	}
+	return err
+}

@@ -84,6 +84,8 @@ type QPConfig struct {
 	// Close, whatever Linger is. The peer's Close does not wait for longer than its
 	// CloseTimeout.
 	HalfClose bool
+	// Receives, if it is not zero, has the QP post its receives: take the messages with QP.Receive or QP.Messages.
+	Receives Receives
 	// RNR, if it is not zero, has Sends and Immediate Data wait while no receive is posted for them, as on
 	// InfiniBand, where the receiver is "not ready" and the peer tries again. See RNRPolicy.
 	RNR RNRPolicy
@@ -123,6 +125,9 @@ type QPConfig struct {
 }
 
 func (c *QPConfig) fill() error {
+	if err := c.Receives.fill(c); err != nil {
+		return err
+	}
 	c.SendDepth = orDefault(c.SendDepth, defaultDepth)
 	c.RecvDepth = orDefault(c.RecvDepth, defaultDepth)
 	c.MaxInline = max(orDefault(c.MaxInline, defaultMaxInline), 0)

@@ -47,7 +47,7 @@ func engineConfig(qp *QP) engine.Config {
 		},
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, Linger: qp.cfg.Linger,
 		StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose, GapTimeout: qp.cfg.GapTimeout,
-		RNR: engine.RNR(qp.cfg.RNR), Confirm: qp.cfg.Confirm, Trace: qp.journal.tracer(),
+		RNR: engine.RNR(qp.cfg.RNR), Discard: qp.cfg.Receives.Count > 0, Confirm: qp.cfg.Confirm, Trace: qp.journal.tracer(),
 	}
 	if qp.cfg.SRQ != nil {
 		c.Source, c.SendTimeout = srqSource{qp.cfg.SRQ, qp}, max(qp.cfg.SRQ.sendTimeout, 0)

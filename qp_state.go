@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/deadline"
 	"github.com/goiwarp/iwarp/internal/driver"
@@ -105,8 +106,21 @@ func (qp *QP) Err() error {
 	case errors.Is(s.cause, errReleased): // there was none
 		return nil
 	default:
-		return publicError(s.cause)
+		return qp.withUnread(publicError(s.cause))
 	}
+}
+
+// withUnread adds to an orderly end how many messages were left unread, if the QP posts its receives. The caller holds
+// qp.mu.
+func (qp *QP) withUnread(err error) error {
+	if qp.inbox == nil || qp.ended == nil || !orderly(err) {
+		return err
+	}
+	n := int(qp.inbox.unread.Load()) + int(qp.ended.Stats.Discarded)
+	if n == 0 {
+		return err
+	}
+	return &UnreadError{Messages: n, Err: err}
 }
 
 // Done is closed when the connection has ended and all work is flushed, and when
@@ -126,10 +140,17 @@ func (qp *QP) Done() <-chan struct{} {
 // claimFor reserves the QP, in StateIdle, for one attempt to connect it.
 func (qp *QP) claimFor() error {
 	qp.mu.Lock()
-	defer qp.mu.Unlock()
 	err := qp.connectable()
 	if err == nil {
 		qp.claim = claimed
+	}
+	again := err == nil && qp.inbox != nil && qp.ended != nil
+	if again {
+		qp.reset()
+	}
+	qp.mu.Unlock()
+	if again {
+		qp.inbox.restart()
 	}
 	return err
 }
@@ -143,6 +164,14 @@ func connected(qp *QP) *driver.Conn {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	return qp.conn.Load()
+}
+
+// heldBack returns for how long the peer has been held back, as messages wait to be received.
+func (qp *QP) heldBack() time.Duration {
+	if c := qp.conn.Load(); c != nil {
+		return c.HeldBack()
+	}
+	return 0
 }
 
 // connectable reports whether the QP may get a connection. The caller holds qp.mu.

@@ -46,6 +46,9 @@ type Stats struct {
 	// Held counts requests that were posted to a Responder's Send Queue before the
 	// Initiator's first FPDU, and had to wait for it: see ErrAwaitingInitiator.
 	Held uint64
+	// Discarded counts messages that came while a QP with QPConfig.Receives was being closed, and that had no receive
+	// any more.
+	Discarded uint64
 	// Ahead counts segments that came ahead of order, where the lower layer brings it: a SegmentStream, as of SCTP, or
 	// a Stack that is aware of MPA; over TCP those are FPDUs that were found ahead of order.
 	Ahead struct {
@@ -181,7 +184,7 @@ func (c *counters) stats() Stats {
 	return Stats{
 		Sent: traffic(e.SentMessages[:], e.SentOctets[:]), Received: traffic(e.RecvMessages[:], e.RecvOctets[:]),
 		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
-		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held,
+		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held, Discarded: e.Discarded,
 		Ahead: e.Ahead, Odd: e.Odd,
 		SocketWrites: e.Writes, AlignedWrites: e.AlignedWrites, SendCalls: c.SendCalls, ReceiveCalls: c.ReceiveCalls,
 	}

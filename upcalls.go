@@ -95,6 +95,9 @@ func (u upcalls) Noticed(n *engine.Notice, cause error) {
 	}
 	u.fatal(n, cause)
 	u.lastWQE(n)
+	if n.Kind == engine.NoticeHalfClosed && u.qp.inbox != nil {
+		u.qp.recvCQ.qpEnded(u.qp) // no message comes any more
+	}
 }
 
 // event tells the RNIC's consumer of something about the connection.

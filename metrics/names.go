@@ -58,6 +58,8 @@ var all = []metric{
 		read: one(func(s *stats) uint64 { return s.Nudges })},
 	{name: "iwarp_held_requests_total", help: "Requests that waited for the first FPDU of an Initiator.",
 		read: one(func(s *stats) uint64 { return s.Held })},
+	{name: "iwarp_discarded_messages_total", help: "Messages that nobody received, of connections that were closed here.",
+		read: one(func(s *stats) uint64 { return s.Discarded })},
 	{name: "iwarp_oddities_total", help: "Unusual things that peers did and that leave a connection up.",
 		label: "kind", read: oddities},
 

@@ -72,10 +72,12 @@ type Conn struct {
 	fin      fin
 	path     pathState
 	room     sync.Cond // of mu: the Machine may take something in again
-	up       handUp
-	timer    deadline.Timer[Conn]
-	reclaim  reclaim.Entry
-	counts   Counts
+	// since when the receiving goroutine waits for room; zero: it does not
+	heldSince time.Time
+	up        handUp
+	timer     deadline.Timer[Conn]
+	reclaim   reclaim.Entry
+	counts    Counts
 }
 
 // Counts counts the system calls of a connection.

@@ -29,12 +29,37 @@ func (c *Conn) heldBack() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.holdsBack() {
+		c.heldSince = time.Time{}
 		return false
+	}
+	if c.heldSince.IsZero() {
+		c.heldSince = time.Now()
 	}
 	probe := time.AfterFunc(probeEvery, c.wakeReceiver)
 	c.room.Wait()
 	probe.Stop()
 	return c.holdsBack()
+}
+
+// isHeldBack reports whether nothing is to be received for now, to a consumer that receives for itself.
+func (c *Conn) isHeldBack() bool {
+	if !c.cfg.RNR {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holdsBack()
+}
+
+// HeldBack returns for how long the receiving goroutine has taken in nothing, as too much waits for receives; 0: it
+// takes in what comes.
+func (c *Conn) HeldBack() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.heldSince.IsZero() || !c.holdsBack() {
+		return 0
+	}
+	return time.Since(c.heldSince)
 }
 
 // holdsBack reports whether nothing is to be received for now.

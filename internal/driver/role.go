@@ -13,6 +13,7 @@ import "context"
 //   - its completion, or the end of its CQ: by what it received itself, or by a poster, a sender, a timer, Close or
 //     Abort. Those interrupt it: see Consumer;
 //   - the end of its context, which interrupts it;
+//   - a Machine that takes in nothing more for now: the receiving goroutine waits for room;
 //   - the end of the connection, which it finds as it reads.
 //
 // Timers and closes run in goroutines of their own and need nobody to read. A consumer that leaves and does not come
@@ -59,7 +60,7 @@ func (c *Conn) ReceiveFor(ctx context.Context, s Consumer) {
 func (r receiver) lead(ctx context.Context, s Consumer) {
 	r.tcp.InterruptWith(ctx)
 	interrupted, more := false, true
-	for more && s.Sleep(r.Conn) && ctx.Err() == nil {
+	for more && !r.isHeldBack() && s.Sleep(r.Conn) && ctx.Err() == nil {
 		var err error
 		if interrupted, err = r.tcp.RecvTaken(); !interrupted {
 			more = r.takeIn(err)
@@ -85,7 +86,7 @@ func (r receiver) yieldsRole() (woke, back bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.role
-	if !l.offer || !l.quiet || !r.listening() || r.cfg.RNR { // who waits for room is to be nobody else
+	if !l.offer || !l.quiet || !r.listening() || r.machine.HoldsBack() { // the receiving goroutine waits for room
 		return l.offer, false
 	}
 	if l.backOff > 0 {

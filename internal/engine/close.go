@@ -49,7 +49,7 @@ func (q *Machine) BeginClose(now time.Time, rtt time.Duration) {
 		q.endedBy(ErrClosedHere)
 		q.beginDrain(now, rtt)
 		q.abandonMute()
-		q.closesRNR()
+		q.closesRNR(now)
 	}
 	q.advance(now)
 }
@@ -94,7 +94,7 @@ func (q *Machine) Modify(now time.Time, to State) error {
 	}
 	switch to {
 	case Closing:
-		q.beginClosing()
+		q.beginClosing(now)
 	case Terminate:
 		q.fail(&Failure{Code: rdmap.CodeLocalCatastrophic, Reason: "the consumer asked for it"}, nil)
 	case Error:
@@ -112,11 +112,11 @@ func (q *Machine) Modify(now time.Time, to State) error {
 // beginClosing enters Closing as the RDMA verbs have it, without draining. Work or
 // Reads under way make it a bad close; a Ready-to-Receive indication, of which the
 // consumer knows nothing, is waited for.
-func (q *Machine) beginClosing() {
+func (q *Machine) beginClosing(now time.Time) {
 	q.endedBy(ErrClosedHere)
+	q.closesRNR(now)
 	switch {
-	case q.ReceiverNotReady():
-		q.closesRNR()
+	case q.state != RTS: // over what has found no receive
 	case q.sq.Len() > 0 || q.irrq.Len() > 0:
 		q.setState(Closing)
 		q.badClose()

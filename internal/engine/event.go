@@ -81,6 +81,7 @@ type Stats struct {
 	TerminatesRecv map[rdmap.Code]uint64
 	Nudges         uint64
 	Held           uint64 // requests posted while the Initiator's first FPDU was awaited
+	Discarded      uint64 // messages that came during a close of ours and found no receive
 	Ahead          AheadStats
 	Odd            Oddities
 }
@@ -117,6 +118,7 @@ func (s *Stats) Add(o *Stats) {
 	addCounts(&s.TerminatesRecv, o.TerminatesRecv)
 	s.Nudges += o.Nudges
 	s.Held += o.Held
+	s.Discarded += o.Discarded
 	s.Ahead.add(&o.Ahead)
 	s.Odd.add(&o.Odd)
 }

@@ -36,6 +36,8 @@ type Config struct {
 	GapTimeout time.Duration
 	// RNR bounds what waits for receives that are posted later; see rnr.go.
 	RNR RNR
+	// Discard has a close go on, and forget the messages that find no receive from then on.
+	Discard bool
 	// Confirm has Sends and Writes complete when the peer has carried them out; see confirm.go.
 	Confirm bool
 	// Prefixed has Sends begin with a prefix; see prefix.go.
@@ -163,6 +165,7 @@ type stream struct {
 	termSent   bool
 	closing    bool // BeginClose was called
 	halving    bool // BeginHalfClose was called
+	discarding bool // messages that find no receive are forgotten
 	strict     bool // Modify to Closing waits for a Ready-to-Receive indication
 	peerClosed bool // FIN received
 	finished   bool // the driver was told to send FIN

@@ -192,9 +192,19 @@ func (q *Machine) flushReceives() {
 
 // completeReceive ends the receive in use. What it returns is for the caller to fill in, at once.
 func (q *Machine) completeReceive(s Status) *Completion {
+	if q.current.discards {
+		return q.discardReceive()
+	}
 	c := q.done.next()
 	c.ID, c.Op, c.Status, c.Cookie = q.current.ID, OpReceive, s, q.current.Cookie
 	q.doneReceives++
 	*q.current, q.taken = RecvWork{}, false
 	return c
+}
+
+// discardReceive is completeReceive for a message that nobody receives.
+func (q *Machine) discardReceive() *Completion {
+	q.stats.Discarded++
+	*q.current, q.taken = RecvWork{}, false
+	return new(Completion)
 }

@@ -37,7 +37,8 @@ import (
 // at once.
 //
 // The peer takes for completed what waits, so it is never dropped without a word. A consumer that closes while
-// something waits posts no receive for it any more: the connection ends as without Config.RNR.
+// something waits posts no receive for it any more: the connection ends as without Config.RNR. With Config.Discard the
+// consumer has said that it leaves messages unread when it closes, as a socket does: they are discarded and counted.
 
 // RNR bounds what waits for receives: in octets, of which each segment costs AheadCost more, and
 // in messages. If both are zero, nothing waits.
@@ -203,9 +204,13 @@ func (q *Machine) refuseRNR(why string, err error) {
 }
 
 // closesRNR ends a connection that the consumer closes while something waits: it posts no receives for that any
-// more.
-func (q *Machine) closesRNR() {
-	if q.ReceiverNotReady() {
+// more. With Config.Discard it goes on without them.
+func (q *Machine) closesRNR(now time.Time) {
+	switch {
+	case q.cfg.Discard:
+		q.discarding = true
+		q.Ready(now)
+	case q.ReceiverNotReady():
 		q.refuseRNR("the consumer closes without a receive for them", nil)
 	}
 }

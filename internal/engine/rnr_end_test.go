@@ -62,6 +62,28 @@ func TestRNRClose(t *testing.T) {
 	p.completion(flushed(1, OpRead))
 }
 
+// A consumer that discards closes in order beside what waits, and beside what comes after that and finds no receive.
+// What waits behind it is carried out, and a receive that is posted gets its message as ever.
+func TestRNRDiscard(t *testing.T) {
+	memoryOf := make([]byte, 3)
+	p := responder(t, patient(1<<20, 100), func(s *setup) { s.Discard = true })
+	region := p.region(memoryOf, remoteAll)
+	p.receive(1)
+	p.send(send(1, nil), send(2, numbered(2000)), write(region.STag(), 0, []byte("abc")), send(3, []byte("d")).more())
+	p.completion(success(1, OpReceive, 0))
+	p.closeOrderly()
+	if string(memoryOf) != "abc" {
+		t.Errorf("the Write behind what waits has brought %q", memoryOf)
+	}
+	p.send(send(3, []byte("e")).at(1), immediate(4, 0), send(5, nil))
+	p.fin()
+	p.noCompletion()
+	if n := p.Machine.Stats().Discarded; n != 4 {
+		t.Errorf("%d messages were discarded, want 4", n)
+	}
+	p.wantState(Idle)
+}
+
 // After the peer's FIN, too, a close tells the peer of what has waited in vain; and where our half is closed already, a
 // reset does.
 func TestRNRCloseAfterFIN(t *testing.T) {

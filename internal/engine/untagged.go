@@ -67,6 +67,10 @@ func (q *Machine) takeReceive() bool {
 	q.tookOne = true
 	taken := q.recv.Take(q.current)
 	q.capacity = q.roomOf(q.current)
+	if !taken && q.discarding {
+		*q.current, q.capacity = RecvWork{discards: true}, MaxMessage+q.prefix()
+		return true
+	}
 	return taken
 }
 

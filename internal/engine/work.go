@@ -65,6 +65,8 @@ type RecvWork struct {
 	SGL    SGL
 	Cookie any
 	prefix [prefixLen]byte // of the Send that it gets
+	// It takes a message of any length, and forgets it: nobody has posted it.
+	discards bool
 }
 
 // A ReceiveSource hands out receive work: a Shared Receive Queue.

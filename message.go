@@ -1,0 +1,290 @@
+package iwarp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goiwarp/iwarp/internal/engine"
+)
+
+// Receives has a QP post its receives by itself: take the messages with [QP.Receive] or [QP.Messages]. The receives are
+// posted before the connection is up, and again when their messages are done with.
+//
+// A peer that sends faster than the program receives waits. Count messages lie in receives, and about as many again
+// wait behind them; then TCP holds the peer back. So the QP has an [RNRPolicy], which says what else waits with them.
+// It has a CQ of its own for the receives: QPConfig.RecvCQ and SRQ cannot be set, and PostRecv and Recv are refused.
+//
+// A program may close the connection while messages are left that it has not received. As with a socket, they are
+// discarded: the peer sees an orderly end, and [QP.Err] an [UnreadError]. Stats.Discarded counts those that had no
+// receive.
+type Receives struct {
+	// Count is how many receives are posted. If it is zero, and Size is not, 16.
+	Count int
+	// Size is how many bytes each has. A message that is longer ends the connection. If it is zero, and Count is not,
+	// 4096.
+	Size int
+	// Timeout bounds how long a Read, or another call that the peer answers, waits while the peer is held back: its
+	// answer is behind the messages that wait. If zero, 5 s; if negative, there is no bound.
+	Timeout time.Duration
+}
+
+// ErrHeldBack: an answer of the peer's is behind messages that nobody receives; see Receives.Timeout.
+var ErrHeldBack = errors.New("messages wait to be received, and the answer of the peer is behind them: " +
+	"call Receive, in another goroutine")
+
+// fill fills in what is not set, and sets what the QP needs for it.
+func (r *Receives) fill(c *QPConfig) error {
+	if *r == (Receives{}) {
+		return nil
+	}
+	r.Count, r.Size = orDefault(r.Count, 16), orDefault(r.Size, 4096)
+	r.Timeout = orDefault(r.Timeout, 5*time.Second)
+	switch {
+	case r.Count < 0 || r.Count > MaxQueueDepth:
+		return fmt.Errorf("%w: QPConfig.Receives.Count is %d, and must be 1 to %d", ErrInvalid, r.Count, MaxQueueDepth)
+	case r.Size < 0:
+		return fmt.Errorf("%w: QPConfig.Receives.Size is %d, and must not be negative", ErrInvalid, r.Size)
+	case c.SRQ != nil || c.RecvCQ != nil:
+		return fmt.Errorf("%w: QPConfig.Receives with an SRQ or a RecvCQ: the QP has a queue of its own for them",
+			ErrInvalid)
+	}
+	c.RecvDepth = r.Count
+	if c.RNR == (RNRPolicy{}) {
+		c.RNR = RNRPolicy{Messages: r.Count, Octets: r.Count * (r.Size + engine.AheadCost)}
+	}
+	return nil
+}
+
+// An UnreadError is that of QP.Err after the program has closed the connection with messages left unread.
+type UnreadError struct {
+	Messages int   // how many
+	Err      error // how the connection has ended
+}
+
+// Error says how many there were.
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("%v; messages that were not received: %d", e.Err, e.Messages)
+}
+
+// Unwrap returns how the connection has ended.
+func (e *UnreadError) Unwrap() error { return e.Err }
+
+// A Message is one that a QP with QPConfig.Receives has received.
+type Message struct {
+	from *inbox
+	wc   WC
+	turn uint32 // of its receive
+}
+
+// Bytes returns the message. It lies in the memory of its receive: do not use it after Done.
+func (m Message) Bytes() []byte {
+	if m.from == nil || m.wc.HasImmediate {
+		return nil
+	}
+	return m.from.memory(m.wc.ID)[:m.wc.Length:m.wc.Length]
+}
+
+// WC returns the completion of its receive, which has the Immediate Data if the message was those.
+func (m Message) WC() WC { return m.wc }
+
+// Done gives the memory of the message back, for another. Every message that Receive has returned needs it once; more
+// calls do nothing. Any goroutine may call it.
+func (m Message) Done() {
+	if m.from != nil {
+		m.from.repost(m.wc.ID, m.turn)
+	}
+}
+
+// Receive returns the next message, and waits for it if there is none. Call Done when you are done with it: while all
+// messages are out, nothing is received.
+//
+// After the peer has closed the connection in order, and all its messages have been received, the error wraps [io.EOF].
+// A context that ends takes no message with it. Several goroutines may call Receive: each gets messages of its own.
+func (qp *QP) Receive(ctx context.Context) (Message, error) {
+	if err := qp.made(); err != nil {
+		return Message{}, err
+	}
+	in := qp.inbox
+	if in == nil {
+		return Message{}, &OpError{Op: "receive", Err: errNoInbox}
+	}
+	for {
+		wc, err := qp.recvCQ.Next(ctx)
+		switch {
+		case err == nil && wc.Status == StatusSuccess:
+			return Message{from: in, wc: wc, turn: in.taken(wc.ID)}, nil
+		case err == nil:
+			in.setFree(wc.ID)
+		case errors.Is(err, ErrNoQP), errors.Is(err, ErrClosed):
+			return Message{}, &OpError{Op: "receive", Err: qp.noMoreMessages()}
+		default:
+			return Message{}, &OpError{Op: "receive", Err: errors.Unwrap(err)}
+		}
+	}
+}
+
+var errNoInbox = fmt.Errorf("%w: the QP posts no receives: set QPConfig.Receives, or use PostRecv and the CQ", ErrInvalid)
+
+// Messages returns the messages, one after the other. Each is given back when the body of the loop has ended for it.
+// The loop ends when the peer has closed the connection in order. With any other error it ends, too, after it has
+// returned that.
+func (qp *QP) Messages(ctx context.Context) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		for {
+			m, err := qp.Receive(ctx)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			more := yield(m, err)
+			m.Done()
+			if err != nil || !more {
+				return
+			}
+		}
+	}
+}
+
+// noMoreMessages says why no message comes any more.
+func (qp *QP) noMoreMessages() error {
+	if err := qp.Err(); err != nil {
+		return err
+	}
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if err := qp.endedError(); err != nil {
+		return err
+	}
+	return publicError(engine.ErrPeerClosed) // whose half has ended, and ours has not
+}
+
+// An inbox has the receives of a QP that posts them by itself.
+type inbox struct {
+	qp     *QP
+	mr     *MR
+	size   int
+	unread atomic.Int64 // messages that were there when the QP was closed
+
+	mu    sync.Mutex // taken last, and not held while a receive is posted
+	slots []slot
+}
+
+// A slot is one receive, by the ID of its requests.
+type slot struct {
+	state slotState
+	turn  uint32 // how many messages it has had
+}
+
+type slotState uint8
+
+const (
+	slotFree   slotState = iota
+	slotPosted           // or its completion is in the CQ
+	slotOut              // the program has its message
+)
+
+// newInbox registers the memory of the receives, and posts them.
+func newInbox(qp *QP) (*inbox, error) {
+	r := &qp.cfg.Receives
+	mr, err := qp.pd.Register(make([]byte, r.Count*r.Size), LocalWrite)
+	if err != nil {
+		return nil, err
+	}
+	in := &inbox{qp: qp, mr: mr, size: r.Size, slots: make([]slot, r.Count)}
+	in.refill()
+	return in, nil
+}
+
+func (in *inbox) memory(id uint64) []byte {
+	return in.mr.Bytes()[int(id)*in.size:][:in.size]
+}
+
+// refill posts all receives that are free.
+func (in *inbox) refill() {
+	for id := range in.slots {
+		if in.move(uint64(id), slotFree, slotPosted) {
+			in.post(uint64(id))
+		}
+	}
+}
+
+// move changes the state of a receive, and reports whether it was the one expected.
+func (in *inbox) move(id uint64, from, to slotState) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	s := &in.slots[id]
+	if s.state != from {
+		return false
+	}
+	s.state = to
+	return true
+}
+
+func (in *inbox) setFree(id uint64) { in.move(id, slotPosted, slotFree) }
+
+// taken notes that the program has the message of a receive.
+func (in *inbox) taken(id uint64) (turn uint32) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	s := &in.slots[id]
+	s.state = slotOut
+	s.turn++
+	return s.turn
+}
+
+// repost posts a receive again whose message is done with.
+func (in *inbox) repost(id uint64, turn uint32) {
+	in.mu.Lock()
+	s := &in.slots[id]
+	due := s.state == slotOut && s.turn == turn
+	if due {
+		s.state = slotPosted
+	}
+	in.mu.Unlock()
+	if due {
+		in.post(id)
+	}
+}
+
+// post posts a receive. Where the QP takes none any more, the next connection will have it.
+func (in *inbox) post(id uint64) {
+	w := engine.RecvWork{ID: id}
+	sge := SGE{MR: in.mr, Offset: int(id) * in.size, Length: in.size}
+	w.SGL.Make(1)[0] = sge.engine()
+	if in.qp.postReceive(&w) != nil {
+		in.setFree(id)
+	}
+}
+
+// drop empties the CQ, and counts the messages that were in it.
+func (in *inbox) drop() {
+	var wc [16]WC
+	for n := in.qp.recvCQ.Poll(wc[:]); n > 0; n = in.qp.recvCQ.Poll(wc[:]) {
+		for i := range wc[:n] {
+			if wc[i].Status == StatusSuccess {
+				in.unread.Add(1)
+			}
+			in.setFree(wc[i].ID)
+		}
+	}
+}
+
+// restart readies the receives for another connection. Messages of the one before are dropped.
+func (in *inbox) restart() {
+	if in != nil {
+		in.drop()
+		in.unread.Store(0)
+		in.refill()
+	}
+}
+
+// close gives the memory back.
+func (in *inbox) close() {
+	in.drop()
+	_ = in.mr.Deregister()
+}
