@@ -38,14 +38,11 @@ func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 	return wc.Length, err
 }
 
-// Recv posts a receive and waits for the message, whose length is in the WC. A
-// message that comes before this call, or between two, finds no receive, and ends the
-// connection, unless QPConfig.RNR has it wait. That may befall also those who take strict turns: the
-// answer to a Send may be here before Recv is called.
+// Recv posts a receive and waits for the message, whose length is in the WC. Most programs want [QP.Receive].
 //
-// So where QPConfig.RNR is not set, post several receives with PostRecv before the connection
-// is up (Prepare), take the messages with CQ.Next, whose context may have a deadline, and
-// post each receive again when its message has been dealt with.
+// A message that comes before this call, or between two, finds no receive, and ends the connection, unless
+// QPConfig.RNR has it wait. It may come early also where both ends take strict turns. So without RNR, Recv is
+// refused while the connection is up and no receive is posted: ErrRiskyRecv.
 //
 // If the context ends first, the receive is taken back. If a message has begun to fill it
 // by then, the error is a *PendingError, and the message is kept for the next Recv, which
@@ -59,6 +56,9 @@ func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
 	}
 	if c := qp.abandoned.pop(qp); c != nil {
 		return c.awaitMessage(ctx, s)
+	}
+	if err := qp.riskyRecv(); err != nil {
+		return WC{}, &OpError{Op: "receive", Err: err}
 	}
 	c := newCall(qp, s)
 	c.recv = RecvWR{SGL: c.sgl[:]}
@@ -107,7 +107,7 @@ func (qp *QP) do(ctx context.Context, s SGE, wr SendWR) (WC, error) {
 	if info := engine.Op(wr.Op).Info(); info.MaxSGE > 0 && info.Result == 0 {
 		c.send.SGL = c.sgl[:]
 	}
-	if err := qp.postSend(&c.send, c); err != nil {
+	if err := qp.postWaiting(ctx, &c.send, c); err != nil {
 		c.free()
 		return WC{}, err
 	}
@@ -151,9 +151,18 @@ func (c *call) free() {
 
 // await waits for the completion, or gives up with the context.
 func (c *call) await(ctx context.Context, op Op) (WC, error) {
+	wc, err := c.wait(ctx, op)
+	if err != nil {
+		return c.orGiveUp(op, err)
+	}
+	return c.completed(wc)
+}
+
+// wait waits for the completion.
+func (c *call) wait(ctx context.Context, op Op) (WC, error) {
 	if p := c.qp.preparing.Load(); p != nil {
 		if err := awaitPrepared(ctx, *p); err != nil {
-			return c.orGiveUp(op, err)
+			return WC{}, err
 		}
 	}
 	if conn := c.qp.conn.Load(); conn != nil && len(c.done) == 0 {
@@ -164,36 +173,7 @@ func (c *call) await(ctx context.Context, op Op) (WC, error) {
 		defer c.qp.callers.Add(-1)
 		upcalls{c.qp}.rearmReads()
 	}
-	wc, err := c.awaitDone(ctx, op)
-	if err != nil {
-		return c.orGiveUp(op, err)
-	}
-	return c.completed(wc)
-}
-
-// awaitDone waits for the completion in a goroutine that does not receive for itself.
-func (c *call) awaitDone(ctx context.Context, op Op) (WC, error) {
-	var late <-chan time.Time
-	limit := c.qp.cfg.Receives.Timeout
-	if limit > 0 && engine.Op(op).Info().Asked != "" {
-		timer := time.NewTimer(limit)
-		defer timer.Stop()
-		late = timer.C
-	}
-	for {
-		select {
-		case wc := <-c.done:
-			return wc, nil
-		case <-ctx.Done():
-			return WC{}, deadline.ContextError(ctx)
-		case <-late:
-			left := limit - c.qp.heldBack()
-			if left <= 0 {
-				return WC{}, ErrHeldBack
-			}
-			late = time.After(left)
-		}
-	}
+	return c.awaitDone(ctx, op)
 }
 
 // prepareWait bounds the wait of a call for the end of Prepare. The call may be in Prepare itself: then neither would

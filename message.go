@@ -38,6 +38,22 @@ type Receives struct {
 var ErrHeldBack = errors.New("messages wait to be received, and the answer of the peer is behind them: " +
 	"call Receive, in another goroutine")
 
+// ErrRiskyRecv: a message that has come by now would have ended the connection; see Recv.
+var ErrRiskyRecv = errors.New("no receive is posted, and a message that comes before Recv would end the connection: " +
+	"set QPConfig.Receives and call Receive, set QPConfig.RNR, or post receives in Prepare and take them from the CQ")
+
+// riskyRecv returns an error if a call of Recv counts on it that no message has come yet.
+func (qp *QP) riskyRecv() error {
+	c := qp.conn.Load()
+	if c == nil || qp.cfg.RNR != (RNRPolicy{}) || qp.cfg.SRQ != nil || qp.inbox != nil {
+		return nil
+	}
+	if f := c.Figures(); f.Recvs-f.ArrivingRecvs > 0 {
+		return nil
+	}
+	return qp.firstEnded(ErrRiskyRecv)
+}
+
 // fill fills in what is not set, and sets what the QP needs for it.
 func (r *Receives) fill(c *QPConfig) error {
 	if *r == (Receives{}) {

@@ -139,7 +139,7 @@ func (qp *QP) endIdle(cause error) bool {
 	for i := range notices {
 		up.Noticed(&notices[i], e.Cause)
 	}
-	qp.journal.flush(false)
+	up.Settled(false)
 	return true
 }
 

@@ -51,6 +51,7 @@ type QP struct {
 	unpolled driver.Unpolled
 	srqHeld  srqHeld // with an SRQ, in place of unpolled.Recvs
 	inbox    *inbox  // with QPConfig.Receives; else nil
+	room     room    // who waits for room in the Send Queue
 
 	preparing atomic.Pointer[chan struct{}] // closed when Prepare returns; nil: it is not running
 	// conn is the connection, from RTS until all its requests have been given back; else nil. Guarded by mu for
@@ -102,6 +103,7 @@ func (qp *QP) polled(wc []WC) {
 	}
 	if sends > 0 {
 		qp.unpolled.Sends.Add(-sends)
+		qp.room.notify()
 	}
 	if recvs > 0 {
 		qp.unpolled.Recvs.Add(-recvs)

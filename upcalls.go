@@ -156,8 +156,11 @@ func (qp *QP) endStream() {
 	qp.recvCQ.qpEnded(qp)
 }
 
-// Settled logs what has happened.
-func (u upcalls) Settled(receiving bool) { u.qp.journal.flush(receiving) }
+// Settled logs what has happened, and has posts go on that wait for room.
+func (u upcalls) Settled(receiving bool) {
+	u.qp.journal.flush(receiving)
+	u.qp.room.notify()
+}
 
 // Awaited reports whether anybody waits for what the QP brings who does not receive for itself, or may do so unnoticed.
 func (u upcalls) Awaited() bool {

@@ -24,7 +24,7 @@ type Owner interface {
 	Noticed(n *engine.Notice, cause error)
 	// Ended: the connection is over, and all its requests have been given back.
 	Ended(e *End)
-	// Settled is called when what a goroutine did has been handed up. Receiving tells that it holds the receive buffer,
+	// Settled is called when what a goroutine did has been handed up, or it has written. Receiving tells that it holds the receive buffer,
 	// so that it must not wait for what is still to be received.
 	Settled(receiving bool)
 	// Awaited reports whether anybody waits for what the connection brings, and does not receive for itself.

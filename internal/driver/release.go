@@ -18,6 +18,7 @@ type turn struct {
 	own       uint64    // in mode sendOwn: the position in the Send Queue after what the goroutine has posted
 	shared    int       // writes that were for others
 	handed    int       // how often it has handed up
+	wrote     bool      // it has written: there may be room in the Send Queue
 	parcel    *parcel   // to be handed up
 	asked     *path     // what the lower layer is to be asked for
 }
@@ -66,7 +67,7 @@ func (c *Conn) release(t turn) (listening bool) {
 	}
 	listening = c.listening()
 	c.mu.Unlock()
-	if t.handed > 0 {
+	if t.handed > 0 || t.wrote {
 		c.owner.Settled(t.receiving)
 	}
 	return listening
@@ -124,7 +125,7 @@ func (c *Conn) carriedOut(e errand, t *turn) {
 	switch e {
 	case toWrite:
 		c.wrote(t)
-		t.applied = false
+		t.applied, t.wrote = false, true
 	case toHandUp:
 		c.unpack(t.parcel)
 	case toAskPath:
