@@ -7,38 +7,6 @@ import (
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
-// Parts are fields of a request for the Send Queue that some operations have, and others refuse.
-type Parts uint16
-
-// The fields of iwarp.SendWR.
-const (
-	PartInline Parts = 1 << iota
-	PartSolicited
-	PartRemote
-	PartPrefix
-	PartInvalidate
-	PartTarget
-	PartImmediate
-	PartAdd
-	PartSwap // Compare and Swap
-	PartMasks
-	PartBind
-	PartWindow
-	PartRegister
-)
-
-// PartsOfMemory are the fields that name memory, beside the SGL.
-const PartsOfMemory = PartTarget | PartBind | PartWindow | PartRegister
-
-// partNames are their names, with the verb that goes with them, by bit.
-var partNames = [...]string{
-	"Inline, which is", "Solicited, which is", "Remote, which is", "Prefix, which is",
-	"Invalidate, which is", "Target, which is",
-	"Immediate, which is", "Add, which is", "Compare or Swap, which are", "Masks, which are",
-	"Bind, which is", "Window, which is",
-	"Register, which is",
-}
-
 // A Shape is what of a request for the Send Queue can be judged before anything is known of the memory that it names,
 // and of the connection.
 type Shape struct {
