@@ -48,7 +48,7 @@ func TestORQAhead(t *testing.T) {
 // What comes for a Read while an Atomic Operation is outstanding, which has no sink, is placed all the same.
 func TestORQAheadOfAtomic(t *testing.T) {
 	q := NewORQ(2)
-	q.Push(Read{Atomic: true, Request: 7, ID: 1})
+	q.Push(Read{Response: OpAtomicResponse, Request: 7, ID: 1})
 	q.Push(Read{SinkSTag: 0, SinkTO: 0, Size: 100, ID: 2})
 	if r, ok := q.TakeAhead(response(0, 0, 10, false)); !ok || r.ID != 2 {
 		t.Errorf("taken for %d: %t", r.ID, ok)

@@ -108,7 +108,7 @@ func CmpSwap(compare, compareMask, swap, swapMask uint64) AtomicRequest {
 // The names of two fields depend on the operation.
 var atomicRequestFields = []layout{
 	{name: "AOpCode", key: "operation", len: 4, value: func(v uint64) string { return AtomicOp(v & aOpCode).String() }},
-	{name: "Request Identifier", key: "id", len: 4, verb: "%d"},
+	{name: "Request Identifier", key: requestID, len: 4, verb: "%d"},
 	{name: "Remote STag", key: "stag", len: 4, verb: "%#08x"},
 	{name: "Remote TO", key: "to", len: 8, verb: "%#x"},
 	{name: "Add or Swap Data", key: "data", len: 8, verb: "%#x", rename: addOrSwap(" Data")},
@@ -233,7 +233,7 @@ type AtomicResponse struct { // [A23]
 }
 
 var atomicResponseFields = []layout{
-	{name: "Original Request ID", key: "id", len: 4, verb: "%d"},
+	{name: "Original Request ID", key: requestID, len: 4, verb: "%d"},
 	{name: "Original Value", key: "value", len: 8, verb: "%#x"},
 }
 

@@ -211,12 +211,13 @@ func TestIRRQOfAtomics(t *testing.T) {
 	wantCode(t, "a Read", q.Push(message(t, "read-request")), accepted)
 	wantCode(t, "an Atomic", q.Push(extension(t, "fetch-add")), accepted)
 	wantCode(t, "one too many", q.Push(extension(t, "cmp-swap")), CodeDDPInvalidMSNRange)
-	if q.FrontAtomic() != nil || q.Front() == nil || *q.Front() != captured {
+	if op, h := q.FrontOther(); op != 0 || h != nil || q.Front() == nil || *q.Front() != captured {
 		t.Error("the Read is not the oldest")
 	}
 	q.Pop()
-	if a := q.FrontAtomic(); q.Front() != nil || a == nil || *a != vectorFetchAdd {
-		t.Errorf("the oldest is %v and %v", q.Front(), a)
+	if op, h := q.FrontOther(); q.Front() != nil || op != OpAtomicRequest ||
+		!bytes.Equal(h, vectorFetchAdd.Append(nil)) {
+		t.Errorf("the oldest is %v and %v % x", q.Front(), op, h)
 	}
 	if diff := cmp.Diff(TerminateFor(CodeAccessRights, extension(t, "fetch-add")),
 		q.Terminate(CodeAccessRights)); diff != "" {
@@ -227,7 +228,7 @@ func TestIRRQOfAtomics(t *testing.T) {
 		t.Errorf("%v", term)
 	}
 	q.Pop()
-	if q.FrontAtomic() != nil || q.Front() != nil {
+	if op, h := q.FrontOther(); op != 0 || h != nil || q.Front() != nil {
 		t.Error("nothing is left")
 	}
 	s := extension(t, "cmp-swap")
@@ -238,21 +239,21 @@ func TestIRRQOfAtomics(t *testing.T) {
 // Proves A19, A24, A26: a response belongs to the oldest request, and is of its kind.
 func TestORQOfAtomics(t *testing.T) {
 	q := NewORQ(2)
-	resp := AtomicResponse{ID: 9}
-	wantCode(t, "unasked", q.CheckAtomic(&resp), CodeUnexpectedOpcode)
+	check := func(id uint32) *Error { return q.CheckAnswer(OpAtomicResponse, id) }
+	wantCode(t, "unasked", check(9), CodeUnexpectedOpcode)
 	q.Push(Read{SinkSTag: 7, Size: 100, ID: 1})
-	q.Push(Read{Atomic: true, Request: 9, ID: 2})
+	q.Push(Read{Response: OpAtomicResponse, Request: 9, ID: 2})
 	if q.Push(Read{}) {
 		t.Error("the ORD is for both")
 	}
-	wantCode(t, "the Read's is due", q.CheckAtomic(&resp), CodeUnexpectedOpcode)
+	wantCode(t, "the Read's is due", check(9), CodeUnexpectedOpcode)
 	if _, ok := q.TakeAhead(response(0, 0, 1, true)); ok {
 		t.Error("an Atomic Operation has no sink for a Read Response")
 	}
 	q.Pop()
 	wantCode(t, "the Atomic's is due", q.Check(response(0, 0, 0, true)), CodeUnexpectedOpcode)
-	wantCode(t, "another's", q.CheckAtomic(&AtomicResponse{ID: 10}), CodeCatastrophicStream)
-	wantCode(t, "its own", q.CheckAtomic(&resp), accepted)
+	wantCode(t, "another's", check(10), CodeCatastrophicStream)
+	wantCode(t, "its own", check(9), accepted)
 }
 
 func TestExtensionsSay(t *testing.T) {

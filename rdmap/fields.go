@@ -43,6 +43,22 @@ func (e *entry) cut(payload []byte) []Field {
 	return fields
 }
 
+// requestID is the key of a Request Identifier, which a response repeats.
+const requestID = "id"
+
+// RequestID returns the Request Identifier in the RDMAP header that a message of the opcode begins its payload with,
+// and whether it has one: whatever the peer answers has, except for a Read, and so have the answers.
+func (o Opcode) RequestID(payload []byte) (id uint32, ok bool) {
+	e, at := o.entry(), 0
+	for i := range e.fields {
+		if e.fields[i].key == requestID && len(payload) >= e.HeaderLen {
+			return binary.BigEndian.Uint32(payload[at:]), true
+		}
+		at += e.fields[i].len
+	}
+	return 0, false
+}
+
 // has reports whether the payload begins with a header that is a list of fields.
 func (e *entry) has(payload []byte) bool { return len(e.fields) > 0 && len(payload) >= e.HeaderLen }
 

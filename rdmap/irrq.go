@@ -19,15 +19,15 @@ type IRRQ struct { // [A18]
 	reads ring.Ring[inboundRead]
 }
 
-// inboundRead is a Read Request, or an Atomic Request, and what a Terminate has to tell of
+// inboundRead is a Read Request, or another request, and what a Terminate has to tell of
 // its segment.
 type inboundRead struct {
 	ReadRequest
-	atomic   AtomicRequest // in place of the ReadRequest, if isAtomic
-	isAtomic bool
-	header   [ddp.UntaggedHeaderLen]byte
-	length   uint16
-	hasLen   bool
+	op     Opcode
+	other  [AtomicRequestLen]byte // the RDMAP header of another request, of which none is longer
+	header [ddp.UntaggedHeaderLen]byte
+	length uint16
+	hasLen bool
 }
 
 // NewIRRQ returns an empty queue for at most ird Reads.
@@ -58,8 +58,7 @@ func (q *IRRQ) Check(s *ddp.Segment) *Error {
 
 // Push adds the request in a delivered segment that [CheckSegment] has
 // passed, and keeps the segment's DDP header and length for [IRRQ.Terminate].
-// It fails, and adds nothing, as [IRRQ.Check], [ParseReadRequest] or
-// [ParseAtomicRequest] do.
+// It fails, and adds nothing, as [IRRQ.Check] does, or if the header is cut short.
 func (q *IRRQ) Push(s *ddp.Segment) *Error {
 	if err := q.Check(s); err != nil {
 		return err
@@ -75,37 +74,39 @@ func (q *IRRQ) Push(s *ddp.Segment) *Error {
 }
 
 func inbound(s *ddp.Segment) (in inboundRead, err *Error) {
-	if OpcodeOf(&s.Header) != OpAtomicRequest {
+	in.op = OpcodeOf(&s.Header)
+	if in.op == OpReadRequest {
 		in.ReadRequest, err = parseReadRequest(s.Payload)
 		return in, err
 	}
-	in.isAtomic = true
-	in.atomic, err = parseAtomicRequest(s.Payload)
-	return in, err
+	copy(in.other[:], s.Payload)
+	return in, checkForm(s, in.op, in.op.info())
 }
 
-// Front returns the oldest request, nil if there is none or if it is an Atomic
+// Front returns the oldest request, nil if there is none or if it is no Read
 // Request. It is the queue's own and valid until the next Push or Pop:
 // [ReadRequest.Advance] on it keeps account of what has been answered.
 func (q *IRRQ) Front() *ReadRequest {
-	if q.reads.Len() == 0 || q.reads.Front().isAtomic {
+	if q.reads.Len() == 0 || q.reads.Front().op != OpReadRequest {
 		return nil
 	}
 	return &q.reads.Front().ReadRequest
 }
 
-// FrontAtomic returns the oldest request if it is an Atomic Request.
+// FrontOther returns the oldest request if it is another than a Read Request: its opcode, and its RDMAP header, which
+// is valid as the result of Front is. The opcode is 0, which asks for nothing, if there is none.
 //
-// RFC 7306, section 5.4: they "MUST be processed in the order they were delivered by the DDP
+// RFC 7306, section 5.4: Atomic Requests "MUST be processed in the order they were delivered by the DDP
 // layer on the Responder"; section 7 has the same for Reads among them.
-func (q *IRRQ) FrontAtomic() *AtomicRequest {
-	if q.reads.Len() == 0 || !q.reads.Front().isAtomic {
-		return nil
+func (q *IRRQ) FrontOther() (op Opcode, header []byte) {
+	if q.reads.Len() == 0 || q.reads.Front().op == OpReadRequest {
+		return 0, nil
 	}
-	return &q.reads.Front().atomic
+	in := q.reads.Front()
+	return in.op, in.other[:in.op.info().HeaderLen]
 }
 
-// Pop takes the oldest request out, if there is one. For an Atomic Request r is zero.
+// Pop takes the oldest request out, if there is one. Of another than a Read Request r is zero.
 func (q *IRRQ) Pop() (r ReadRequest, ok bool) {
 	if q.reads.Len() == 0 {
 		return ReadRequest{}, false
@@ -129,7 +130,7 @@ func (q *IRRQ) Terminate(code Code) Terminate {
 	t.SegmentLength, t.HasLength = in.length, in.hasLen
 	// RFC 7306, section 8.1: of an Atomic Request "the Terminated RDMA Header field is set to
 	// zero". [A40]
-	if code.includesRDMAPHeader() && !in.isAtomic {
+	if code.includesRDMAPHeader() && in.op == OpReadRequest {
 		t.RDMAPHeader = in.ReadRequest.Append(nil)
 	}
 	return t

@@ -153,3 +153,26 @@ func TestRingGrowsWithUse(t *testing.T) {
 		t.Errorf("%d entries for 24", q.reads.Cap())
 	}
 }
+
+// TestRequestsFit goes through the table of opcodes: an IRRQ has room for the header of each request, and each but the
+// Read has a Request Identifier, which its response has too.
+func TestRequestsFit(t *testing.T) {
+	for op := range Opcode(Opcodes) {
+		info, _ := op.Info()
+		if info.Response == 0 || op == OpReadRequest {
+			continue
+		}
+		if room := len(inboundRead{}.other); info.HeaderLen > room {
+			t.Errorf("%v has a header of %d bytes, and an IRRQ room for %d", op, info.HeaderLen, room)
+		}
+		for _, op := range []Opcode{op, info.Response} {
+			header := make([]byte, op.info().HeaderLen)
+			if _, ok := op.RequestID(header); !ok {
+				t.Errorf("%v has no Request Identifier", op)
+			}
+			if _, ok := op.RequestID(header[1:]); ok {
+				t.Errorf("%v has one in a header that is cut short", op)
+			}
+		}
+	}
+}

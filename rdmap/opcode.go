@@ -129,7 +129,7 @@ func (o Opcode) Info() (Info, bool) {
 
 // entry is the opcode's in the table: of one that is not known it is unknown.
 func (o Opcode) entry() *entry {
-	if int(o) >= len(opcodes) {
+	if int(o) >= len(opcodes) || opcodes[o].Name == "" { // opcodes need not follow each other without a gap
 		return &unknown
 	}
 	return &opcodes[o]

@@ -7,17 +7,20 @@ import (
 	"github.com/goiwarp/iwarp/internal/ring"
 )
 
-// A Read is one RDMA Read, or one Atomic Operation, that this side has asked for.
+// A Read is one RDMA Read, or another operation that the peer answers, that this side has asked for.
 type Read struct {
 	SinkSTag uint32
 	SinkTO   uint64
 	Size     uint32 // octets asked for
 	ID       uint64 // the caller's
-	Atomic   bool   // it is an Atomic Operation, which has neither sink nor size, but this:
+	Response Opcode // of another operation than a Read: what answers it. It has neither sink nor size, but this:
 	Request  uint32 // its Request Identifier
 
 	early *ddp.Early // what of the sink was placed ahead of its turn
 }
+
+// isRead reports whether it is an RDMA Read.
+func (r *Read) isRead() bool { return r.Response == 0 }
 
 // An ORQ holds the outstanding RDMA Reads and Atomic Operations of a stream, the
 // oldest first, up to the ORD, which is for both together. Responses come in the
@@ -83,8 +86,8 @@ func (q *ORQ) Check(resp *ddp.Segment) *Error {
 		return &Error{CodeUnexpectedOpcode, OpReadResponse, "Opcode", "no RDMA Read is outstanding"}
 	}
 	r := q.reads.Front()
-	if r.Atomic {
-		return &Error{CodeUnexpectedOpcode, OpReadResponse, "Opcode", "the response of an Atomic Operation is due"}
+	if !r.isRead() {
+		return &Error{CodeUnexpectedOpcode, OpReadResponse, "Opcode", r.Response.WithArticle() + " is due"}
 	}
 	if err := q.checkSink(r, resp); err != nil {
 		return err
@@ -131,21 +134,20 @@ func (q *ORQ) checkLast(r *Read, resp *ddp.Segment) *Error {
 	return nil
 }
 
-// CheckAtomic says whether an Atomic Response is the answer to the oldest request. The error
-// is [CodeUnexpectedOpcode] where that is no Atomic Operation, or there is none, and
+// CheckAnswer says whether a response with a Request Identifier is the answer to the oldest request. The error
+// is [CodeUnexpectedOpcode] where that is answered by another message, or there is none, and
 // [CodeCatastrophicStream] for another Request Identifier: no RFC has a code for it.
 //
 // RFC 7306, section 5.2.2: "when an invalid Atomic Operation Response Message is delivered
 // [...] an error is surfaced." Section 7 has responses of Reads and of Atomic Operations in
 // the order of the requests.
-func (q *ORQ) CheckAtomic(resp *AtomicResponse) *Error {
+func (q *ORQ) CheckAnswer(op Opcode, id uint32) *Error {
 	switch r := q.front(); {
-	case r == nil || !r.Atomic:
-		return &Error{CodeUnexpectedOpcode, OpAtomicResponse, "Opcode",
-			"no Atomic Operation is the oldest request outstanding"}
-	case resp.ID != r.Request:
-		return &Error{CodeCatastrophicStream, OpAtomicResponse, "Original Request Identifier",
-			fmt.Sprintf("expected %d, got %d", r.Request, resp.ID)}
+	case r == nil || r.Response != op:
+		return &Error{CodeUnexpectedOpcode, op, "Opcode", "the oldest request outstanding, if any, is not of its kind"}
+	case id != r.Request:
+		return &Error{CodeCatastrophicStream, op, "Original Request Identifier",
+			fmt.Sprintf("expected %d, got %d", r.Request, id)}
 	}
 	return nil
 }
@@ -176,10 +178,10 @@ func (q *ORQ) InOrder(resp *ddp.Segment) bool {
 	return r != nil && q.cover.InOrder(resp.TO-r.SinkTO+uint64(resp.PayloadLen()))
 }
 
-// Left returns how many bytes of the oldest Read have not come; 0 if there is none, or an Atomic Operation is due.
+// Left returns how many bytes of the oldest Read have not come; 0 if there is none, or it is no Read.
 func (q *ORQ) Left() uint32 {
 	r := q.front()
-	if r == nil || r.Atomic {
+	if r == nil || !r.isRead() {
 		return 0
 	}
 	return r.Size - uint32(q.cover.Placed())
@@ -237,7 +239,7 @@ func (q *ORQ) sinkOf(resp *ddp.Segment) (first *Read, several bool) {
 	n := uint64(resp.PayloadLen())
 	for i := q.reads.Head(); i != q.reads.Tail(); i++ {
 		r := q.reads.At(i)
-		if r.Atomic || resp.STag != r.SinkSTag || resp.TO-r.SinkTO >= uint64(r.Size) && r.SinkTO-resp.TO >= n {
+		if !r.isRead() || resp.STag != r.SinkSTag || resp.TO-r.SinkTO >= uint64(r.Size) && r.SinkTO-resp.TO >= n {
 			continue
 		}
 		if first != nil {

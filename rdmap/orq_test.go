@@ -179,7 +179,7 @@ func TestORQLeft(t *testing.T) {
 	}
 	left(0)
 	q.Push(Read{Size: 100})
-	q.Push(Read{Atomic: true, Size: 8})
+	q.Push(Read{Response: OpAtomicResponse, Size: 8})
 	left(100)
 	q.Came(30)
 	left(70)

@@ -173,11 +173,8 @@ type FPDU struct {
 	Segment    ddp.Segment
 	Op         rdmap.Opcode
 	// These are there if Op is one and its header is whole.
-	ReadRequest    *rdmap.ReadRequest
-	Terminate      *rdmap.Terminate
-	AtomicRequest  *rdmap.AtomicRequest
-	AtomicResponse *rdmap.AtomicResponse
-	Immediate      *uint64 // Immediate Data, with SE or without
+	ReadRequest *rdmap.ReadRequest
+	Terminate   *rdmap.Terminate
 	// RTR is the kind of RTR indication if it is one: an empty FPDU of the Initiator,
 	// the first of the connection.
 	RTR mpa.RTR

@@ -6,67 +6,62 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// parseExtension fills in a message of RFC 7306.
-func (f *FPDU) parseExtension() {
-	if f.Segment.Tagged {
-		return
-	}
-	p := f.Segment.Payload
-	switch f.Op {
-	case rdmap.OpAtomicRequest:
-		if r, err := rdmap.ParseAtomicRequest(p); err == nil {
-			f.AtomicRequest = &r
-		}
-	case rdmap.OpAtomicResponse:
-		if r, err := rdmap.ParseAtomicResponse(p); err == nil {
-			f.AtomicResponse = &r
-		}
-	case rdmap.OpImmediateData, rdmap.OpImmediateDataSE:
-		if v, err := rdmap.ParseImmediateData(p); err == nil {
-			f.Immediate = &v
-		}
-	}
+// immediate reports whether it is Immediate Data, with SE or without: then its RDMAP header is the ULP's data.
+func (f *FPDU) immediate() bool {
+	return (f.Op == rdmap.OpImmediateData || f.Op == rdmap.OpImmediateDataSE) && !f.Segment.Tagged &&
+		len(f.Segment.Payload) >= rdmap.ImmediateDataLen
 }
 
-// extension judges a message of RFC 7306 that asks, or answers.
+// extension judges a message with a Request Identifier. Which those are, and what answers which, says the table of
+// opcodes.
 func (h *half) extension(f *FPDU) {
+	id, ok := f.Op.RequestID(f.Segment.Payload)
+	info, _ := f.Op.Info()
 	switch {
-	case f.AtomicRequest != nil:
-		h.atomicRequest(f)
-	case f.AtomicResponse != nil:
-		h.atomicResponse(f)
+	case f.Segment.Tagged || !ok:
+	case info.Answer:
+		h.otherResponse(f, id)
+	case info.Response != 0:
+		h.otherRequest(f, rdmap.Read{Response: info.Response, Request: id})
 	}
 }
 
-// atomicRequest takes note of an Atomic Request. It is outstanding as a Read is.
-func (h *half) atomicRequest(f *FPDU) {
-	if op := f.AtomicRequest.Op; !op.Known() {
-		h.at1(findOpcode, f, fmt.Sprintf("Atomic Request with %v, which is not assigned", op),
-			"FetchAdd is 0 and CmpSwap 2; 1 is reserved, and some take it for CmpSwap: the receiver ends the stream")
+// otherRequest takes note of a request that is no Read. It is outstanding as a Read is.
+func (h *half) otherRequest(f *FPDU, r rdmap.Read) {
+	if f.Op == rdmap.OpAtomicRequest {
+		h.atomicOp(f)
 	}
 	m := &h.messages
-	r := rdmap.Read{Atomic: true, Request: f.AtomicRequest.ID, ID: m.nextID}
+	r.ID = m.nextID
 	if !m.ask(r, &asked{sent: f.Last}) {
 		return
 	}
-	m.atomics[r.Request]++
+	m.others[other{r.Response, r.Request}]++
 	h.outstanding(f)
 }
 
-// atomicResponse takes an Atomic Response.
+// atomicOp judges which operation an Atomic Request asks for.
+func (h *half) atomicOp(f *FPDU) {
+	if r, err := rdmap.ParseAtomicRequest(f.Segment.Payload); err == nil && !r.Op.Known() {
+		h.at1(findOpcode, f, fmt.Sprintf("Atomic Request with %v, which is not assigned", r.Op),
+			"FetchAdd is 0 and CmpSwap 2; 1 is reserved, and some take it for CmpSwap: the receiver ends the stream")
+	}
+}
+
+// otherResponse takes the response to another request than a Read.
 //
 // RFC 7306, section 7: it comes in the order of the requests, Reads among them. [A30]
-func (h *half) atomicResponse(f *FPDU) {
+func (h *half) otherResponse(f *FPDU, id uint32) {
 	m := &h.peer().messages
 	if h.missed() {
 		m.doubt()
 	}
-	if !m.catchUpAtomic(f.AtomicResponse) {
+	if !m.catchUpAnswer(f.Op, id) {
 		return
 	}
-	err := m.orq.CheckAtomic(f.AtomicResponse)
+	err := m.orq.CheckAnswer(f.Op, id)
 	if err != nil {
-		h.at1(findResponse, f, "Atomic Response: "+err.Field+": "+err.Reason,
+		h.at1(findResponse, f, f.Op.String()+": "+err.Field+": "+err.Reason,
 			"Responses come in the order of the Requests, and repeat their Request Identifiers")
 		m.doubt()
 	}
@@ -78,10 +73,10 @@ func (h *half) atomicResponse(f *FPDU) {
 	m.lenient = m.lenient && (err != nil || r.ID < m.sure)
 }
 
-// catchUpAtomic is catchUp for an Atomic Response.
-func (m *messages) catchUpAtomic(resp *rdmap.AtomicResponse) bool {
-	for m.lenient && m.orq.CheckAtomic(resp) != nil {
-		if m.atomics[resp.ID] == 0 {
+// catchUpAnswer is catchUp for a response with a Request Identifier.
+func (m *messages) catchUpAnswer(op rdmap.Opcode, id uint32) bool {
+	for m.lenient && m.orq.CheckAnswer(op, id) != nil {
+		if m.others[other{op, id}] == 0 {
 			return false
 		}
 		r, _ := m.orq.Pop()

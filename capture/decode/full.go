@@ -263,8 +263,6 @@ func (h *half) parseSegment(f *FPDU) {
 		if t, err := rdmap.ParseTerminate(seg.Payload); !seg.Tagged && (err == nil || len(seg.Payload) >= 4) {
 			f.Terminate = &t
 		}
-	default:
-		f.parseExtension()
 	}
 }
 

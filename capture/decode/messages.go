@@ -18,7 +18,7 @@ type messages struct {
 	orq     rdmap.ORQ // Read Requests of this direction without a whole Response
 	asked   map[uint64]*asked
 	sinks   map[uint32]int // how many of them go to an STag
-	atomics map[uint32]int // and how many are Atomic Requests with an identifier
+	others  map[other]int  // and how many other requests of a kind have an identifier
 	nextID  uint64
 	stags   map[uint32]struct{}
 	lenient bool   // there may be Reads without a known Request
@@ -29,6 +29,12 @@ type messages struct {
 		stag uint32
 		op   rdmap.Opcode
 	}
+}
+
+// other is a request with a Request Identifier, by what answers it.
+type other struct {
+	answer rdmap.Opcode
+	id     uint32
 }
 
 // asked is a Read Request without a whole Response.
@@ -246,7 +252,7 @@ func (h *half) count(f *FPDU) {
 	o := &h.out().Ops[f.Op&0xf]
 	o.Segments++
 	n := uint64(len(f.Segment.Payload))
-	if info, _ := f.Op.Info(); !info.Payload && f.Immediate == nil {
+	if info, _ := f.Op.Info(); !info.Payload && !f.immediate() {
 		n = 0 // it is the RDMAP header
 	}
 	o.Octets += n

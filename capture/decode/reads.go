@@ -25,8 +25,8 @@ func (h *half) readRequest(f *FPDU) {
 // ask takes note of a request, if not too many are outstanding.
 func (m *messages) ask(r rdmap.Read, a *asked) bool {
 	if m.asked == nil {
-		m.asked, m.sinks, m.atomics, m.orq = map[uint64]*asked{}, map[uint32]int{},
-			map[uint32]int{}, rdmap.NewORQ(maxReads)
+		m.asked, m.sinks, m.others, m.orq = map[uint64]*asked{}, map[uint32]int{},
+			map[other]int{}, rdmap.NewORQ(maxReads)
 	}
 	if !m.orq.Push(r) {
 		m.doubt()
@@ -153,14 +153,14 @@ func (h *half) complete(f *FPDU, r rdmap.Read, a *asked) {
 // forget drops what is known of a Read.
 func (m *messages) forget(r rdmap.Read) {
 	delete(m.asked, r.ID)
-	if r.Atomic {
-		forgetOne(m.atomics, r.Request)
+	if r.Response != 0 {
+		forgetOne(m.others, other{r.Response, r.Request})
 		return
 	}
 	forgetOne(m.sinks, r.SinkSTag)
 }
 
-func forgetOne(n map[uint32]int, key uint32) {
+func forgetOne[K comparable](n map[K]int, key K) {
 	if n[key]--; n[key] == 0 {
 		delete(n, key)
 	}

@@ -56,7 +56,7 @@ func (q *Machine) requestAtomic(g *Gather, e *sendEntry) {
 	r := e.Atomic.request(e.Op)
 	r.ID, r.STag, r.TO = q.atomicsAsked+ddp.FirstMSN, e.RemoteSTag, e.RemoteTO
 	q.atomicsAsked++
-	q.orq.Push(rdmap.Read{Atomic: true, Request: r.ID, ID: q.sq.next})
+	q.orq.Push(rdmap.Read{Response: rdmap.OpAtomicResponse, Request: r.ID, ID: q.sq.next})
 	q.frameOwn(g, &h, r.Append(q.scratch[:0]))
 }
 
@@ -64,14 +64,14 @@ func (q *Machine) requestAtomic(g *Gather, e *sendEntry) {
 func (q *Machine) onAtomicResponse(f *mpa.FPDU, s *ddp.Segment) {
 	// RFC 7306, section 5.2.2: "The Requester MUST ensure that a sufficient number of Untagged
 	// Buffers are available on the RDMA Atomic Response Queue": there is one for each request
-	// outstanding, which CheckAtomic looks for. [A24]
+	// outstanding, which CheckAnswer looks for. [A24]
 	queue := &q.queues[rdmap.QNAtomic]
 	if err := queue.Check(s, 1, rdmap.AtomicResponseLen); err != nil {
 		q.segmentError(f, s, rdmap.FromDDP(err, rdmap.OpAtomicResponse))
 		return
 	}
 	resp, _ := rdmap.ParseAtomicResponse(s.Payload) // CheckSegment has seen to its length
-	if err := q.orq.CheckAtomic(&resp); err != nil {
+	if err := q.orq.CheckAnswer(rdmap.OpAtomicResponse, resp.ID); err != nil {
 		q.segmentError(f, s, err)
 		return
 	}
@@ -145,7 +145,8 @@ func (q *Machine) onAtomicRequest(f *mpa.FPDU, s *ddp.Segment) {
 // RFC 7306, section 5.4: the requests "MUST be processed in the order they were delivered by
 // the DDP layer on the Responder", and the responses "MUST be submitted to the DDP layer on the
 // Responder in the order the Atomic Operation Request Messages were Delivered by DDP." [A22]
-func (q *Machine) answerAtomic(g *Gather, r *rdmap.AtomicRequest) bool {
+func (q *Machine) answerAtomic(g *Gather, header []byte) bool {
+	r, _ := rdmap.ParseAtomicRequest(header) // onAtomicRequest has seen to its length
 	old, fault := q.cfg.Memory.Atomic(r.STag, r.TO, r.Apply)
 	if fault != memory.None {
 		q.failAnswer(rdmap.OpAtomicRequest, atomicCodes[fault], accessReason(fault, atomicLen, r.TO, r.STag))

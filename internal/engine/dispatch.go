@@ -6,7 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Which function begins an operation, and which takes a message.
+// Which function begins an operation, which takes a message, and which answers a request.
 
 // beginEntry begins the next request of the Send Queue, if there is one that may begin.
 func (q *Machine) beginEntry(g *Gather) bool {
@@ -63,4 +63,13 @@ func (q *Machine) dispatch(f *mpa.FPDU, s *ddp.Segment) {
 	default: // CheckSegment lets nothing else but the four Sends pass
 		q.onSend(f, s)
 	}
+}
+
+// beginResponse begins to answer the oldest request of the peer, if there is one.
+func (q *Machine) beginResponse(g *Gather) bool {
+	switch op, header := q.irrq.FrontOther(); op {
+	case rdmap.OpAtomicRequest:
+		return q.answerAtomic(g, header)
+	}
+	return q.beginReadResponse(g)
 }

@@ -203,14 +203,11 @@ func (q *Machine) admit(s *ddp.Segment, asks bool) {
 	}
 }
 
-// beginResponse begins to answer the oldest Read Request.
+// beginReadResponse begins to answer the oldest request, if it is a Read Request.
 //
 // RFC 5040, section 5.5: Read Responses are submitted in the order of the
 // requests. [P43]
-func (q *Machine) beginResponse(g *Gather) bool {
-	if a := q.irrq.FrontAtomic(); a != nil {
-		return q.answerAtomic(g, a)
-	}
+func (q *Machine) beginReadResponse(g *Gather) bool {
 	in := q.irrq.Front()
 	if in == nil {
 		return false
