@@ -11,16 +11,9 @@ import (
 )
 
 // Extensions says whether the peer knows the messages of RFC 7306, if Config.Extensions asks
-// for it.
-type Extensions struct {
-	// Unknown is the answer to an opcode that does not exist: what the others are compared
-	// with.
-	Unknown *ExtensionAnswer `json:"unknown_opcode,omitempty"`
-	// Atomics is that to a FetchAdd of 0 at STag 0, and Immediate that to Immediate Data out
-	// of their turn: nobody has to take either.
-	Atomics   *ExtensionAnswer `json:"atomics,omitempty"`
-	Immediate *ExtensionAnswer `json:"immediate_data,omitempty"`
-}
+// for it: the answers by the keys of the messages. That of unknown_opcode is to an opcode that does not exist: what the
+// others are compared with.
+type Extensions map[string]*ExtensionAnswer
 
 // Knowledge is what an answer tells: whether the peer knows the message.
 type Knowledge string
@@ -42,8 +35,8 @@ type ExtensionAnswer struct {
 	code rdmap.Code   // of a Terminate
 }
 
-// noOpcode is one that no document has.
-const noOpcode rdmap.Opcode = 0xe
+// noOpcode is one that no document has: they give the lower ones first.
+const noOpcode rdmap.Opcode = 0xf
 
 // An extension is a message of RFC 7306 that is asked for.
 type extension struct {
@@ -51,7 +44,7 @@ type extension struct {
 	question string
 	op       rdmap.Opcode
 	payload  []byte
-	answer   func(x *Extensions) **ExtensionAnswer
+	key      string                                 // of the answer: nobody has to take the message
 	known    func(a, unknown *ExtensionAnswer) bool // whether the answer is that of a peer that knows the message
 }
 
@@ -61,7 +54,7 @@ func extensions() []extension {
 	return []extension{
 		{
 			"Atomic Operations", "RFC 7306: FetchAdd of 0 at STag 0", rdmap.OpAtomicRequest, add.Append(nil),
-			func(x *Extensions) **ExtensionAnswer { return &x.Atomics },
+			"atomics",
 			func(a, _ *ExtensionAnswer) bool {
 				return a.code.Layer() == rdmap.LayerRDMAP && a.code.EType() == rdmap.ETypeRemoteProtection ||
 					a.op == rdmap.OpAtomicResponse
@@ -70,7 +63,7 @@ func extensions() []extension {
 		{
 			"Immediate Data", "RFC 7306: Immediate Data out of turn", rdmap.OpImmediateData,
 			make([]byte, rdmap.ImmediateDataLen),
-			func(x *Extensions) **ExtensionAnswer { return &x.Immediate },
+			"immediate_data",
 			// Who looks at the MSN before the opcode says the same of both.
 			func(a, unknown *ExtensionAnswer) bool {
 				return (a.code == rdmap.CodeDDPInvalidMSNNoBuffer ||
@@ -95,19 +88,20 @@ func (p *prober) askExtensions() (err error) {
 	if !p.cfg.Extensions {
 		return nil
 	}
-	x := &Extensions{}
-	if x.Unknown, err = p.askMessage("opcode 14, which does not exist", noOpcode,
-		make([]byte, rdmap.ImmediateDataLen)); err != nil || x.Unknown == nil {
+	unknown, err := p.askMessage("opcode 15, which does not exist", noOpcode,
+		make([]byte, rdmap.ImmediateDataLen))
+	if err != nil || unknown == nil {
 		return err
 	}
-	p.report.Extensions = x
+	p.report.Extensions = Extensions{"unknown_opcode": unknown}
 	for _, e := range extensions() {
 		var a *ExtensionAnswer
 		if a, err = p.askMessage(e.question, e.op, e.payload); err != nil {
 			return err
 		}
-		if *e.answer(x) = a; a != nil {
-			a.Knows = a.tells(e.known(a, x.Unknown))
+		if a != nil {
+			a.Knows = a.tells(e.known(a, unknown))
+			p.report.Extensions[e.key] = a
 		}
 	}
 	return nil
@@ -211,12 +205,9 @@ func (a *ExtensionAnswer) tells(known bool) Knowledge {
 }
 
 // extensions has a line for each.
-func (s *section) extensions(x *Extensions) {
-	if x == nil {
-		return
-	}
+func (s *section) extensions(x Extensions) {
 	for _, e := range extensions() {
-		if a := *e.answer(x); a != nil {
+		if a := x[e.key]; a != nil {
 			s.line(e.label, "%s: %s", a.Knows, a.Outcome.with(a.Answer))
 		}
 	}

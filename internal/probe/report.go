@@ -53,7 +53,7 @@ type Report struct {
 	InTwo *Question `json:"in_two,omitempty"`
 	Glued *Question `json:"glued,omitempty"`
 	// Extensions is what the peer knows of RFC 7306, if Config.Extensions asks for it.
-	Extensions *Extensions `json:"extensions,omitempty"`
+	Extensions Extensions `json:"extensions,omitempty"`
 	// NoRequest is a connection on which nothing is sent, if Config.Slow asks for it.
 	NoRequest *Question `json:"no_request,omitempty"`
 
