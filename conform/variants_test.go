@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/goiwarp/iwarp/conform"
-	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -82,14 +81,6 @@ func (v *variant) verdict(t *testing.T, c conform.Case, want conform.Verdict) {
 			t.Errorf("want %v, got (%v)\n%s", want, err, &text)
 		}
 	})
-}
-
-// TestDocumentedNumbers holds the numbers that documents have.
-func TestDocumentedNumbers(t *testing.T) {
-	const support = "../docs/support.md"
-	testrig.WantInDocument(t, support, "`conform` (%d cases)", len(conform.Cases()))
-	testrig.WantInDocument(t, support, "%d broken variants of our endpoint",
-		len(variants())+len(sctpVariants())+len(activeVariants()))
 }
 
 // TestVariantsAreDistinct sees that each variant has a name and a rule of its own
