@@ -20,8 +20,9 @@
 //	                   Send after it. (perftest's receiver watches its memory instead, which
 //	                   in Go is a data race.)
 //	Read, latency      the whole time from a Read to its completion
-//	Write-Imm          as Send, by Writes with Immediate (RFC 7306)
-//	Atomic             as Read, by FetchAdd of 0 on 8 octets (RFC 7306)
+//
+// Of the operations of RFC 7306, which [Meanings] explains, those that fetch are measured as Read, and the others as
+// Send. They are measured only if they are asked for.
 //
 // Bandwidth counts until the last octet is known to be in the responder's
 // (for Read: the initiator's) memory, not only handed to a socket.
@@ -29,7 +30,7 @@
 // TCP does the same with the same buffers on a connection of its own: one
 // write call per message, reads as large as they come; a ping-pong of
 // messages; and for Read a request of 16 octets, answered with the message,
-// as many requests under way as there are Reads. Write-Imm and Atomic are measured only if they are asked for.
+// as many requests under way as there are Reads.
 //
 // What bounds the messages under way is not the same on both sides. Sends are ahead of the responder by no more than it
 // has receives for, which are Options.RXDepth, and Depth Sends or Writes at most wait for the socket to take them;

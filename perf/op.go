@@ -32,18 +32,25 @@ var ops = [...]struct {
 	Write:    {"Write", iwarp.OpWrite, ""},
 	Read:     {"Read", iwarp.OpRead, ""},
 	WriteImm: {"Write-Imm", iwarp.OpWriteImm, "a Write-Imm is a Write with Immediate, half a round trip each"},
-	Atomic:   {"Atomic", iwarp.OpFetchAdd, "an Atomic is a FetchAdd of 0, a whole one"},
+	Atomic:   {"Atomic", iwarp.OpFetchAdd, "an Atomic is a FetchAdd of 0 on 8 octets, a whole one"},
+}
+
+// Ops are the operations that can be measured.
+func Ops() (all []Op) {
+	for op := Send; op.valid(); op++ {
+		all = append(all, op)
+	}
+	return all
 }
 
 // Meanings explains the operations of RFC 7306, if one of them is among those that are measured, in one sentence for
 // each. It is empty otherwise.
-func Meanings(measured []Op) []string {
+func Meanings(measured []Op) (all []string) {
 	special := func(op Op) bool { return op.valid() && ops[op].means != "" }
 	if !slices.ContainsFunc(measured, special) {
 		return nil
 	}
-	var all []string
-	for op := Send; op.valid(); op++ {
+	for _, op := range Ops() {
 		if special(op) {
 			all = append(all, ops[op].means)
 		}
@@ -52,13 +59,13 @@ func Meanings(measured []Op) []string {
 }
 
 // AllOps are the operations that are measured if nothing is said, in that order: not all that there are, but those that
-// every peer knows. WriteImm and Atomic are measured if they are asked for.
+// every peer knows. The others are measured if they are asked for.
 func AllOps() []Op { return []Op{Send, Write, Read} }
 
 // ParseOp returns the operation of that name, in any case. The error is an *OptionError.
 func ParseOp(name string) (Op, error) {
 	var names []string
-	for op := Send; op.valid(); op++ {
+	for _, op := range Ops() {
 		if strings.EqualFold(name, op.String()) {
 			return op, nil
 		}

@@ -57,7 +57,7 @@ type Options struct {
 	Ops []Op `json:"ops,omitempty"`
 
 	// Sizes are the message lengths in octets, 1 to MaxSize. If empty, 64,
-	// 4096, 65536 and 1048576. Atomic always has 8.
+	// 4096, 65536 and 1048576. An operation that has one size, as Atomic, is measured with that.
 	Sizes []int `json:"sizes,omitempty"`
 
 	// Depth is how many messages may be under way, on each QP, when bandwidth

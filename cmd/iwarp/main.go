@@ -188,6 +188,7 @@ func defaults() kong.Vars {
 		"serve_grace":       serveGrace.String(),
 		"serve_idle":        serveIdle.String(),
 		"rping_size":        strconv.Itoa(rping.DefaultSize),
+		"perf_ops":          strings.Join(opName("").Completions(), ", "),
 		"perf_depth":        strconv.Itoa(perf.MaxDepth),
 		"perf_duration":     perf.DefaultDuration.String(),
 		"stream_ring":       strconv.Itoa(stream.DefaultRing),

@@ -15,13 +15,24 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
+// An opName is that of an operation.
+type opName string
+
+// Completions are those that there are.
+func (opName) Completions() (names []string) {
+	for _, op := range perf.Ops() {
+		names = append(names, op.String())
+	}
+	return names
+}
+
 type perfCmd struct {
 	Listen    stated `xor:"role" placeholder:"ADDR" help:"Be the responder, on this address ([host][:port]), until interrupted. The initiator states the options."`
 	Connect   stated `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without it, both ends are on this host."`
 	Processes int    `default:"0" enum:"0,1,2" help:"Without --listen and --connect: 1: both ends are in this process; 2: latency is measured against a responder in a process of its own (default: 2, with --pcap 1)."`
 	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
-	Op            []string `placeholder:"OP" complete:"Send,Write,Read,Write-Imm,Atomic" help:"Operations: Send, Write, Read (default: these), and of RFC 7306 Write-Imm and Atomic, which is always of 8 octets. Only iwarp knows those two."`
+	Op            []opName `placeholder:"OP" help:"Operations: ${perf_ops} (default: Send, Write, Read). The others are of RFC 7306, and only iwarp knows them."`
 	Size          []string `short:"s" placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
 	Depth         positive `short:"t" placeholder:"N" help:"Messages under way, 1 to ${perf_depth} (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
 	RXDepth       receives `name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer has for the messages of Send and Write-Imm while bandwidth is measured: the depth at least, and 2, ${perf_depth} at most (default: 512, or four times the depth if that is more, but no more than fit into 512 KiB)."`
@@ -210,9 +221,9 @@ func (c *perfCmd) options() (perf.Options, error) {
 }
 
 // each takes every text for a value.
-func each[T any](texts []string, parse func(string) (T, error)) (values []T, err error) {
+func each[S ~string, T any](texts []S, parse func(string) (T, error)) (values []T, err error) {
 	for _, text := range texts {
-		v, err := parse(text)
+		v, err := parse(string(text))
 		if err != nil {
 			return nil, err
 		}

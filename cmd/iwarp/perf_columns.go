@@ -28,7 +28,7 @@ func perfGrid(columns []perfColumn) (g report.Grid) {
 }
 
 // perfColumns returns the table's columns.
-func perfColumns(ops []string, tcp, all, gbits, ahead bool) []perfColumn {
+func perfColumns(ops []opName, tcp, all, gbits, ahead bool) []perfColumn {
 	columns := slices.Concat(
 		opColumn(ops), bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits),
 		ratioColumns(all), pairColumns(),
@@ -91,7 +91,7 @@ func bandwidthUnit(gbits bool) string {
 }
 
 // opColumn is as wide as the longest name that is asked for.
-func opColumn(ops []string) []perfColumn {
+func opColumn(ops []opName) []perfColumn {
 	width := len("Write")
 	for _, op := range ops {
 		width = max(width, len(op))

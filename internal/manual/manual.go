@@ -3,6 +3,7 @@
 package manual
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -76,14 +77,18 @@ func optionsOf(flags []*kong.Flag) (all []option) {
 	return all
 }
 
-// only are the values that are allowed, if others are not: an enumeration, or what the tag complete has, with commas,
-// of an option that takes them in more ways, such as in any case.
+// only are the values that are allowed, if others are not: an enumeration, or those that the type names of an option
+// that takes them in more ways, such as in any case.
 func only(v *kong.Value) []string {
-	switch {
-	case v.Enum != "":
+	if v.Enum != "" {
 		return v.EnumSlice()
-	case v.Tag.Has("complete"):
-		return strings.Split(v.Tag.Get("complete"), ",")
+	}
+	t := v.Target.Type()
+	if v.IsSlice() {
+		t = t.Elem()
+	}
+	if named, ok := reflect.Zero(t).Interface().(interface{ Completions() []string }); ok {
+		return named.Completions()
 	}
 	return nil
 }
