@@ -134,9 +134,12 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) (err e
 
 // conclude tells the Listener what came of an answer. If the connection was evicted meanwhile, it is ended.
 func (r *Request) conclude(qp *QP, err error) error {
+	c := qp.conn.Load() // the QP may have another one when this has to give way
 	giveWay := func(why error) {
 		r.ln.evicted(nil)
-		qp.abort(why)
+		if c != nil {
+			c.Abort(why)
+		}
 	}
 	if err == nil && !r.slot.Established(giveWay) {
 		qp.abortAndWait(ErrEvicted)
