@@ -57,7 +57,8 @@ type QP struct {
 	// conn is the connection, from RTS until all its requests have been given back; else nil. Guarded by mu for
 	// writing.
 	conn    atomic.Pointer[driver.Conn]
-	journal journal // what is to be logged
+	journal journal   // what is to be logged
+	release sync.Once // of what it holds of others
 
 	mu sync.Mutex // guards what follows; it comes before the lock of conn
 	// that takes what is posted before there is a connection; nil while there is one, and after it

@@ -360,23 +360,26 @@ func (qp *QP) abort(cause error) <-chan struct{} {
 	return nil
 }
 
-// destroy releases what the QP holds of others, once. It reports false, and does nothing, if the QP has a connection:
-// it may have got another one while the last was ended.
+// destroy releases what the QP holds of others, or waits until another goroutine has. It reports false, and does
+// nothing, if the QP has a connection: it may have got another one while the last was ended.
 func (qp *QP) destroy() bool {
 	qp.mu.Lock()
 	if qp.conn.Load() != nil {
 		qp.mu.Unlock()
 		return false
 	}
-	first, idle := qp.claim != released, qp.machine != nil
+	idle := qp.machine != nil
 	qp.claim = released
 	qp.mu.Unlock()
 	if idle {
 		qp.endIdle(errReleased)
 	}
-	if !first {
-		return true
-	}
+	qp.release.Do(qp.giveUp)
+	return true
+}
+
+// giveUp releases what the QP holds of others. None of that is the user's code, which might close the QP in its turn.
+func (qp *QP) giveUp() {
 	qp.mu.Lock()
 	if !isClosed(qp.done) {
 		qp.endStream()
@@ -384,7 +387,6 @@ func (qp *QP) destroy() bool {
 	qp.mu.Unlock()
 	qp.setListener(nil)
 	qp.holds.release()
-	return true
 }
 
 // isClosed reports whether a channel, to which nothing is sent, is closed.
