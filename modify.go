@@ -106,6 +106,7 @@ func (qp *QP) reset() {
 		return
 	}
 	qp.ended, qp.machine = nil, engine.New(qp.setup)
+	qp.leaveListener()
 	if isClosed(qp.done) {
 		qp.ends, qp.abandoned = nil, abandonedRecvs{}
 		qp.sendCQ.revive(qp)

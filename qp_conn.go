@@ -161,6 +161,7 @@ func (u *connecting) enter(c *driver.Conn) error {
 		return err
 	}
 	qp.srqHeld.next()
+	qp.leaveListener()
 	qp.ends, qp.neg, qp.attr, qp.ticket, qp.ended, qp.machine = &u.ends, u.n, u.attr, u.ticket, nil, nil
 	if isClosed(qp.done) { // of an earlier connection
 		qp.done, qp.abandoned = make(chan struct{}), abandonedRecvs{}

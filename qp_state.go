@@ -384,8 +384,8 @@ func (qp *QP) giveUp() {
 	if !isClosed(qp.done) {
 		qp.endStream()
 	}
+	qp.leaveListener()
 	qp.mu.Unlock()
-	qp.setListener(nil)
 	qp.holds.release()
 }
 

@@ -181,14 +181,18 @@ func (e *outOfTime) Error() string { return "aborted, as Shutdown ran out of tim
 // Unwrap returns the context's error.
 func (e *outOfTime) Unwrap() error { return e.error }
 
-// addQP notes a QP as one whose connection came by the Listener.
+// addQP notes a QP as one whose connection came by the Listener, unless the QP has been released meanwhile.
 func (l *Listener) addQP(qp *QP) {
-	l.mu.Lock()
-	l.qps[qp] = struct{}{}
-	l.mu.Unlock()
-	if !qp.setListener(l) {
-		l.removeQP(qp)
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	qp.leaveListener()
+	if qp.claim == released {
+		return
 	}
+	qp.listener = l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.qps[qp] = struct{}{}
 }
 
 func (l *Listener) removeQP(qp *QP) {
@@ -203,18 +207,11 @@ func (l *Listener) acceptedQPs() []*QP {
 	return slices.Collect(maps.Keys(l.qps))
 }
 
-// setListener notes which Listener a connection came by, and has the one before forget the
-// QP. It reports false if the QP has been released meanwhile.
-func (qp *QP) setListener(l *Listener) bool {
-	qp.mu.Lock()
-	before := qp.listener
-	ok := qp.claim != released || l == nil
-	if ok {
-		qp.listener = l
+// leaveListener has the Listener that the connection came by forget the QP, which is released, or ready for another
+// connection: that one may not come by it. The caller holds qp.mu.
+func (qp *QP) leaveListener() {
+	if qp.listener != nil {
+		qp.listener.removeQP(qp)
+		qp.listener = nil
 	}
-	qp.mu.Unlock()
-	if before != nil && before != l {
-		before.removeQP(qp)
-	}
-	return ok
 }

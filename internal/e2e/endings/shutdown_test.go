@@ -86,6 +86,27 @@ func TestShutdownAfterLoss(t *testing.T) {
 	}
 }
 
+// TestShutdownSparesOthers: a QP whose connection came by the Listener and has ended is no more the Listener's when it
+// has another connection, or is ready for one.
+func TestShutdownSparesOthers(t *testing.T) {
+	t.Parallel()
+	s := newShutter(t, false)
+	dials, waits := s.left(), s.left()
+	rig.Must(t, waits.Modify(iwarp.StateIdle))
+	elsewhere, peer := rig.Listen(t, iwarp.ListenConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
+	accepted := peer.Takes(elsewhere, iwarp.AcceptConfig{PD: peer.PD})
+	rig.Must(t, new(iwarp.Dialer).DialQP(rig.Within(t), dials.QP, "tcp", elsewhere.Addr().String()))
+	rig.Must(t, <-accepted)
+	rig.Must(t, s.shutdown(rig.Within(t)))
+	if dials.State() != iwarp.StateRTS {
+		t.Errorf("one that was dialed is %v: %v", dials.State(), dials.Err())
+	}
+	rig.Should(t, waits.PostRecv(&iwarp.RecvWR{}))
+	for _, e := range []*rig.End{dials, waits, peer} {
+		_ = e.Abort()
+	}
+}
+
 // A leaver ends a client's connection while its server is shutting down.
 type leaver func(client *rig.End)
 
@@ -162,6 +183,15 @@ func (s *shutter) client(cfg iwarp.QPConfig) (client, server *rig.End) {
 	rig.Must(s.T, <-client.Dials(iwarp.Dialer{PD: client.PD, QP: cfg}, s.ln))
 	rig.Must(s.T, <-accepted)
 	return client, server
+}
+
+// left returns the server's end of a connection that has ended in order.
+func (s *shutter) left() *rig.End {
+	s.Helper()
+	client, server := s.client(iwarp.QPConfig{})
+	rig.Must(s.T, client.Close())
+	rig.Wait(s.T, server.Done(), "the end of a connection")
+	return server
 }
 
 // shutdownWhile shuts the server down, and has clients leave that know of it.
