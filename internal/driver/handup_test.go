@@ -268,3 +268,24 @@ func TestRoomAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestHeldBackAnew: for how long nothing is taken in is counted from the last time on.
+func TestHeldBackAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := testrig.Pipe("ini", "res")
+		waits := newSetup(mpa.RoleResponder)
+		waits.machine.RNR = engine.RNR{Octets: 1 << 10, Messages: 1}
+		ini, res := newSetup(mpa.RoleInitiator).on(t, a), waits.on(t, b)
+		for id := range 2 {
+			ini.post(engine.SendWork{Op: engine.OpSend})
+			synctest.Wait()
+			time.Sleep(time.Second)
+			if d := res.HeldBack(); d != time.Second {
+				t.Errorf("%d: held back for %v, want 1 s", id, d)
+			}
+			res.receive(uint64(id))
+			synctest.Wait()
+			time.Sleep(time.Minute)
+		}
+	})
+}

@@ -28,17 +28,19 @@ func (c *Conn) fail(err error) {
 func (c *Conn) heldBack() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.holdsBack() {
+	if c.holdsBack() {
+		if c.heldSince.IsZero() {
+			c.heldSince = time.Now()
+		}
+		probe := time.AfterFunc(probeEvery, c.wakeReceiver)
+		c.room.Wait()
+		probe.Stop()
+	}
+	held := c.holdsBack()
+	if !held {
 		c.heldSince = time.Time{}
-		return false
 	}
-	if c.heldSince.IsZero() {
-		c.heldSince = time.Now()
-	}
-	probe := time.AfterFunc(probeEvery, c.wakeReceiver)
-	c.room.Wait()
-	probe.Stop()
-	return c.holdsBack()
+	return held
 }
 
 // isHeldBack reports whether nothing is to be received for now, to a consumer that receives for itself.
