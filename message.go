@@ -136,7 +136,7 @@ func (qp *QP) Receive(ctx context.Context) (Message, error) {
 		case err == nil && wc.Status == StatusSuccess:
 			return Message{from: in, wc: wc, turn: in.taken(wc.ID)}, nil
 		case err == nil:
-			in.setFree(wc.ID)
+			in.post(wc.ID) // for the next connection, if the QP is ready for that already
 		case errors.Is(err, ErrNoQP), errors.Is(err, ErrClosed):
 			return Message{}, &OpError{Op: "receive", Err: qp.noMoreMessages()}
 		default:
@@ -184,7 +184,8 @@ type inbox struct {
 	qp     *QP
 	mr     *MR
 	size   int
-	unread atomic.Int64 // messages that were there when the QP was closed
+	unread atomic.Int64  // messages that were there when the QP was closed
+	begun  atomic.Uint64 // how often the QP was made ready for another connection
 
 	mu    sync.Mutex // taken last, and not held while a receive is posted
 	slots []slot
@@ -267,13 +268,19 @@ func (in *inbox) repost(id uint64, turn uint32) {
 	}
 }
 
-// post posts a receive. Where the QP takes none any more, the next connection will have it.
+// post posts a receive. Where the QP takes none any more, the next connection will have it: refill posts it, or post
+// does if refill has come by just before the receive was free.
 func (in *inbox) post(id uint64) {
 	w := engine.RecvWork{ID: id}
 	sge := SGE{MR: in.mr, Offset: int(id) * in.size, Length: in.size}
 	w.SGL.Make(1)[0] = sge.engine()
-	if in.qp.postReceive(&w) != nil {
+	for again := true; again; {
+		begun := in.begun.Load()
+		if in.qp.postReceive(&w) == nil {
+			return
+		}
 		in.setFree(id)
+		again = in.begun.Load() != begun && in.move(id, slotFree, slotPosted)
 	}
 }
 
@@ -295,6 +302,7 @@ func (in *inbox) restart() {
 	if in != nil {
 		in.drop()
 		in.unread.Store(0)
+		in.begun.Add(1)
 		in.refill()
 	}
 }
