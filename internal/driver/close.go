@@ -96,9 +96,6 @@ func (c *Conn) endLLP(how engine.LLP) {
 // it is the user's code and may call the QP, or wait for the peer; so does what is to be waited for after it.
 func (c *Conn) closeLink(reset bool) {
 	c.watch.stop()
-	if !c.listening() {
-		return
-	}
 	if !c.link.Foreign() {
 		endLink(c.link, reset)
 		c.enter(Closed)

@@ -36,8 +36,7 @@ type burst struct {
 }
 
 // releasePosted ends a call that has posted requests of size bytes in all, as release does. The call began at a time;
-// zero: now. Where another goroutine sends the requests, that one does all the rest too. Only what is complete already
-// is handed up here.
+// zero: now. Where another goroutine sends the requests, that one does all the rest too.
 func (c *Conn) releasePosted(posts, size int, began time.Time) {
 	joins := c.joins(posts, size)
 	if !joins {
@@ -46,15 +45,12 @@ func (c *Conn) releasePosted(posts, size int, began time.Time) {
 		}
 		joins = c.sender.state == noSender && c.begins(posts, size, began)
 	}
-	switch b := &c.burst; {
-	case !joins:
-		b.batch, b.bytes, b.wrote = 0, 0, began
-		c.release(turn{mode: sendOwn, now: began, own: c.machine.Posted(), paced: true})
-	case c.machine.Completed():
-		c.release(turn{mode: sendNothing})
-	default:
+	if joins {
 		c.mu.Unlock()
+		return
 	}
+	c.burst.batch, c.burst.bytes, c.burst.wrote = 0, 0, began
+	c.release(turn{mode: sendOwn, now: began, own: c.machine.Posted(), paced: true})
 }
 
 // joins reports whether what was just posted goes along with what others send, or waits for the rest of its batch.

@@ -20,7 +20,7 @@ type fin struct {
 
 // keeps reports whether a notice is one of an orderly end that is still to be waited for, and keeps it.
 func (f *fin) keeps(n *engine.Notice, l link) bool {
-	closed := n.Kind == engine.NoticeState && n.From == engine.Closing && n.To == engine.Idle
+	closed := n.Kind == engine.NoticeState && n.To == engine.Idle
 	orderly := closed || n.Kind == engine.NoticeCloseComplete
 	if !orderly || !l.Foreign() {
 		return false
@@ -54,7 +54,6 @@ func (c *Conn) finAckOver(lost error) {
 	if c.machine.State() == engine.Idle {
 		c.up.notices = append(c.up.notices, c.fin.kept...)
 	}
-	c.fin.kept = nil
 }
 
 // awaitPeerAcked waits until the peer has the end of our half, if the link can tell: where that is in user space, a

@@ -59,7 +59,7 @@ func (c *Conn) collect() {
 	c.up.notices = c.machine.Notices(c.up.notices)
 	kept := c.up.notices[:from]
 	for _, n := range c.up.notices[from:] {
-		if c.state < Closed && c.fin.keeps(&n, c.link) {
+		if c.fin.keeps(&n, c.link) {
 			continue
 		}
 		if c.state == Leaving && n.Kind == engine.NoticeState && n.From == engine.Idle {

@@ -6,7 +6,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/engine"
 )
 
-// Queues is a Machine with the depths of its queues. What is posted goes through it, with or without a connection.
+// Queues is a Machine that takes work, with the depths of its queues. What is posted goes through it, with or without a
+// connection.
 type Queues struct {
 	Machine              *engine.Machine
 	SendDepth, RecvDepth int
@@ -15,7 +16,7 @@ type Queues struct {
 
 // PostSend posts to the Send Queue, if that has room: a request keeps its entry until its completion is polled.
 func (q Queues) PostSend(w *engine.SendWork) error {
-	if n, _ := q.Machine.Outstanding(); q.alive() && n+int(q.Unpolled.Sends.Load()) >= q.SendDepth {
+	if n, _ := q.Machine.Outstanding(); n+int(q.Unpolled.Sends.Load()) >= q.SendDepth {
 		return engine.ErrQueueFull
 	}
 	return q.Machine.PostSend(w)
@@ -39,16 +40,10 @@ func (q Queues) PostSends(all []engine.SendWork, whole bool) (n int, err error) 
 
 // PostReceive posts to the Receive Queue.
 func (q Queues) PostReceive(w *engine.RecvWork) error {
-	if _, n := q.Machine.Outstanding(); q.alive() && n+int(q.Unpolled.Recvs.Load()) >= q.RecvDepth {
+	if _, n := q.Machine.Outstanding(); n+int(q.Unpolled.Recvs.Load()) >= q.RecvDepth {
 		return engine.ErrQueueFull
 	}
 	return q.Machine.PostReceive(w)
-}
-
-// alive reports whether the Machine takes work. Otherwise the Machine's own error is to say why not.
-func (q Queues) alive() bool {
-	s := q.Machine.State()
-	return s == engine.Idle || s == engine.RTS
 }
 
 func (c *Conn) queues() Queues {
@@ -90,7 +85,7 @@ func (c *Conn) PostSends(all []engine.SendWork, size int, began time.Time, whole
 		n, err = c.queues().PostSends(all, whole)
 	}
 	switch {
-	case n == 0 || err != nil && whole:
+	case n == 0:
 		c.mu.Unlock()
 	case whole:
 		c.release(turn{mode: sendOwn, now: c.now(), own: c.machine.Posted()})

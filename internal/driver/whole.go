@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"math"
 	"sync"
 	"time"
 
@@ -127,12 +126,11 @@ func (l *wholeLink) moves() uint64 {
 
 // noteMoved returns what the stream's path has moved since the last time, or since a close has begun, and notes it.
 // Of two goroutines that have asked, the one that did so first may be the last to tell. Conn.mu guards it.
-func (l *wholeLink) noteMoved(moved uint64) (more int) {
+func (l *wholeLink) noteMoved(moved uint64) (more uint64) {
 	if l == nil || moved <= l.moved {
 		return 0
 	}
-	more = int(min(moved-l.moved, math.MaxInt32))
-	l.moved = moved
+	more, l.moved = moved-l.moved, moved
 	return more
 }
 

@@ -19,7 +19,7 @@ type drain struct {
 	octets  int       // since the last progress
 	reads   int       // the peer's Reads to be answered that were there before the close
 	limitBy time.Time // zero: none
-	beside  int       // octets since the last progress that Moved has told of
+	beside  uint64    // octets since the last progress that Moved has told of
 
 	wait    time.Duration // a FIN is held back until the peer was quiet for so long
 	heldBy  time.Time     // when the FIN is sent although the peer goes on sending; zero: it is not held back
@@ -68,7 +68,7 @@ func (q *Machine) renewDrain(now time.Time) {
 // Moved reports octets that a close waits for and that are not the connection's own, or not any more: where
 // connections take turns on their way to the peer, those of the others, and ours as they leave. They are progress as
 // any, but for the peer's Reads, which they have nothing to do with.
-func (q *Machine) Moved(now time.Time, octets int) {
+func (q *Machine) Moved(now time.Time, octets uint64) {
 	if q.state != RTS || !q.closing {
 		return
 	}
