@@ -159,19 +159,20 @@ func TestBatch(t *testing.T) {
 }
 
 // TestLastOfBatch: nor does it wait for whoever comes to run: its last post sends all of it, and the one before does
-// not.
+// not. So it is with the next batch.
 func TestLastOfBatch(t *testing.T) {
 	for _, c := range []struct{ posts, size int }{{batchPosts, 0}, {8, batchSize / 8}} {
 		b := newBurster(t)
 		b.stuck()
-		for _, step := range []struct{ posts, left int }{{c.posts - 1, c.posts - 1}, {1, 0}} {
+		steps := []struct{ posts, left int }{{c.posts - 1, c.posts - 1}, {1, 0}}
+		for _, step := range append(steps, steps...) {
 			b.postAlone(step.posts, c.size)
 			if n := b.left(); n != step.left {
 				t.Errorf("%d posts of %d bytes: %d are left, want %d", c.posts, c.size, n, step.left)
 			}
 		}
 		b.sender.run()
-		b.wantSent(uint64(c.posts), 1)
+		b.wantSent(2*uint64(c.posts), 2)
 	}
 }
 
@@ -190,6 +191,17 @@ func TestBurstFromLastWrite(t *testing.T) {
 	letGo()
 	b.settled()
 	b.wantSent(burstFirst+1, burstFirst+1)
+}
+
+// TestBurstFromNoWrite: where a post writes nothing, as that of a local operation, the next one follows on its call.
+func TestBurstFromNoWrite(t *testing.T) {
+	b := newBurster(t)
+	at := time.Now().Add(time.Hour)
+	b.push(1, 0, at)
+	b.wantSent(0, 0)
+	if got := b.pushed(); !got.Equal(at) {
+		t.Errorf("%v from the call", got.Sub(at))
+	}
 }
 
 // TestBatchOfHalfTheQueue: a batch of half the Send Queue does not wait for the sending goroutine, so that there is

@@ -34,7 +34,7 @@ var tooLate = map[string]func(e *end) (refused bool){
 	"who polls for the FIN":  func(e *end) bool { e.PollFIN(); return true },
 	"who begins to wait":     func(e *end) bool { e.RearmReads(); return true },
 	"who receives for itself": func(e *end) bool {
-		n := nap{true}
+		n := nap{interrupted: true}
 		e.ReceiveFor(e.Context(), &n)
 		return n.interrupted
 	},
@@ -100,6 +100,47 @@ func TestTooLate(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTerminateRefuses: no more work is taken while a Terminate is on its way to the peer.
+func TestTerminateRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := testrig.Pipe("ini", "res")
+		defer b.Close()
+		e := newSetup(mpa.RoleInitiator).on(t, a)
+		testrig.Must(t, e.Modify(engine.Terminate))
+		synctest.Wait()
+		for _, what := range []string{"a post", "a post and a wait", "a list", "posts that go together", "a receive"} {
+			if !tooLate[what](e) {
+				t.Errorf("%s is not refused", what)
+			}
+		}
+		if s := e.Status().State; s != engine.Terminate {
+			t.Errorf("state %v", s)
+		}
+	})
+}
+
+// TestHeldByWrite: a Write of the consumer's holds the end of the connection up, and that of a socket does not, as the
+// socket's Close ends it.
+func TestHeldByWrite(t *testing.T) {
+	socket, _ := pair(t)
+	foreign, _ := inMemory(t)
+	for e, want := range map[*end]bool{socket: false, foreign: true} {
+		e.settled()
+		held := e.Status().Held
+		e.Conn.mu.Lock()
+		w, g := emptyWrite(), engine.NewGather()
+		testrig.Must(t, e.queues().PostSend(&w))
+		e.machine.Output(e.now(), g)
+		e.Conn.mu.Unlock()
+		if during := e.Status().Held; held || during != want {
+			t.Errorf("before a Write %t, during it %t, want %t", held, during, want)
+		}
+		e.Conn.mu.Lock()
+		e.machine.Abandon(e.now(), g)
+		e.Conn.mu.Unlock()
 	}
 }
 

@@ -120,3 +120,16 @@ func TestCloseUntilTold(t *testing.T) {
 		}
 	}
 }
+
+// TestResetUntold: after a reset nobody waits for the peer, which never has the end of our half.
+func TestResetUntold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &toldStream{segmentStream: newSegments(), told: make(chan struct{}), began: time.Now()}
+		e := newSetup(mpa.RoleInitiator).over(t, s)
+		e.Abort(engine.ErrAborted)
+		synctest.Wait()
+		if e.ended() == nil {
+			t.Error("the peer is waited for")
+		}
+	})
+}

@@ -247,6 +247,39 @@ func TestSettledByWhoReceives(t *testing.T) {
 	}
 }
 
+// TestNothingToSettle: the Owner is not called where nothing was handed up, as after most posts.
+func TestNothingToSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := inMemory(t)
+		synctest.Wait()
+		settled := func() int64 { return e.owner.settled[0].Load() + e.owner.settled[1].Load() }
+		before := settled()
+		e.post(emptyWrite())
+		synctest.Wait()
+		if n := settled() - before; n > 0 || e.Figures().Stats.SentFPDUs == 0 {
+			t.Errorf("%d times, with %+v", n, e.Figures().Stats)
+		}
+	})
+}
+
+// TestUnpolledFill: a request keeps its entry until its completion is polled.
+func TestUnpolledFill(t *testing.T) {
+	e, _ := pair(t)
+	e.unpolled.Sends.Store(int64(e.cfg.SendDepth))
+	e.unpolled.Recvs.Store(int64(e.cfg.RecvDepth))
+	w := emptyWrite()
+	if err := e.PostSend(&w, 0, false); !errors.Is(err, engine.ErrQueueFull) {
+		t.Errorf("a request: %v", err)
+	}
+	if err := e.PostReceive(new(engine.RecvWork)); !errors.Is(err, engine.ErrQueueFull) {
+		t.Errorf("a receive: %v", err)
+	}
+	e.unpolled.Sends.Store(0)
+	e.unpolled.Recvs.Store(0)
+	e.post(emptyWrite())
+	e.receive(1)
+}
+
 // TestRoomAtOnce: who waits for room receives as soon as there is some.
 func TestRoomAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,9 +10,14 @@ import (
 
 // A nap is what a consumer waits for that does not come: someone interrupts it at once, and then there is nothing to
 // wait for any more.
-type nap struct{ interrupted bool }
+type nap struct {
+	interrupted bool
+	on          *Conn
+	woke, early bool // Awake was called, and while nobody else could have the role
+}
 
 func (n *nap) Sleep(c *Conn) (sleeps bool) {
+	n.on = c
 	sleeps, n.interrupted = n.interrupted, false
 	if sleeps {
 		c.Announce()
@@ -21,7 +26,7 @@ func (n *nap) Sleep(c *Conn) (sleeps bool) {
 	return sleeps
 }
 
-func (*nap) Awake() {}
+func (n *nap) Awake() { n.woke, n.early = true, !n.on.tcp.AcquireRole() }
 
 // leadable returns a connection whose receiving goroutine stands back, and its socket.
 func leadable(t *testing.T) (*end, *net.TCPConn) {
@@ -41,13 +46,18 @@ func leadable(t *testing.T) (*end, *net.TCPConn) {
 }
 
 // TestInterruptedWithholds: a consumer that was interrupted, as the completions that it waits for do not come by the
-// connection, leaves the role to the receiving goroutine alone; one that was not leaves it to the next consumer.
+// connection, leaves the role to the receiving goroutine alone; one that was not leaves it to the next consumer. Before
+// that it hears that it waits no more.
 func TestInterruptedWithholds(t *testing.T) {
 	e, _ := leadable(t)
 	for _, interrupted := range []bool{false, true} {
-		n := nap{interrupted}
+		n := nap{interrupted: interrupted}
 		if e.ReceiveFor(t.Context(), &n); n.interrupted {
 			t.Fatal("the consumer did not have the role")
+		}
+		if !n.woke || !n.early {
+			t.Errorf("interrupted: %t, told that it waits no more: %t, before the next has the role: %t",
+				interrupted, n.woke, n.early)
 		}
 		taken := e.tcp.AcquireRole()
 		if taken == interrupted {
@@ -63,7 +73,7 @@ func TestInterruptedWithholds(t *testing.T) {
 // polls only sends.
 func TestWholeHasNoRole(t *testing.T) {
 	e := newSetup(mpa.RoleInitiator).over(t, newSegments())
-	e.ReceiveFor(testrig.Within(t), &nap{true})
+	e.ReceiveFor(testrig.Within(t), &nap{interrupted: true})
 	e.RearmReads()
 	if e.Poll() {
 		t.Error("Poll has done something")

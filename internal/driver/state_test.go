@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,6 +108,9 @@ func walksToItsEnd(t *testing.T, seen map[arrow]bool, foreign, closing bool) {
 	w.Abort(engine.ErrAborted)
 	if foreign {
 		w.at(Leaving)
+		if err := w.Modify(engine.Idle); !errors.Is(err, engine.ErrBadState) {
+			t.Errorf("to Idle, while it is closed: %v", err)
+		}
 		close(reset)
 	}
 	w.at(Closed)
