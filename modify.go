@@ -72,8 +72,8 @@ func (qp *QP) modify(to engine.State) error {
 	return qp.refusedModify(to, fmt.Errorf("from %v to %v: %w", qp.State(), to, ErrBadState))
 }
 
-// awaitLast waits for the last completions of a connection in StateError whose lower layer is closed already. A
-// consumer that has polled some of them, or has seen the state, need not wait for Done. It waits for no Write of the
+// awaitLast waits for the last completions of a connection whose lower layer is closed already. A consumer that has
+// polled some of them, or has seen StateError, need not wait for Done. It waits for no Write of the
 // consumer's own connection, which may not return, or may be what calls Modify.
 func (qp *QP) awaitLast() {
 	qp.mu.Lock()
@@ -82,7 +82,7 @@ func (qp *QP) awaitLast() {
 	if c == nil {
 		return
 	}
-	if s := c.Status(); s.State == engine.Error && s.Phase >= driver.Closed && !s.Held {
+	if s := c.Status(); s.Phase >= driver.Closed && !s.Held {
 		<-done
 	}
 }
