@@ -299,16 +299,18 @@ type movedStream struct {
 func (s *movedStream) Moved() uint64 { return s.octets.Load() }
 
 // TestMovedSince: what a shared path carries while a Close waits gives that more time. What it had carried before the
-// Close began does not.
+// Close began does not. A second Close looks too.
 func TestMovedSince(t *testing.T) {
 	for _, c := range []struct {
-		before, since uint64 // octets
+		before, since uint64        // octets
+		again         time.Duration // when the second Close begins
 		want          time.Duration
 	}{
-		{0, 0, 3 * time.Second},
-		{1 << 20, 0, 3 * time.Second},
-		{1 << 20, 16<<10 - 1, 3 * time.Second},
-		{1 << 20, 16 << 10, 6 * time.Second},
+		{0, 0, time.Hour, 3 * time.Second},
+		{1 << 20, 0, time.Hour, 3 * time.Second},
+		{1 << 20, 16<<10 - 1, time.Hour, 3 * time.Second},
+		{1 << 20, 16 << 10, time.Hour, 6 * time.Second},
+		{1 << 20, 16 << 10, 2 * time.Second, 5 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
@@ -321,6 +323,8 @@ func TestMovedSince(t *testing.T) {
 			path.octets.Add(c.before)
 			began := time.Now()
 			time.AfterFunc(time.Second, func() { path.octets.Add(c.since) })
+			again := time.AfterFunc(c.again, func() { _ = ini.Close() })
+			defer again.Stop()
 			err := ini.Close()
 			if took := time.Since(began); took != c.want || !errors.Is(err, iwarp.ErrConnectionLost) {
 				t.Errorf("%d octets before, %d since: Close took %v, want %v: %v", c.before, c.since, took, c.want, err)
