@@ -3,9 +3,12 @@
 package verbs
 
 import (
+	"context"
 	"net"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/script"
@@ -56,4 +59,49 @@ func (q *QP) isLeft() bool {
 	q.linking.Lock()
 	defer q.linking.Unlock()
 	return q.meeting.over || q.meeting.path == nil
+}
+
+// inMeeting returns a QP with a meeting of which something goes on until it is canceled. A call may be being accepted.
+func inMeeting(greets bool) *QP {
+	q := new(QP)
+	m := &q.meeting
+	m.path, m.doing, m.greets = new(Path), new(sync.WaitGroup), greets
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	ctx := m.ctx
+	m.doing.Go(func() { <-ctx.Done() })
+	return q
+}
+
+// TestLeavesInTime: what goes on is canceled when the program is done with a QP. A peer that is being accepted has some
+// time before that, and no more.
+func TestLeavesInTime(t *testing.T) {
+	for greets, wait := range map[bool]time.Duration{false: 0, true: closeTimeout} {
+		for what, leave := range map[string]func(q *QP){
+			"ERR":       func(q *QP) { _, _, _ = q.depart() },
+			"RESET":     func(q *QP) { _ = q.cancel() },
+			"destroyed": func(q *QP) { q.part(true) },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				q, began := inMeeting(greets), time.Now()
+				ctx := q.meeting.ctx
+				go leave(q)
+				<-ctx.Done()
+				if took := time.Since(began); took != wait || !q.isLeft() {
+					t.Errorf("%s, greets %t: canceled after %v, left %t", what, greets, took, q.isLeft())
+				}
+			})
+		}
+	}
+}
+
+// TestLeftIsNotTold: a program that is done with a QP does not hear how the call ends that is being accepted.
+func TestLeftIsNotTold(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		q := inMeeting(true)
+		q.meeting.over = over
+		if told := q.greeted(q.meeting.ctx, nil); told == over {
+			t.Errorf("over %t: told %t", over, told)
+		}
+		q.meeting.cancel()
+	}
 }
