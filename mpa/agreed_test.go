@@ -69,7 +69,7 @@ func TestCRCUntilTheEnd(t *testing.T) {
 		for both := range 8 {
 			c := of(fmt.Sprintf("%v/%d", d, both), dialect(d), serving(mpa.Dialects()...),
 				noCRC(both&1 == 0, both&2 == 0), markers(both&4 != 0, both&4 != 0))
-			n := c.begin(t)
+			n := c.firstState(t)
 			n.runWhole()
 			i, r := n.i.m.Negotiated(), n.r.m.Negotiated()
 			if !n.i.up(fpduOfResponder) || !n.r.up(fpduOfInitiator) {

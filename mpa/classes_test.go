@@ -13,8 +13,8 @@ type class struct {
 	scenario
 }
 
-// begin returns the state in which the first frame is on its way.
-func (c *class) begin(t *testing.T) *node {
+// firstState returns the state in which the first frame is on its way.
+func (c *class) firstState(t *testing.T) *node {
 	t.Helper()
 	i, err := mpa.NewInitiator(c.offer)
 	if err != nil {

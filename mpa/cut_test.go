@@ -29,7 +29,7 @@ type stream struct{ first, startup, all int }
 // measure lets a class come to its end, and returns what each end got.
 func (c *class) measure(t *testing.T) map[string]stream {
 	t.Helper()
-	n := c.begin(t)
+	n := c.firstState(t)
 	got := map[string]stream{}
 	for steps := n.steps(); len(steps) > 0; steps = n.steps() {
 		for name, e := range n.ends() {
@@ -38,7 +38,7 @@ func (c *class) measure(t *testing.T) map[string]stream {
 				got[name] = s
 			}
 		}
-		n.take(steps[0], 1<<20)
+		n.takeStep(steps[0], 1<<20)
 		if s := got["Initiator"]; steps[0] == "decision" {
 			s.first = len(n.reply)
 			got["Initiator"] = s
@@ -50,7 +50,7 @@ func (c *class) measure(t *testing.T) map[string]stream {
 		got[name] = s
 	}
 	s := got["Responder"]
-	s.first = len(c.begin(t).i.sent)
+	s.first = len(c.firstState(t).i.sent)
 	got["Responder"] = s
 	return got
 }
@@ -61,7 +61,7 @@ var lower = map[string]string{"Initiator": "initiator", "Responder": "responder"
 // comes a FIN, or nothing at all.
 func (c *class) cut(t *testing.T, name string, octets int, fin bool) *node {
 	t.Helper()
-	n := c.begin(t)
+	n := c.firstState(t)
 	for n.wrong == nil {
 		e := n.ends()[name]
 		done := false
@@ -72,9 +72,9 @@ func (c *class) cut(t *testing.T, name string, octets int, fin bool) *node {
 			case step == "to "+lower[name]:
 				taken := min(octets, len(n.other(e).sent))
 				octets -= taken
-				n.take(step, taken)
+				n.takeStep(step, taken)
 			default:
-				n.take(step, 1<<20)
+				n.takeStep(step, 1<<20)
 			}
 			done = true
 			break

@@ -91,8 +91,8 @@ var plays = []play{
 	},
 }
 
-// begin begins a play.
-func (p *play) begin(t *testing.T) *dialogue {
+// startDialogue starts a play.
+func (p *play) startDialogue(t *testing.T) *dialogue {
 	t.Helper()
 	if p.initiates() {
 		d, _ := starting(t, p.offer, octets(t, p.start))
@@ -105,7 +105,7 @@ func (p *play) begin(t *testing.T) *dialogue {
 // upTo begins a play and plays it up to an act.
 func (p *play) upTo(t *testing.T, n int) *dialogue {
 	t.Helper()
-	d := p.begin(t)
+	d := p.startDialogue(t)
 	for k := range n {
 		d.input(octets(t, p.acts[k].frame), 0)
 		p.send(d, k)
@@ -197,7 +197,7 @@ func TestEveryDialectTimeout(t *testing.T) {
 	each(t, func(t *testing.T, p *play, n int) {
 		frame := octets(t, p.acts[n].frame)
 		for _, arrived := range []int{0, 1, len(frame) - 1} {
-			d := p.begin(t)
+			d := p.startDialogue(t)
 			limit := map[bool]time.Duration{true: 10 * time.Second, false: 5 * time.Second}[p.initiates()]
 			left := limit
 			for k := range n {
@@ -298,7 +298,7 @@ func TestEveryDialectPrivateData(t *testing.T) {
 			enhanced := len(f.PrivateData()) - len(f.ULPData())
 			ulp := bytes.Repeat([]byte{'p'}, 512-enhanced)
 			fields.PrivateData = append(bytes.Clone(f.PrivateData()[:enhanced]), ulp...)
-			d := p.begin(t)
+			d := p.startDialogue(t)
 			d.input(append(frame(fields), "FPDU"...), 4)
 			p.send(d, 0)
 			if r, ok := d.m.(*mpa.Responder); ok && !bytes.Equal(r.Request().PrivateData, ulp) {
@@ -309,7 +309,7 @@ func TestEveryDialectPrivateData(t *testing.T) {
 			}
 			for _, length := range []int{513, 514, 0xffff} {
 				fields.PDLength = length
-				d := p.begin(t)
+				d := p.startDialogue(t)
 				d.input(frame(fields)[:20], 0)
 				d.wantError(mpa.FailurePrivateData, mpa.CodeStartupFrame,
 					fmt.Sprintf("bad PD_Length at octet 18 of the startup frame: %d octets, and at most 512", length))
@@ -369,7 +369,7 @@ func TestRequestPrivateDataAlone(t *testing.T) {
 		if p.initiates() {
 			continue
 		}
-		d := p.begin(t)
+		d := p.startDialogue(t)
 		in := octets(t, p.acts[0].frame)
 		d.input(in, 0)
 		clear(in)

@@ -77,7 +77,7 @@ func TestExploreFinds(t *testing.T) {
 		{of("flawed"), "leaves CRCs out", "the two ends disagree"},
 		{of("flawed"), "lets the other end begin", `has ""`}, // both wait for the other's first FPDU,
 	} {
-		n := c.class.begin(t)
+		n := c.class.firstState(t)
 		n.i.m = &flawed{Initiator: n.i.m.(*mpa.Initiator), flaw: c.flaw}
 		s := search{class: &c.class, octetwise: strings.HasPrefix(c.flaw, "waits")}
 		s.run(n)

@@ -107,9 +107,9 @@ func (n *node) path() string {
 // time passes, or there is a fault.
 func (n *node) next(octetwise bool) (all []*node) {
 	for _, step := range n.steps() {
-		all = append(all, n.after(step, false, func(n *node) { n.take(step, 1<<20) }))
+		all = append(all, n.after(step, false, func(n *node) { n.takeStep(step, 1<<20) }))
 		if octetwise && strings.HasPrefix(step, "to ") {
-			all = append(all, n.after("1 octet "+step, false, func(n *node) { n.take(step, 1) }))
+			all = append(all, n.after("1 octet "+step, false, func(n *node) { n.takeStep(step, 1) }))
 		}
 	}
 	if len(all) == 0 {
@@ -126,8 +126,8 @@ func (n *node) next(octetwise bool) (all []*node) {
 	return all
 }
 
-// take does a step, and has the consumer go on in streaming mode after a rejection.
-func (n *node) take(step string, octets int) {
+// takeStep takes a step, and has the consumer go on in streaming mode after a rejection.
+func (n *node) takeStep(step string, octets int) {
 	n.do(step, octets)
 	if step == "decision" && n.rejected && n.responder().KeepsTCP() {
 		n.r.sent = append(n.r.sent, streaming...)
@@ -309,13 +309,13 @@ func (s *search) run(from *node) {
 			s.add(next)
 		}
 		if _, waits := n.virtual.next(); !waits && len(n.steps()) == 0 {
-			s.end(n)
+			s.judgeFinal(n)
 		}
 	}
 }
 
-// end judges a state in which nothing can happen any more.
-func (s *search) end(n *node) {
+// judgeFinal judges a state in which nothing can happen any more.
+func (s *search) judgeFinal(n *node) {
 	s.finals = append(s.finals, n)
 	if name := n.hung(); name != "" {
 		s.blame(n, "the "+name+" waits for ever")
@@ -353,7 +353,7 @@ func TestExplore(t *testing.T) {
 	for k := range classes {
 		c := &classes[k]
 		s := search{class: c, octetwise: testrig.Everything() || slices.Contains(inOctets, c.name)}
-		s.run(c.begin(t))
+		s.run(c.firstState(t))
 		states += len(s.seen)
 		for _, wrong := range s.wrong {
 			t.Error(wrong)

@@ -74,13 +74,13 @@ func (i *Initiator) Start(now time.Time) []byte {
 	i.in.arm(now, timeout(i.offer.Timeout, DefaultReplyTimeout))
 	switch {
 	case i.dialect != DialectStartKey:
-		i.in.begin(awaitReply)
+		i.in.expectFrame(awaitReply)
 		return AppendStartup(nil, &i.request)
 	case i.offer.Messages:
-		i.in.begin(awaitMessage)
+		i.in.expectFrame(awaitMessage)
 		return AppendPrivateDataMessage(nil, i.offer.PrivateData, -1)
 	}
-	i.in.begin(awaitStartKey)
+	i.in.expectFrame(awaitStartKey)
 	return i.startKey()
 }
 
@@ -112,7 +112,7 @@ func (i *Initiator) Input(now time.Time, b []byte) (n int, err error) {
 		return 0, ErrState
 	}
 	for !i.done && n < len(b) {
-		k, err := i.in.take(b[n:])
+		k, err := i.in.consume(b[n:])
 		n += k
 		if err == nil && i.in.whole() {
 			err = i.arrive()
@@ -132,7 +132,7 @@ func (i *Initiator) arrive() error {
 		// "would enable MPA/DDP/RDMA in passive mode". [K07]
 		i.answer = PrivateDataMessage(i.in.buf).PrivateData()
 		i.out = i.startKey()
-		i.in.begin(awaitStartKey)
+		i.in.expectFrame(awaitStartKey)
 		return nil
 	case arrivedStartKey:
 		i.agree(DialectStartKey, StartKey(i.in.buf).terms())

@@ -57,8 +57,8 @@ const (
 // usualFrame is how many octets most frames have no more than: those without private data.
 const usualFrame = StartupHeaderLen + EnhancedLen
 
-// begin waits for a frame. What was taken before stays with whoever has it.
-func (in *intake) begin(a awaited) {
+// expectFrame makes ready for a frame. What was taken before stays with whoever has it.
+func (in *intake) expectFrame(a awaited) {
 	in.await, in.arrived, in.buf = a, arrivedNothing, make([]byte, 0, usualFrame)
 	in.part, in.want = partKey, KeyLen
 	if a == awaitMessage || a == awaitRequest && in.messages {
@@ -89,8 +89,8 @@ func (in *intake) missing() int { return in.want - len(in.buf) }
 
 func (in *intake) frame() StartupFrame { return StartupFrame(in.buf[:len(in.buf):len(in.buf)]) }
 
-// take takes octets and returns how many.
-func (in *intake) take(b []byte) (n int, err error) {
+// consume consumes octets and returns how many.
+func (in *intake) consume(b []byte) (n int, err error) {
 	for {
 		k := min(in.missing(), len(b)-n)
 		in.buf = append(in.buf, b[n:n+k]...)

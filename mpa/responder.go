@@ -39,7 +39,7 @@ func NewResponder(c ResponderConfig) *Responder {
 // started in the "Active" mode, the MPA implementation MUST wait until a "Start
 // Key" is received."
 func (r *Responder) Start(now time.Time) {
-	r.in.begin(awaitRequest)
+	r.in.expectFrame(awaitRequest)
 	r.in.arm(now, r.timeout())
 }
 
@@ -59,7 +59,7 @@ func (r *Responder) Input(now time.Time, b []byte) (n int, err error) {
 	case !r.in.pending():
 		return 0, nil
 	}
-	n, err = r.in.take(b)
+	n, err = r.in.consume(b)
 	if err != nil {
 		r.farewell()
 	} else if r.in.whole() {
@@ -183,7 +183,7 @@ func (r *Responder) startKey(peer StartKey) []byte {
 }
 
 func (r *Responder) await(now time.Time, a awaited) {
-	r.in.begin(a)
+	r.in.expectFrame(a)
 	r.in.arm(now, r.timeout())
 }
 

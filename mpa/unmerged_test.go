@@ -105,7 +105,7 @@ type verdict struct{ Regular, All string }
 func explored(t *testing.T, c *class) verdict {
 	t.Helper()
 	s := search{class: c}
-	s.run(c.begin(t))
+	s.run(c.firstState(t))
 	ends := func(all []*node) string {
 		var texts []string
 		for _, n := range all {
