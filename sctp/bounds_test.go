@@ -13,7 +13,7 @@ import (
 // TestStrays: messages outside of any session are not answered, and too many of them end the association. A session
 // that opens shows that the peer is in its senses.
 func TestStrays(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true, Streams: 4})
+	d := newDialogue(t, sctp.Config{Listening: true, Streams: 4})
 	for i := range uint16(15) {
 		d.hears(i%8, 17, `0001 0004`) // on streams that do not exist, too
 	}
@@ -75,13 +75,13 @@ func TestCrossedTerminate(t *testing.T) {
 
 // TestLateTerminateOfOthers: there is nothing to take back in a session that was accepted, nor in one of ours.
 func TestLateTerminateOfOthers(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true})
+	d := newDialogue(t, sctp.Config{Listening: true})
 	d.opensAndEnds(1)
 	for range 16 {
 		d.hears(1, 17, `0001 0004`)
 	}
 	wantRule(t, d.a.End().Cause, sctp.RuleStray)
-	d = begin(t, sctp.Config{Active: true})
+	d = newDialogue(t, sctp.Config{Active: true})
 	id := d.connect()
 	d.says(id, 17, `0000 0001`)
 	d.hears(id, 17, `0000 0003`)
@@ -112,7 +112,7 @@ func TestOrdered(t *testing.T) {
 //
 // Proves C04.
 func TestEarly(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true, MaxEarly: 1000, Streams: 8})
+	d := newDialogue(t, sctp.Config{Active: true, MaxEarly: 1000, Streams: 8})
 	id := d.connect()
 	d.says(id, 17, `0000 0001`)
 	d.hears(id, 16, `0002 42`)
@@ -265,7 +265,7 @@ func TestWindow(t *testing.T) {
 
 // TestSessionsApart: what one session does to itself does nothing to another.
 func TestSessionsApart(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true, MaxPending: 4})
+	d := newDialogue(t, sctp.Config{Listening: true, MaxPending: 4})
 	for id := range uint16(3) {
 		d.hears(id, 17, `0000 0001`)
 		d.told(sctp.EventRequest, id)

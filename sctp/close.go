@@ -152,7 +152,7 @@ func (a *Association) dropped(s *session) {
 
 // withdraw ends a session that the consumer has not answered.
 func (a *Association) withdraw(now time.Time, s *session, err error) {
-	a.tell(Event{Kind: EventWithdrawn, Stream: s.on.id, Err: err})
+	a.emit(Event{Kind: EventWithdrawn, Stream: s.on.id, Err: err})
 	s.known = false
 	a.terminate(now, s, Draining)
 }
@@ -165,7 +165,7 @@ func (a *Association) violate(now time.Time, s *session, number uint64, v *Viola
 	v.Stream = s.on.id
 	switch s.state {
 	case InitiateSent:
-		a.tell(Event{Kind: EventRefused, Stream: v.Stream, Err: v})
+		a.emit(Event{Kind: EventRefused, Stream: v.Stream, Err: v})
 		a.cancel(now, s)
 	case InitiateReceived:
 		a.withdraw(now, s, v)
@@ -182,5 +182,5 @@ func (a *Association) fail(now time.Time, s *session, number uint64, v *Violatio
 		return
 	}
 	s.discards, s.deadline = true, now.Add(a.cfg.CloseTimeout)
-	a.tell(Event{Kind: EventFailed, Stream: s.on.id, Number: number, Err: v})
+	a.emit(Event{Kind: EventFailed, Stream: s.on.id, Number: number, Err: v})
 }

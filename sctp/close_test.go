@@ -14,7 +14,7 @@ import (
 // accepted has the peer ask for a session, and accepts it. SCTP has not acknowledged the Accept.
 func accepted(t *testing.T, c sctp.Config) *dialogue {
 	c.Listening = true
-	d := begin(t, c)
+	d := newDialogue(t, c)
 	d.hears(0, 17, `0000 0001`)
 	d.told(sctp.EventRequest, 0)
 	d.accept(0)
@@ -58,7 +58,7 @@ func TestOvertaking(t *testing.T) {
 		d.state(0, sctp.Idle)
 	})
 	t.Run("cancel after Initiate", func(t *testing.T) {
-		d := begin(t, sctp.Config{Active: true})
+		d := newDialogue(t, sctp.Config{Active: true})
 		id := d.connect()
 		d.says(id, 17, `0000 0001`)
 		d.a.Close(d.now, id)
@@ -78,7 +78,7 @@ func TestOvertaking(t *testing.T) {
 //
 // Proves C04.
 func TestWithdrawn(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true})
+	d := newDialogue(t, sctp.Config{Listening: true})
 	d.hears(0, 17, `0000 0001`)
 	d.told(sctp.EventRequest, 0)
 	d.hears(0, 17, `0001 0004`)
@@ -96,7 +96,7 @@ func TestWithdrawn(t *testing.T) {
 
 // TestUnanswered: a request that is closed without an answer gets a Terminate.
 func TestUnanswered(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true})
+	d := newDialogue(t, sctp.Config{Listening: true})
 	d.hears(0, 17, `0000 0001`)
 	d.told(sctp.EventRequest, 0)
 	d.a.Close(d.now, 0)
@@ -108,7 +108,7 @@ func TestUnanswered(t *testing.T) {
 
 // TestCollision: both sides ask for a session on one stream, which the convention of even and odd prevents.
 func TestCollision(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true, Listening: true})
+	d := newDialogue(t, sctp.Config{Active: true, Listening: true})
 	id := d.connect()
 	d.says(id, 17, `0000 0001`)
 	d.hears(id, 17, `0000 0001`)
@@ -167,7 +167,7 @@ func TestReuse(t *testing.T) {
 
 // TestImpossibleReuse: a peer cannot have a Terminate that has not left.
 func TestImpossibleReuse(t *testing.T) {
-	d := begin(t, sctp.Config{})
+	d := newDialogue(t, sctp.Config{})
 	d.hears(0, 17, `0000 0001`) // nobody listens
 	d.hears(0, 17, `0000 0001`)
 	d.says(0, 17, `0000 0004`)
@@ -180,7 +180,7 @@ func TestImpossibleReuse(t *testing.T) {
 // TestTimeouts ends what the peer leaves open.
 func TestTimeouts(t *testing.T) {
 	t.Run("no answer", func(t *testing.T) {
-		d := begin(t, sctp.Config{Active: true})
+		d := newDialogue(t, sctp.Config{Active: true})
 		id := d.connect()
 		d.says(id, 17, `0000 0001`)
 		d.acked(id)
@@ -199,7 +199,7 @@ func TestTimeouts(t *testing.T) {
 		}
 	})
 	t.Run("an Initiate that does not arrive", func(t *testing.T) {
-		d := begin(t, sctp.Config{Active: true, AnswerTimeout: time.Second, CloseTimeout: 2 * time.Second})
+		d := newDialogue(t, sctp.Config{Active: true, AnswerTimeout: time.Second, CloseTimeout: 2 * time.Second})
 		id := d.connect()
 		d.says(id, 17, `0000 0001`)
 		d.later(time.Second)

@@ -16,7 +16,7 @@ import (
 //
 // Proves C01, C03, C04: Initiate, Accept, segments both ways, a Terminate of each side.
 func TestAccepted(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true})
+	d := newDialogue(t, sctp.Config{Active: true})
 	id, err := d.a.Connect(d.now, mpa.Offer{Dialect: mpa.DialectRFC5044, PrivateData: []byte("hi"), IRD: 3, ORD: 4})
 	testrig.Must(t, err)
 	d.says(id, 17, `0000 # DDP-SSN
@@ -65,7 +65,7 @@ func TestAccepted(t *testing.T) {
 //
 // Proves C03, C04: either side may send the first DDP message.
 func TestAccepting(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true})
+	d := newDialogue(t, sctp.Config{Listening: true})
 	d.hears(2, 17, `0000 0001 6869`)
 	q := d.told(sctp.EventRequest, 2).Request
 	if string(q.PrivateData) != "hi" || q.Enhanced || q.IRD != mpa.NoNegotiation || q.ORD != mpa.NoNegotiation {
@@ -99,7 +99,7 @@ func TestAccepting(t *testing.T) {
 //
 // Proves C01, C02, C04, E15, E16: the 32 bits of IRD, ORD and flags come first in the private data.
 func TestEnhanced(t *testing.T) {
-	active, passive := begin(t, sctp.Config{Active: true}), begin(t, sctp.Config{Listening: true})
+	active, passive := newDialogue(t, sctp.Config{Active: true}), newDialogue(t, sctp.Config{Listening: true})
 	id, err := active.a.Connect(epoch, mpa.Offer{IRD: 5, ORD: 9, PrivateData: []byte("hi")})
 	testrig.Must(t, err)
 	const initiate = `0000 0005 # Enhanced Initiate
@@ -138,7 +138,7 @@ func TestRejected(t *testing.T) {
 		{`0000 0001`, `0000 0003 6e6f`},
 		{`0000 0005 8000 8009`, `0000 0007 8002 8006 6e6f # IRD 2, ORD 6, A and C as they were asked for`},
 	} {
-		d := begin(t, sctp.Config{Listening: true})
+		d := newDialogue(t, sctp.Config{Listening: true})
 		d.hears(0, 17, c.initiate)
 		d.told(sctp.EventRequest, 0)
 		testrig.Must(t, d.a.Reject(d.now, 0, []byte("no"), 2, 6))
@@ -172,7 +172,7 @@ func TestBeingRejected(t *testing.T) {
 			sctp.Refusal{Dialect: mpa.DialectRFC6581, PrivateData: []byte("no")}},
 		"Terminate": {`0000 0004`, sctp.Refusal{Provider: true, Fallback: true}},
 	} {
-		d := begin(t, sctp.Config{Active: true})
+		d := newDialogue(t, sctp.Config{Active: true})
 		id, err := d.a.Connect(d.now, mpa.Offer{})
 		testrig.Must(t, err)
 		d.says(id, 17, `0000 0005 c000 c000`)
@@ -203,7 +203,7 @@ func TestProviderRejects(t *testing.T) {
 		"too many sessions": {sctp.Config{Listening: true, MaxSessions: 1}, 1},
 	} {
 		for _, initiate := range []string{`0000 0001`, `0000 0005 8000 c000`} {
-			d := begin(t, c.config)
+			d := newDialogue(t, c.config)
 			for id := range c.before {
 				d.hears(uint16(id), 17, initiate)
 				d.told(sctp.EventRequest, uint16(id))
@@ -226,7 +226,7 @@ func TestProviderRejects(t *testing.T) {
 //
 // Proves C01.
 func TestUnsupportedRTR(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true, RTR: mpa.RTRSend})
+	d := newDialogue(t, sctp.Config{Listening: true, RTR: mpa.RTRSend})
 	d.hears(0, 17, `0000 0005 8001 c002`)
 	d.says(0, 17, `0000 0007 c000 0000 # A and B: by a Send`)
 	d.silent()
@@ -246,13 +246,13 @@ func TestOffers(t *testing.T) {
 		{Dialect: mpa.DialectRtr}, {Kind: mpa.KindRDMAC},
 		{IRD: mpa.NoNegotiation + 1},
 	} {
-		d := begin(t, sctp.Config{Active: true})
+		d := newDialogue(t, sctp.Config{Active: true})
 		if _, err := d.a.Connect(d.now, o); !errors.Is(err, mpa.ErrOffer) {
 			t.Errorf("%+v: %v", o, err)
 		}
 		d.silent()
 	}
-	d := begin(t, sctp.Config{Active: true})
+	d := newDialogue(t, sctp.Config{Active: true})
 	id, err := d.a.Connect(d.now, mpa.Offer{ClientServer: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation,
 		PrivateData: make([]byte, 512)})
 	testrig.Must(t, err)
@@ -265,7 +265,7 @@ func TestOffers(t *testing.T) {
 //
 // Proves C02.
 func TestAnswers(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true})
+	d := newDialogue(t, sctp.Config{Listening: true})
 	d.hears(0, 17, `0000 0005 0001 0002`)
 	d.told(sctp.EventRequest, 0)
 	if _, err := d.a.Accept(d.now, 0, mpa.Answer{PrivateData: make([]byte, 509)}); !errors.Is(err, mpa.ErrOffer) {
@@ -285,7 +285,7 @@ func TestAnswers(t *testing.T) {
 //
 // Proves C04, E05.
 func TestInsufficientIRD(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true})
+	d := newDialogue(t, sctp.Config{Active: true})
 	id, err := d.a.Connect(d.now, mpa.Offer{IRD: 1})
 	testrig.Must(t, err)
 	d.says(id, 17, `0000 0005 c001 c000`)
@@ -303,7 +303,7 @@ func TestInsufficientIRD(t *testing.T) {
 // are.
 func TestStreams(t *testing.T) {
 	for active, want := range map[bool][]uint16{true: {0, 2, 4}, false: {1, 3}} {
-		d := begin(t, sctp.Config{Active: active, Streams: 5})
+		d := newDialogue(t, sctp.Config{Active: active, Streams: 5})
 		for _, id := range want {
 			if got := d.connect(); got != id {
 				t.Errorf("active %t: stream %d, want %d", active, got, id)
@@ -314,7 +314,7 @@ func TestStreams(t *testing.T) {
 			t.Errorf("active %t: one more: %v", active, err)
 		}
 	}
-	d := begin(t, sctp.Config{Active: true, MaxSessions: 1})
+	d := newDialogue(t, sctp.Config{Active: true, MaxSessions: 1})
 	d.connect()
 	if _, err := d.a.Connect(d.now, mpa.Offer{}); !errors.Is(err, sctp.ErrLimit) {
 		t.Errorf("more sessions than may be: %v", err)
@@ -323,7 +323,7 @@ func TestStreams(t *testing.T) {
 
 // TestUnused ends an association that has no session.
 func TestUnused(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true})
+	d := newDialogue(t, sctp.Config{Listening: true})
 	d.later(29 * time.Second)
 	d.hears(0, 17, `0000 0001`)
 	d.told(sctp.EventRequest, 0)
@@ -342,7 +342,7 @@ func TestUnused(t *testing.T) {
 	if at := d.a.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline at %v", at)
 	}
-	d = begin(t, sctp.Config{UnusedTimeout: -1, Listening: true})
+	d = newDialogue(t, sctp.Config{UnusedTimeout: -1, Listening: true})
 	if at := d.a.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline at %v", at)
 	}

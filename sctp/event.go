@@ -40,7 +40,7 @@ type Event struct {
 	Err        error
 }
 
-func (a *Association) tell(e Event) { a.events = append(a.events, e) }
+func (a *Association) emit(e Event) { a.events = append(a.events, e) }
 
 // Event returns what has happened, once and in order. All events of one call must be fetched before the next.
 func (a *Association) Event() (e Event, ok bool) {

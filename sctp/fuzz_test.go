@@ -22,8 +22,8 @@ type watched struct {
 	offered int               // octets that the peer has sent
 }
 
-// take holds what the Association says against the rules for a sender.
-func (w *watched) take() {
+// checkOutput checks what the Association says against the rules for a sender.
+func (w *watched) checkOutput() {
 	for m, ok := w.a.Output(); ok; m, ok = w.a.Output() {
 		ssn := binary.BigEndian.Uint16(m.Data)
 		opens := false
@@ -75,13 +75,13 @@ func FuzzAssociation(f *testing.F) {
 		}
 		for len(b) > 1 && w.a.End().How == sctp.NotYet {
 			b = w.step(b)
-			w.take()
+			w.checkOutput()
 			if w.a.Sessions() > 5 {
 				t.Fatalf("%d sessions", w.a.Sessions())
 			}
 		}
 		w.a.Lost(nil)
-		w.take()
+		w.checkOutput()
 		if w.a.Sessions() != 0 || !w.a.Deadline().IsZero() {
 			t.Fatal("something is left")
 		}

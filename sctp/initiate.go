@@ -18,7 +18,7 @@ func (a *Association) Connect(now time.Time, o mpa.Offer) (id uint16, err error)
 		return 0, ErrLimit
 	}
 	enhanced := o.Dialect == mpa.DialectRFC6581
-	s := a.begin(id, InitiateSent, session{enhanced: enhanced, offer: o, known: true})
+	s := a.startSession(id, InitiateSent, session{enhanced: enhanced, offer: o, known: true})
 	s.deadline = now.Add(a.cfg.AnswerTimeout)
 	a.say(s, initiate(&o, enhanced))
 	return id, nil
@@ -92,7 +92,7 @@ func (a *Association) accepted(now time.Time, s *session, c Control) {
 	}
 	a.enter(s, Open)
 	s.deadline = time.Time{}
-	a.tell(Event{Kind: EventEstablished, Stream: s.on.id, Negotiated: n})
+	a.emit(Event{Kind: EventEstablished, Stream: s.on.id, Negotiated: n})
 	a.events = append(a.events, s.early...)
 	a.forget(s)
 }
@@ -118,7 +118,7 @@ func dialectOf(f Function) mpa.Dialect {
 
 // refused ends a session that never was.
 func (a *Association) refused(now time.Time, s *session, r *Refusal) {
-	a.tell(Event{Kind: EventRefused, Stream: s.on.id, Err: r})
+	a.emit(Event{Kind: EventRefused, Stream: s.on.id, Err: r})
 	s.known = false
 	a.over(now, s, nil)
 }

@@ -26,12 +26,12 @@ func (d *dialogue) opensAndEnds(id uint16) {
 
 // TestComingAndGoing: sessions that are over count no more, in whichever way they came to it.
 func TestComingAndGoing(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true, MaxSessions: 1, MaxPending: 1, Streams: 8})
+	d := newDialogue(t, sctp.Config{Listening: true, MaxSessions: 1, MaxPending: 1, Streams: 8})
 	for range 5 {
 		d.opensAndEnds(0)
 	}
 	// One that dies: the stream is dead, and there is room for another on the next one.
-	d = begin(t, sctp.Config{Listening: true, MaxSessions: 2, Streams: 8})
+	d = newDialogue(t, sctp.Config{Listening: true, MaxSessions: 2, Streams: 8})
 	d.hears(7, 17, `0000 0001`) // it keeps the association
 	d.told(sctp.EventRequest, 7)
 	for id := range uint16(4) {
@@ -51,7 +51,7 @@ func TestComingAndGoing(t *testing.T) {
 // TestEarlyIsForgotten: what has overtaken an answer counts no more when the session is over. Up to the
 // bound it is held.
 func TestEarlyIsForgotten(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true, Listening: true, Streams: 8, MaxEarly: 2 * (128 + 3)})
+	d := newDialogue(t, sctp.Config{Active: true, Listening: true, Streams: 8, MaxEarly: 2 * (128 + 3)})
 	d.hears(7, 17, `0000 0001`) // it keeps the association
 	d.told(sctp.EventRequest, 7)
 	for range 4 {
@@ -139,7 +139,7 @@ func TestFirstAfterTheTerminate(t *testing.T) {
 //
 // RFC 9260, section 6.5: SCTP tells the peer, and the association goes on.
 func TestStreamsThereAre(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true, Streams: 4})
+	d := newDialogue(t, sctp.Config{Listening: true, Streams: 4})
 	for range 100 {
 		d.hears(4, 17, `0000 0001`)
 	}
@@ -153,7 +153,7 @@ func TestStreamsThereAre(t *testing.T) {
 
 // TestStraysAreForgotten: only a session that opens makes strays forgotten.
 func TestStraysAreForgotten(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true, Streams: 4})
+	d := newDialogue(t, sctp.Config{Listening: true, Streams: 4})
 	stray := func() { d.hears(2, 16, `0001 41`) }
 	for range 15 {
 		stray()
@@ -177,7 +177,7 @@ func TestStraysAreForgotten(t *testing.T) {
 //
 // Proves C02.
 func TestFormBounds(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true})
+	d := newDialogue(t, sctp.Config{Listening: true})
 	d.hears(0, 17, `0000 0001 + 512 of 41`)
 	if q := d.told(sctp.EventRequest, 0).Request; len(q.PrivateData) != 512 {
 		t.Errorf("%d octets of private data", len(q.PrivateData))
@@ -226,7 +226,7 @@ func TestMalformedInitiate(t *testing.T) {
 		"an unknown function":   `0000 0008`,
 		"no function":           `0000`,
 	} {
-		d := begin(t, sctp.Config{Listening: true, Streams: 4})
+		d := newDialogue(t, sctp.Config{Listening: true, Streams: 4})
 		d.hears(2, 17, text)
 		d.says(2, 17, `0000 0004`)
 		d.hears(2, 17, `0000 0004`) // the other end has no session either
@@ -238,7 +238,7 @@ func TestMalformedInitiate(t *testing.T) {
 			t.Log(name)
 		}
 	}
-	d := begin(t, sctp.Config{Listening: true, Streams: 4})
+	d := newDialogue(t, sctp.Config{Listening: true, Streams: 4})
 	for range 15 {
 		d.hears(2, 17, `0000 0008`)
 		d.says(2, 17, `0000 0004`)

@@ -23,7 +23,7 @@ func (a *Association) Receive(now time.Time, m Message) {
 	case state == Draining:
 		a.drained(now, s, m)
 	default:
-		a.take(now, s, m)
+		a.process(now, s, m)
 	}
 }
 
@@ -48,8 +48,8 @@ func (a *Association) drained(now time.Time, s *session, m Message) {
 	a.idle(now, m)
 }
 
-// take judges a message of a session. One that has no place in the order of DDP-SSNs is wrong where it comes.
-func (a *Association) take(now time.Time, s *session, m Message) {
+// process judges a message of a session. One that has no place in the order of DDP-SSNs is wrong where it comes.
+func (a *Association) process(now time.Time, s *session, m Message) {
 	if v := a.form(m); v != nil {
 		a.violate(now, s, min(s.next, s.endsAt), v)
 		return
@@ -128,7 +128,7 @@ func (a *Association) segment(now time.Time, s *session, number uint64, segment 
 		a.hold(now, s, number, segment)
 	default:
 		s.opened() // the active side has waited for our Accept
-		a.tell(Event{Kind: EventSegment, Stream: s.on.id, Number: number, Segment: segment})
+		a.emit(Event{Kind: EventSegment, Stream: s.on.id, Number: number, Segment: segment})
 		a.evidence(now, s)
 	}
 }
@@ -141,7 +141,7 @@ const EarlyCost = 128
 func (a *Association) hold(now time.Time, s *session, number uint64, segment []byte) {
 	cost := EarlyCost + len(segment)
 	if a.early+cost > a.cfg.MaxEarly {
-		a.tell(Event{Kind: EventRefused, Stream: s.on.id,
+		a.emit(Event{Kind: EventRefused, Stream: s.on.id,
 			Err: fmt.Errorf("%w: %d octets in all sessions", ErrEarly, a.early+cost)})
 		a.giveUp(now, s, true)
 		return
@@ -195,7 +195,7 @@ func (a *Association) ends(now time.Time, s *session, number uint64) {
 func (a *Association) terminated(now time.Time, s *session) {
 	if !s.ended && !s.discards && (s.state == Open || s.state == TerminateSent) {
 		s.ended = true
-		a.tell(Event{Kind: EventTerminate, Stream: s.on.id, Number: s.endsAt})
+		a.emit(Event{Kind: EventTerminate, Stream: s.on.id, Number: s.endsAt})
 	}
 	switch s.state {
 	case InitiateReceived:

@@ -101,7 +101,7 @@ func TestResetBehindAccept(t *testing.T) {
 
 // TestResetBeforeOpen: what is not open is taken back or turned down, and the association stays.
 func TestResetBeforeOpen(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true, Listening: true})
+	d := newDialogue(t, sctp.Config{Active: true, Listening: true})
 	id := d.connect()
 	d.says(id, 17, `0000 0001`)
 	d.a.Reset(d.now, id, []byte("T"))
@@ -178,7 +178,7 @@ func TestCancelIsTold(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := begin(t, sctp.Config{Active: true, MaxEarly: 1000})
+			d := newDialogue(t, sctp.Config{Active: true, MaxEarly: 1000})
 			id := d.connect()
 			d.says(id, 17, `0000 0001`)
 			run(d, id)
@@ -191,7 +191,7 @@ func TestCancelIsTold(t *testing.T) {
 // TestViolatorIsTold: who breaks a rule before its request is answered has our Terminate for that, and the association
 // goes on.
 func TestViolatorIsTold(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true})
+	d := newDialogue(t, sctp.Config{Active: true})
 	id := d.connect()
 	d.says(id, 17, `0000 0001`)
 	d.hears(id, 16, `0001 41`)
@@ -207,7 +207,7 @@ func TestViolatorIsTold(t *testing.T) {
 
 // TestOwes: the peer lacks what SCTP has not acknowledged, and a Terminate that waits for that.
 func TestOwes(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true})
+	d := newDialogue(t, sctp.Config{Active: true})
 	want := func(owes bool) {
 		t.Helper()
 		if d.a.Owes(0) != owes {

@@ -87,11 +87,11 @@ func (a *Association) initiated(now time.Time, id uint16, c Control) {
 	s.known = true
 	// "Received DDP Stream Session Control messages SHOULD be reported to the ULP. If reported, any supplied Private
 	// Data MUST be available for the ULP to examine." [C03]
-	a.tell(Event{Kind: EventRequest, Stream: id, Request: q})
+	a.emit(Event{Kind: EventRequest, Stream: id, Request: q})
 }
 
 func (a *Association) passive(id uint16, state State, q *mpa.Request) *session {
-	s := a.begin(id, state, session{enhanced: q.Enhanced, request: q})
+	s := a.startSession(id, state, session{enhanced: q.Enhanced, request: q})
 	s.next = 1 // the Initiate
 	s.on.late = true
 	return s

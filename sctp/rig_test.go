@@ -23,7 +23,7 @@ type dialogue struct {
 	given map[uint16]uint64 // messages of ours, by stream
 }
 
-func begin(t *testing.T, c sctp.Config) *dialogue {
+func newDialogue(t *testing.T, c sctp.Config) *dialogue {
 	if c.Streams == 0 {
 		c.Streams = 4
 	}

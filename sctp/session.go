@@ -65,10 +65,10 @@ type session struct {
 	renewed  int    // how often it was put off because of that
 }
 
-// begin puts a session on an idle stream.
+// startSession puts a session on an idle stream.
 //
 // RFC 5043, section 6.1: "The DDP-SSN is reset to zero at the beginning of each DDP Stream Session."
-func (a *Association) begin(id uint16, state State, s session) *session {
+func (a *Association) startSession(id uint16, state State, s session) *session {
 	st := a.streams[id]
 	if st == nil {
 		st = &stream{id: id}
@@ -111,7 +111,7 @@ func (a *Association) over(now time.Time, s *session, err error) {
 		a.unused = now
 	}
 	if s.known {
-		a.tell(Event{Kind: EventEnded, Stream: s.on.id, Err: err})
+		a.emit(Event{Kind: EventEnded, Stream: s.on.id, Err: err})
 	}
 }
 

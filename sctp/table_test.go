@@ -138,7 +138,7 @@ const whole = 0x7fff
 
 // outcome lets one message arrive, and tells what came of it: state, messages, events.
 func outcome(t *testing.T, s situation, ppid uint32, text string) string {
-	d := begin(t, sctp.Config{Active: true, Listening: true})
+	d := newDialogue(t, sctp.Config{Active: true, Listening: true})
 	s.reach(d)
 	d.silent()
 	dropped := d.a.Stats().Dropped

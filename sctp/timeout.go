@@ -38,7 +38,7 @@ func (a *Association) HandleTimeout(now time.Time) {
 func (a *Association) late(now time.Time, s *session) {
 	switch s.state {
 	case InitiateSent:
-		a.tell(Event{Kind: EventRefused, Stream: s.on.id,
+		a.emit(Event{Kind: EventRefused, Stream: s.on.id,
 			Err: fmt.Errorf("%w: no answer to an Initiate within %v", ErrTimeout, a.cfg.AnswerTimeout)})
 		a.giveUp(now, s, false)
 	case Open: // failed, and the consumer has said nothing

@@ -50,7 +50,7 @@ func TestWrongAhead(t *testing.T) {
 
 // TestWrongAndRefused: what has come after a rejection means nothing, whatever it is.
 func TestWrongAndRefused(t *testing.T) {
-	d := begin(t, sctp.Config{Active: true})
+	d := newDialogue(t, sctp.Config{Active: true})
 	id := d.connect()
 	d.says(id, 17, `0000 0001`)
 	d.hears(id, 17, `0001 0001`)

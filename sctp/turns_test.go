@@ -10,7 +10,7 @@ import (
 // TestTurns: streams take turns in sending, each message of one in its order, and one that has nothing to say does not
 // lose its next turn. What is left does not outlive the association.
 func TestTurns(t *testing.T) {
-	d := begin(t, sctp.Config{Listening: true})
+	d := newDialogue(t, sctp.Config{Listening: true})
 	for id := range uint16(3) {
 		d.hears(id, 17, `0000 0001`)
 		d.told(sctp.EventRequest, id)
