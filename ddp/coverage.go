@@ -73,8 +73,8 @@ func (c *Coverage) raise(to uint64) {
 // Clear begins with the next message.
 func (c *Coverage) Clear() { *c = Coverage{islands: c.islands[:0]} }
 
-// end returns the end of the byte that lies highest.
-func (c *Coverage) end() uint64 {
+// highestEnd returns the end of the byte that lies highest.
+func (c *Coverage) highestEnd() uint64 {
 	if n := len(c.islands); n > 0 {
 		return c.islands[n-1].to
 	}

@@ -129,7 +129,7 @@ func (q *UntaggedQueue) checkLast(s *Segment) *Error {
 		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, one at %d came before", mo, q.top)}
 	}
 	// RFC 5041, section 5.4: the message ends where its last segment does. [D28]
-	if end := q.cover.end(); end > mo+uint64(s.PayloadLen()) {
+	if end := q.cover.highestEnd(); end > mo+uint64(s.PayloadLen()) {
 		return &Error{CodeInvalidMO, "MO", fmt.Sprintf("last segment at %d, with %d bytes; bytes up to %d came before",
 			mo, s.PayloadLen(), end)}
 	}
