@@ -97,7 +97,7 @@ func New(c Carrier, cfg Config) *Association {
 	a.holder, _ = c.(Holder)
 	a.work.L = &a.mu
 	a.mu.Lock()
-	a.settle()
+	a.processOutputs()
 	a.mu.Unlock()
 	go c.Run(a.receive, a.acked, a.carrierLost)
 	go a.write()
@@ -110,7 +110,7 @@ func (a *Association) receive(m sctp.Message) {
 	defer a.mu.Unlock()
 	a.moved += uint64(len(m.Data))
 	a.m.Receive(time.Now(), m)
-	a.settle()
+	a.processOutputs()
 	if s := a.sessions[m.Stream]; s != nil {
 		s.came += uint64(len(m.Data))
 		s.waitForRoom()
@@ -121,7 +121,7 @@ func (a *Association) acked(id uint16, n uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.m.Acked(time.Now(), id, n)
-	a.settle()
+	a.processOutputs()
 	if s := a.sessions[id]; s != nil {
 		s.changed.Broadcast()
 	}
@@ -131,7 +131,7 @@ func (a *Association) carrierLost(err error) {
 	a.mu.Lock()
 	a.lost, a.ending, a.cause = true, true, err
 	a.m.Lost(err)
-	a.settle()
+	a.processOutputs()
 	a.mu.Unlock()
 	close(a.gone)
 	if a.cfg.Ended != nil {
@@ -154,7 +154,7 @@ func (a *Association) write() {
 		err := a.carrier.Send(m)
 		a.mu.Lock()
 		if err != nil {
-			a.end(sctp.End{How: sctp.Abort, Cause: err})
+			a.closeCarrier(sctp.End{How: sctp.Abort, Cause: err})
 			return
 		}
 		a.handed = sctp.Message{}
@@ -165,8 +165,8 @@ func (a *Association) write() {
 	}
 }
 
-// settle does what follows from any call of the machine. The caller holds mu.
-func (a *Association) settle() {
+// processOutputs hands on what a call of the machine has led to: events, an end, the deadline. The caller holds mu.
+func (a *Association) processOutputs() {
 	a.count()
 	for e, ok := a.m.Event(); ok; e, ok = a.m.Event() {
 		a.happened(e)
@@ -175,10 +175,10 @@ func (a *Association) settle() {
 	a.weigh()
 	a.work.Signal()
 	if e := a.m.End(); e.How != sctp.NotYet {
-		a.end(e)
+		a.closeCarrier(e)
 	}
 	if a.cfg.CloseUnused && a.used && a.m.Sessions() == 0 && a.assuring == 0 {
-		a.end(sctp.End{How: sctp.Shutdown, Cause: sctp.ErrUnused})
+		a.closeCarrier(sctp.End{How: sctp.Shutdown, Cause: sctp.ErrUnused})
 	}
 	a.timer.Set(a.m.Deadline(), a, (*Association).onTimer)
 }
@@ -202,8 +202,8 @@ func (a *Association) letGo() {
 	}
 }
 
-// end ends the Carrier's association, once.
-func (a *Association) end(e sctp.End) {
+// closeCarrier closes the Carrier's association, once.
+func (a *Association) closeCarrier(e sctp.End) {
 	if a.ending {
 		return
 	}
@@ -228,7 +228,7 @@ func (a *Association) onTimer() {
 		return
 	}
 	a.m.HandleTimeout(time.Now())
-	a.settle()
+	a.processOutputs()
 }
 
 // errEnding is why an association has no new session.
@@ -250,7 +250,7 @@ func (a *Association) Begin(o mpa.Offer) (*Session, error) {
 		return nil, err
 	}
 	s := a.newSession(id)
-	a.settle()
+	a.processOutputs()
 	return s, nil
 }
 
@@ -296,7 +296,7 @@ func (a *Association) takeRequests() []*Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.m.StopListening()
-	a.settle() // there may be a deadline now
+	a.processOutputs() // there may be a deadline now
 	waiting := a.requests
 	a.requests = nil
 	return waiting

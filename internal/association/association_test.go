@@ -186,7 +186,7 @@ func TestTold(t *testing.T) {
 			default:
 			}
 			if lost {
-				y.end(errAbort)
+				y.closeBoth(errAbort)
 			}
 			<-a.PeerAcked()
 			if took := time.Since(began); lost == (took >= x.slow) || took > 2*x.slow {

@@ -109,7 +109,7 @@ func TestLacks(t *testing.T) {
 					t.Errorf("%d octets: the peer lacks something: %t", c.unacked, got)
 				}
 				if why != sctp.ErrTimeout {
-					w.end(why)
+					w.closeBoth(why)
 				}
 				<-s.PeerAcked()
 				cnt.unacked = 0 // which is too late
@@ -175,7 +175,7 @@ func TestLacksUntaken(t *testing.T) {
 				if got := s.Unsent(); got != c.want {
 					t.Errorf("something was not sent: %t", got)
 				}
-				w.end(lowerlayer.ErrSilent)
+				w.closeBoth(lowerlayer.ErrSilent)
 				<-s.PeerAcked()
 				if err := s.LossError(); errors.Is(err, lowerlayer.ErrSilent) != c.want || s.HasUnacked() != c.want {
 					t.Errorf("lost: %v, lacks %t", err, s.HasUnacked())

@@ -107,13 +107,13 @@ const shutdownTakes = 5 * time.Millisecond
 // Shutdown waits for what is under way.
 func (w *wire) Shutdown(context.Context) error {
 	time.Sleep(shutdownTakes)
-	w.end(errShutdown)
+	w.closeBoth(errShutdown)
 	return nil
 }
 
-func (w *wire) Abort(string) { w.end(errAbort) }
+func (w *wire) Abort(string) { w.closeBoth(errAbort) }
 
-func (w *wire) end(err error) {
+func (w *wire) closeBoth(err error) {
 	for _, side := range []*wire{w, w.peer} {
 		side.mu.Lock()
 		if side.err == nil {

@@ -114,7 +114,7 @@ func TestLostBeforeAnswer(t *testing.T) {
 		a, _, _ := opposite(t, w, other, association.Config{Machine: sctp.Config{Active: true}})
 		s, err := a.Begin(mpa.Offer{})
 		testrig.Must(t, err)
-		go func() { time.Sleep(time.Second); other.end(errAbort) }()
+		go func() { time.Sleep(time.Second); other.closeBoth(errAbort) }()
 		began := time.Now()
 		if _, err := s.Answer(t.Context()); !errors.Is(err, errAbort) {
 			t.Errorf("answered: %v", err)
@@ -245,7 +245,7 @@ func TestAcknowledged(t *testing.T) {
 		if n, none := a.AckProgress(), b.AckProgress(); n != 4711 || none != 0 {
 			t.Errorf("%d, and %d without", n, none)
 		}
-		y.end(errAbort)
+		y.closeBoth(errAbort)
 	})
 }
 

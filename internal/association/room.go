@@ -79,5 +79,5 @@ func (s *Session) overrun() {
 	s.ended, s.err = true, lowerlayer.ErrOverrun
 	s.setHeld(0)
 	s.a.m.Reset(time.Now(), s.id, s.a.cfg.LastWords)
-	s.a.settle()
+	s.a.processOutputs()
 }

@@ -79,7 +79,7 @@ func (a *Association) happened(e sctp.Event) {
 	case sctp.EventWithdrawn:
 		s.withdraw(e.Err)
 	case sctp.EventEnded:
-		s.end(e.Err)
+		s.onEnded(e.Err)
 	default:
 		s.arrive(e)
 	}
@@ -110,8 +110,8 @@ func (s *Session) forget(err error) {
 	s.a.requests = slices.DeleteFunc(s.a.requests, func(r *Session) bool { return r == s })
 }
 
-// end takes note that nothing is left of the session.
-func (s *Session) end(err error) {
+// onEnded takes note that nothing is left of the session.
+func (s *Session) onEnded(err error) {
 	s.forget(err)
 	if !s.isAnswered() {
 		s.refusal = err
@@ -133,7 +133,7 @@ func (s *Session) assure(c lowerlayer.Assurer) {
 	defer s.a.mu.Unlock()
 	s.a.assuring--
 	close(s.told)
-	s.a.settle()
+	s.a.processOutputs()
 }
 
 func (s *Session) isAnswered() bool {
@@ -212,7 +212,7 @@ func (s *Session) answer(how func() error) error {
 	if err := how(); err != nil {
 		return err
 	}
-	s.a.settle()
+	s.a.processOutputs()
 	return nil
 }
 
@@ -324,7 +324,7 @@ func (s *Session) finish(how func(now time.Time, id uint16)) {
 		return
 	}
 	how(time.Now(), s.id)
-	s.a.settle()
+	s.a.processOutputs()
 	s.changed.Broadcast()
 }
 
