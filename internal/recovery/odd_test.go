@@ -57,8 +57,8 @@ func (o *odd) add(ulpdu []byte, pad int, crcWrong bool) {
 		layout.Size(uint64(at), len(ulpdu), o.markers), ulpdu, crcWrong})
 }
 
-// end answers as one that knows, once it has seen a few bytes more.
-func (o *odd) end(d recovery.Doubtful) (size int, ok bool) {
+// trueSize answers as one that knows, once it has seen a few bytes more.
+func (o *odd) trueSize(d recovery.Doubtful) (size int, ok bool) {
 	const more = 5
 	for _, f := range o.fpdus {
 		if uint64(f.offset) != d.Offset {
@@ -102,7 +102,7 @@ func TestReceiverEnd(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		o := oddStream(rng, seed&1 > 0, seed&2 > 0)
-		r := recovery.New(recovery.Config{Markers: o.markers, CRC: o.crc, Resync: true, End: o.end})
+		r := recovery.New(recovery.Config{Markers: o.markers, CRC: o.crc, Resync: true, End: o.trueSize})
 		var got []string
 		drain := func() {
 			for ev, ok := r.Next(); ok; ev, ok = r.Next() {
@@ -167,7 +167,7 @@ func TestReceiverEndBeforeGap(t *testing.T) {
 	for i := range 4 {
 		o.add(bytes.Repeat([]byte{7}, 40), 2, i == 1)
 	}
-	r := recovery.New(recovery.Config{CRC: true, Resync: true, End: o.end})
+	r := recovery.New(recovery.Config{CRC: true, Resync: true, End: o.trueSize})
 	var got []string
 	drain := func() {
 		for ev, ok := r.Next(); ok; ev, ok = r.Next() {

@@ -172,7 +172,7 @@ func (r *Receiver) split(i int, at, end uint64) {
 		i++
 		r.spans = slices.Insert(r.spans, i, behind)
 	}
-	r.settle(i, end)
+	r.markPlaced(i, end)
 }
 
 // splitCandidates divides candidates into those before an offset and the others.
@@ -187,9 +187,9 @@ func splitCandidates(all []candidate, at uint64) (before, behind []candidate) {
 	return before, behind
 }
 
-// settle takes the FPDU at the start of span i out of it, and adds it to the FPDUs
+// markPlaced takes the FPDU at the start of span i out of it, and adds it to the FPDUs
 // that were found right before and after it.
-func (r *Receiver) settle(i int, end uint64) {
+func (r *Receiver) markPlaced(i int, end uint64) {
 	s := &r.spans[i]
 	from, located := s.start, r.located(i)
 	s.drop(int(end - from))

@@ -133,7 +133,7 @@ func (r *Receiver) piece() bool {
 		if i < len(r.spans) {
 			n = int(min(uint64(n), r.spans[i].start-seg.offset))
 		}
-		return r.take(i, n, r.synced && seg.offset == edge)
+		return r.acceptBytes(i, n, r.synced && seg.offset == edge)
 	}
 	return false
 }
@@ -154,8 +154,8 @@ func (r *Receiver) advance(n int) {
 	r.segment.b = r.segment.b[n:]
 }
 
-// take takes n octets of the segment, in order or in front of span i.
-func (r *Receiver) take(i, n int, inOrder bool) bool {
+// acceptBytes accepts n octets of the segment, in order or in front of span i.
+func (r *Receiver) acceptBytes(i, n int, inOrder bool) bool {
 	offset, b := r.segment.offset, r.segment.b[:n]
 	switch {
 	case inOrder:
