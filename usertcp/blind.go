@@ -78,7 +78,7 @@ func (f *flow) learn(s *segment, taken uint32) {
 			f.sndUna = s.ack
 		}
 	}
-	if end := s.end(); !before(f.coming, s.seq) && before(f.coming, end) {
+	if end := s.endSeq(); !before(f.coming, s.seq) && before(f.coming, end) {
 		f.coming = end
 	}
 }
@@ -153,8 +153,8 @@ func (t *taps) refusesReset(f *flow, s *segment, packet []byte) bool {
 	case exact:
 		return false
 	case first:
-		time.AfterFunc(resetWait, func() { t.settle(f, true) })
-		t.settle(f, false) // TCP may have taken the rest meanwhile
+		time.AfterFunc(resetWait, func() { t.recheckReset(f, true) })
+		t.recheckReset(f, false) // TCP may have taken the rest meanwhile
 	case waits:
 	case within:
 		t.challenge(f)
@@ -162,8 +162,9 @@ func (t *taps) refusesReset(f *flow, s *segment, packet []byte) bool {
 	return true
 }
 
-// settle judges a RST that waits anew, when TCP has taken something more, or at the last when it has waited for long.
-func (t *taps) settle(f *flow, last bool) {
+// recheckReset judges a RST that waits once more: when TCP has taken something more, or at the last when it has waited
+// for long.
+func (t *taps) recheckReset(f *flow, last bool) {
 	f.mu.Lock()
 	ahead := int32(f.resetSeq - f.taken.Load())
 	packet := f.reset

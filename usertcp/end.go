@@ -132,8 +132,8 @@ func (c *Conn) look() {
 	c.end.tell.Do(func() {
 		c.end.last = state
 		close(c.end.told)
-		c.end.patience.end()
-		c.end.parting.end()
+		c.end.patience.stop()
+		c.end.parting.stop()
 	})
 	if state == tcp.StateError || c.isClosed() {
 		c.end.leave.Do(func() {

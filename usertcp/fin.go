@@ -84,7 +84,7 @@ func (l *lastPacket) outbound(packet []byte, s *segment) {
 	}
 	if fin {
 		l.seen.Store(true)
-		l.seq = s.end() - 1
+		l.seq = s.endSeq() - 1
 	}
 	if n := ipLength(s) + len(s.tcp); len(packet) == n && !s.has(header.TCPFlagRst) {
 		l.packet, l.tcpHeader = append(l.packet[:0], packet[:n-len(s.payload)]...), len(s.tcp)-len(s.payload)

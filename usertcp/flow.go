@@ -55,8 +55,8 @@ type flow struct {
 func newFlow(e ends, mtu int, s *segment) *flow {
 	f := blankFlow(e)
 	f.blank, f.mtu = false, mtu
-	f.iss, f.sndNxt, f.sndUna = s.seq, s.end(), s.seq
-	f.una.Store(s.end())
+	f.iss, f.sndNxt, f.sndUna = s.seq, s.endSeq(), s.seq
+	f.una.Store(s.endSeq())
 	f.ours = s.syn()
 	f.theirs = header.TCPSynOptions{MSS: header.TCPDefaultMSS, WS: -1}
 	return f
@@ -75,8 +75,8 @@ func (f *flow) outbound(s *segment) (repeats bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	repeats = s.ack == f.rcvNxt
-	if before(f.sndNxt, s.end()) {
-		f.sndNxt = s.end()
+	if before(f.sndNxt, s.endSeq()) {
+		f.sndNxt = s.endSeq()
 	}
 	if !s.has(header.TCPFlagAck) || s.has(header.TCPFlagRst) {
 		return repeats

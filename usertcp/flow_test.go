@@ -47,7 +47,7 @@ func TestScaleOfEach(t *testing.T) {
 	if got := scaled(&s, header.TCPSynOptions{WS: 0}, header.TCPSynOptions{WS: 7}); got != 60000<<7 {
 		t.Errorf("window %d", got)
 	}
-	if got := s.end(); got != 2+3+1 {
+	if got := s.endSeq(); got != 2+3+1 {
 		t.Errorf("the number after it is %d", got)
 	}
 }
@@ -65,7 +65,7 @@ func TestAcknowledged(t *testing.T) {
 	}()
 	for first := p.ack; p.ack-first < enough; {
 		s := p.next()
-		if end := s.end(); before(p.ack, end) {
+		if end := s.endSeq(); before(p.ack, end) {
 			p.ack = end
 		}
 		if len(p.out) == 0 || (p.ack-first)>>16 != (p.ack-first-uint32(len(s.payload)))>>16 {
@@ -107,14 +107,14 @@ func TestBegin(t *testing.T) {
 	syn, _ := parseSegment(made{seq: 1, flags: header.TCPFlagSyn, noTime: true}.packet(0))
 	other, _ := parseSegment(made{seq: 2, flags: header.TCPFlagSyn, noTime: true}.packet(0))
 	ts, e := newTaps(&PipeEnd{}, 1500), ends{local: syn.from, remote: syn.to}
-	f := ts.begin(e, &syn)
-	if ts.begin(e, &syn) != f || ts.begin(e, &other) == f {
+	f := ts.startFlow(e, &syn)
+	if ts.startFlow(e, &syn) != f || ts.startFlow(e, &other) == f {
 		t.Error("the flow of a SYN that is sent again, or of another")
 	}
 	for range 10 {
 		f := ts.claim(e)
 		ts.forget(f)
-		ts.begin(e, &syn)
+		ts.startFlow(e, &syn)
 	}
 	if n := ts.unclaimed.Len(); n != 1 {
 		t.Errorf("%d flows wait for somebody to claim them", n)

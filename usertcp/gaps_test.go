@@ -19,8 +19,8 @@ type reported struct {
 	sent [][]byte // by the timer
 }
 
-// take returns what the timer has sent.
-func (r *reported) take() (sent [][]byte) {
+// drain returns what the timer has sent.
+func (r *reported) drain() (sent [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sent, r.sent = r.sent, nil
@@ -61,7 +61,7 @@ func (r *reported) wants(what string, packet []byte, number, ack uint32, held []
 // silent takes what is to be nothing.
 func (r *reported) silent(what string, packet []byte) {
 	r.t.Helper()
-	if sent := r.take(); packet != nil || len(sent) > 0 {
+	if sent := r.drain(); packet != nil || len(sent) > 0 {
 		r.t.Errorf("%s: sent %x, and later %x", what, packet, sent)
 	}
 }
@@ -105,7 +105,7 @@ func TestGapReportWaits(t *testing.T) {
 			r.silent("too early", nil)
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
-			sent := r.take()
+			sent := r.drain()
 			if len(sent) != 1 {
 				t.Fatalf("%d are sent after %v", len(sent), repeatDelay)
 			}

@@ -117,7 +117,7 @@ func TestPartingLooks(t *testing.T) {
 		l.c.end.parting.wait(l.c)
 		l.silent("it is looked once", 64*time.Second-1)
 		close(l.c.end.told)
-		l.c.end.parting.end()
+		l.c.end.parting.stop()
 		l.silent("the end is known", time.Hour)
 	})
 }
@@ -153,7 +153,7 @@ func TestPartingTells(t *testing.T) {
 		l.c.flow.una.Store(100)
 		l.sends("all but the FIN is acknowledged", 100, 4*time.Second)
 		close(l.c.end.told)
-		l.c.end.parting.end()
+		l.c.end.parting.stop()
 	})
 }
 
@@ -161,7 +161,7 @@ func TestPartingTells(t *testing.T) {
 func TestPartingEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := leaves(t)
-		l.c.end.parting.end()
+		l.c.end.parting.stop()
 		l.c.end.parting = parting{}
 		close(l.c.end.told)
 		l.fin(100)

@@ -15,13 +15,13 @@ func (v *vigil) after(d time.Duration, c *Conn, look func()) {
 	v.timer.Store(time.AfterFunc(d, look))
 	select {
 	case <-c.end.told:
-		v.end()
+		v.stop()
 	default:
 	}
 }
 
-// end ends it.
-func (v *vigil) end() {
+// stop ends the vigil.
+func (v *vigil) stop() {
 	if t := v.timer.Load(); t != nil {
 		t.Stop()
 	}

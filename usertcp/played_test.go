@@ -171,7 +171,7 @@ func playSYN(t *testing.T, options []byte) (p *played, c *Conn, seen *shown) {
 	_, err = c.Read(make([]byte, 200))
 	must(t, err)
 	seen = &shown{octets: map[uint64]byte{}}
-	c.ShowAhead(seen.take)
+	c.ShowAhead(seen.add)
 	return p, c, seen
 }
 
@@ -276,7 +276,7 @@ type shown struct {
 
 const evil = 'E'
 
-func (s *shown) take(at uint64, octets []byte) {
+func (s *shown) add(at uint64, octets []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, b := range octets {

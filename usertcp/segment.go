@@ -59,8 +59,8 @@ func (s *segment) parseTCP(from, to tcpip.Address) bool {
 // has reports whether any of the flags are set.
 func (s *segment) has(f header.TCPFlags) bool { return s.flags&f != 0 }
 
-// end returns the sequence number after the last of the segment.
-func (s *segment) end() uint32 {
+// endSeq returns the sequence number after the last of the segment.
+func (s *segment) endSeq() uint32 {
 	n := s.seq + uint32(len(s.payload))
 	if s.has(header.TCPFlagSyn) {
 		n++

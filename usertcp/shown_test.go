@@ -21,7 +21,7 @@ type record struct {
 	tooFar int
 }
 
-func (r *record) take(at uint64, octets []byte) {
+func (r *record) add(at uint64, octets []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shown += len(octets)
@@ -55,7 +55,7 @@ func TestShown(t *testing.T) {
 			_, err = io.ReadFull(in, make([]byte, 7))
 			must(t, err)
 			r := &record{stream: stream}
-			in.ShowAhead(r.take)
+			in.ShowAhead(r.add)
 			go func() {
 				if _, err := out.Write(stream); err != nil {
 					t.Error(err)
@@ -132,7 +132,7 @@ func TestNothingShown(t *testing.T) {
 	p.in <- p.ahead(200, 50).packet(p.echo)
 	p.sends([]byte("m"))
 	p.until(p.nxt)
-	c.ShowAhead(seen.take)
+	c.ShowAhead(seen.add)
 	must(t, c.CloseWrite())
 	must(t, c.Close())
 	p.in <- p.ahead(300, 50).packet(p.echo)

@@ -87,8 +87,8 @@ func (t *taps) forget(f *flow) {
 	}
 }
 
-// begin begins a flow by a SYN of ours. One that was there is another's, except for a SYN that is sent again.
-func (t *taps) begin(e ends, s *segment) *flow {
+// startFlow starts a flow by a SYN of ours. One that was there is another's, except for a SYN that is sent again.
+func (t *taps) startFlow(e ends, s *segment) *flow {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f := t.flows[e]; f != nil && !f.blank && f.iss == s.seq {
@@ -128,7 +128,7 @@ func (t *taps) outbound(packet []byte) []byte {
 	}
 	e := ends{local: s.from, remote: s.to}
 	if s.has(header.TCPFlagSyn) {
-		t.begin(e, &s).outbound(&s)
+		t.startFlow(e, &s).outbound(&s)
 		return packet
 	}
 	f := t.flow(e)
@@ -192,7 +192,7 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 		f.heed(s)
 	}
 	if f.held.Load() {
-		t.settle(f, false)
+		t.recheckReset(f, false)
 	}
 	if f.gaps.due.Load() {
 		if ack := f.gaps.processed(s.SACK.Blocks, uint32(s.Receiver.RcvNxt)); ack != nil {

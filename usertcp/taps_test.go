@@ -18,7 +18,7 @@ func TestFlood(t *testing.T) {
 	s, _ := parseSegment(packet)
 	for i := range 3 * unclaimedFlows {
 		e := ends{local: s.to, remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), 1)}
-		c.stack.taps.begin(e, &s)
+		c.stack.taps.startFlow(e, &s)
 	}
 	c.stack.taps.mu.Lock()
 	flows, waiting := len(c.stack.taps.flows), c.stack.taps.unclaimed.Len()
@@ -28,7 +28,7 @@ func TestFlood(t *testing.T) {
 	}
 	done := make(chan bool)
 	c.ShowAhead(func(at uint64, octets []byte) {
-		seen.take(at, octets)
+		seen.add(at, octets)
 		close(done)
 	})
 	p.in <- p.ahead(100, 50).packet(p.echo)
@@ -43,10 +43,10 @@ func TestFlood(t *testing.T) {
 func TestClaimedFlows(t *testing.T) {
 	syn, _ := parseSegment(made{seq: 1, flags: header.TCPFlagSyn, noTime: true}.packet(0))
 	ts, e := newTaps(&PipeEnd{}, 1500), ends{local: syn.from, remote: syn.to}
-	waits := ts.begin(e, &syn)
+	waits := ts.startFlow(e, &syn)
 	for port := range uint16(10) {
 		e := ends{local: syn.from, remote: netip.AddrPortFrom(syn.to.Addr(), 100+port)}
-		f := ts.begin(e, &syn)
+		f := ts.startFlow(e, &syn)
 		if port%2 == 0 && ts.claim(e) != f {
 			t.Error("another flow is claimed")
 		}

@@ -94,7 +94,7 @@ func (w *wire) run(deliver func([]byte)) {
 	var due [][]byte
 	for {
 		wait, closed := time.Duration(0), false
-		due, wait, closed = w.take(due[:0])
+		due, wait, closed = w.popDue(due[:0])
 		if closed {
 			return
 		}
@@ -114,8 +114,9 @@ func (w *wire) run(deliver func([]byte)) {
 // spares is how many buffers a wire keeps.
 const spares = 256
 
-// take appends the packets that are due, or else says how long none is. The buffers of those before can be used again.
-func (w *wire) take(due [][]byte) (_ [][]byte, wait time.Duration, closed bool) {
+// popDue removes the packets that are due and appends them to due, or else returns for how long none is. The buffers of
+// the packets in due can be used again.
+func (w *wire) popDue(due [][]byte) (_ [][]byte, wait time.Duration, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range due[:cap(due)] {

@@ -18,7 +18,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 func (c *Conn) writeAll(p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var taken int
-		taken, err = c.take(&part{p[n:]}, true)
+		taken, err = c.writeSome(&part{p[n:]}, true)
 		n += taken
 	}
 	if n == 0 && err == nil { // of an empty slice
@@ -50,7 +50,7 @@ func (c *Conn) WriteFPDUs(fpdus [][]byte) (octets int, err error) {
 // one piece, and is waited for.
 func (c *Conn) unit(b []byte, wait bool) (int, error) {
 	if len(b) <= c.EMSS() {
-		return c.take(&whole{b}, wait)
+		return c.writeSome(&whole{b}, wait)
 	}
 	if _, err := c.writeAll(b); err != nil {
 		return 0, err
@@ -58,8 +58,8 @@ func (c *Conn) unit(b []byte, wait bool) (int, error) {
 	return len(b), nil
 }
 
-// take has TCP take as much of p as there is room for. It waits until that is something, or else returns 0.
-func (c *Conn) take(p tcpip.Payloader, wait bool) (int, error) {
+// writeSome has TCP take as much of p as there is room for. It waits until that is something, or else returns 0.
+func (c *Conn) writeSome(p tcpip.Payloader, wait bool) (int, error) {
 	for {
 		if err := c.mayGoOn(&c.writing); err != nil {
 			return 0, err
