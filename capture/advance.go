@@ -41,8 +41,8 @@ func (t *Tracker) accept(c *Connection, h *Half, d Dir) {
 		return
 	}
 	span := s.span()
-	for at := span.Offset; at < span.end(); {
-		from, to := h.vacant(at, span.end())
+	for at := span.Offset; at < span.endOffset(); {
+		from, to := h.vacant(at, span.endOffset())
 		if from < to {
 			p := t.piece(from, to)
 			h.latest = t.history.add(&p, h.latest)
@@ -54,7 +54,7 @@ func (t *Tracker) accept(c *Connection, h *Half, d Dir) {
 		}
 		at = to
 	}
-	h.end = max(h.end, span.end())
+	h.end = max(h.end, span.endOffset())
 }
 
 // piece returns a part of the segment.
@@ -73,7 +73,7 @@ func (t *Tracker) deliver(c *Connection, h *Half, d Dir, p *piece) {
 		h.Count.Octets += n
 		t.sink.Data(c, Data{d, at, p.data, p.packet, p.segment})
 	}
-	if to := p.end(); to > h.next {
+	if to := p.endOffset(); to > h.next {
 		t.gap(c, h, Gap{d, h.next, to - h.next, CauseSnap, p.packet})
 	}
 }

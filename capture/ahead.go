@@ -29,15 +29,15 @@ func (a *ahead) search(offset uint64) place {
 	if n == 0 {
 		return place{}
 	}
-	if last := a.blocks[n-1]; last[len(last)-1].end() <= offset {
+	if last := a.blocks[n-1]; last[len(last)-1].endOffset() <= offset {
 		return place{n, 0}
 	}
 	block := sort.Search(n, func(i int) bool {
 		b := a.blocks[i]
-		return b[len(b)-1].end() > offset
+		return b[len(b)-1].endOffset() > offset
 	})
 	b := a.blocks[block]
-	return place{block, sort.Search(len(b), func(i int) bool { return b[i].end() > offset })}
+	return place{block, sort.Search(len(b), func(i int) bool { return b[i].endOffset() > offset })}
 }
 
 // at returns the piece at a place, nil behind the last one.

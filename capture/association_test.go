@@ -18,7 +18,7 @@ func TestTSNs(t *testing.T) {
 		order := rand.New(rand.NewPCG(1, uint64(n))).Perm(n)
 		missing := rapid.IntRange(0, n-1).Draw(r, "missing")
 		var s tsns
-		s.begin(first)
+		s.setFirst(first)
 		for _, i := range order {
 			if i == missing {
 				continue
@@ -45,7 +45,7 @@ func TestTSNs(t *testing.T) {
 // TestTSNsFar has a TSN come that is too far ahead: what is before its window is given up.
 func TestTSNsFar(t *testing.T) {
 	var s tsns
-	s.begin(10)
+	s.setFirst(10)
 	s.enter(11)
 	if fresh, lost := s.enter(10 + 1<<30); !fresh || lost != 1<<30-tsnWindow || s.ahead != 1 {
 		t.Errorf("new %t, lost %d, %d ahead", fresh, lost, s.ahead)

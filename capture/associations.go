@@ -210,7 +210,7 @@ func (t *Associations) install(a *Association, d Dir, s Setup) {
 	e := &a.Ends[d]
 	e.Setup, e.tag, e.tagged = s, s.Tag, true
 	e.tsns = tsns{}
-	e.tsns.begin(s.TSN)
+	e.tsns.setFirst(s.TSN)
 	t.sink.SetUp(a, d)
 }
 

@@ -19,7 +19,7 @@ func (w *Writer) Packet(d Dir, at time.Time, ip []byte) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.frame = append(w.begin(d, ip[0]>>4 == 4), ip...)
+	w.frame = append(w.startFrame(d, ip[0]>>4 == 4), ip...)
 	w.write(w.time(at))
 	return w.err
 }
@@ -36,7 +36,7 @@ func (w *Writer) Datagram(d Dir, from, to netip.AddrPort, at time.Time, octets [
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := w.begin(d, from.Addr().Is4())
+	b := w.startFrame(d, from.Addr().Is4())
 	ip := len(b)
 	// RFC 6864: nothing identifies what is no fragment
 	b = appendIP(b, from.Addr(), to.Addr(), protoUDP, 0, udpLen+len(octets))
@@ -61,8 +61,8 @@ func (w *Writer) time(at time.Time) time.Time {
 	return at
 }
 
-// begin begins a packet in w.frame.
-func (w *Writer) begin(d Dir, ipv4 bool) []byte {
+// startFrame starts a frame in w.frame.
+func (w *Writer) startFrame(d Dir, ipv4 bool) []byte {
 	if w.cfg.Ethernet {
 		return appendEthernet(w.frame[:0], d, ipv4)
 	}

@@ -70,7 +70,7 @@ func (h *history) recall(latest uint64, s Span, data []byte, repeated int) (m Ma
 		}
 		h.left--
 		latest = r.previous
-		if s.Offset >= r.Offset && s.Offset < r.end() {
+		if s.Offset >= r.Offset && s.Offset < r.endOffset() {
 			first = r.packet
 		}
 		switch m := h.compare(r, s, data); {
@@ -87,7 +87,7 @@ func (h *history) recall(latest uint64, s Span, data []byte, repeated int) (m Ma
 
 // compare compares a record with what a segment has of the same octets.
 func (h *history) compare(r *record, s Span, data []byte) Match {
-	if r.Offset < s.Offset || r.end() > s.end() {
+	if r.Offset < s.Offset || r.endOffset() > s.endOffset() {
 		return MatchUnknown
 	}
 	at := int(r.Offset - s.Offset)

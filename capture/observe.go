@@ -66,9 +66,9 @@ func (t *Tracker) classify(h *Half) {
 
 // fresh returns the offset of the first octet that is new, and how many are.
 func (t *Tracker) fresh(h *Half, s Span) (first uint64, n int) {
-	first = s.end()
-	for at := s.Offset; at < s.end(); {
-		from, to := h.vacant(at, s.end())
+	first = s.endOffset()
+	for at := s.Offset; at < s.endOffset(); {
+		from, to := h.vacant(at, s.endOffset())
 		first = min(first, from)
 		n += int(to - from)
 		at = to

@@ -106,8 +106,8 @@ type Span struct {
 	Length int
 }
 
-// end returns the offset after the last octet.
-func (s Span) end() uint64 { return s.Offset + uint64(s.Length) }
+// endOffset returns the offset after the last octet.
+func (s Span) endOffset() uint64 { return s.Offset + uint64(s.Length) }
 
 // A Gap is octets of a direction that the capture does not have.
 type Gap struct {

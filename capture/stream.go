@@ -39,8 +39,8 @@ type piece struct {
 	segment Span
 }
 
-// begin sets the sequence number of stream offset 0.
-func (s *stream) begin(seq uint32) {
+// setStart sets the sequence number of stream offset 0.
+func (s *stream) setStart(seq uint32) {
 	if !s.started {
 		s.started, s.start = true, seq
 	}
@@ -59,7 +59,7 @@ func (s *stream) vacant(from, to uint64) (uint64, uint64) {
 	from = max(from, s.next)
 	at := s.pieces.search(from)
 	for p := s.pieces.at(at); p != nil && from < to && p.Offset <= from; p = s.pieces.at(at) {
-		from = p.end()
+		from = p.endOffset()
 		at = s.pieces.after(at)
 	}
 	if from >= to {
@@ -128,9 +128,9 @@ func (s *stream) reset(seq uint32) bool {
 	return !s.started || at >= int64(s.acked) && at <= int64(max(s.acked, s.end)+maxWindow)
 }
 
-// settle lets time pass for acknowledgments: all of it if nothing was seen for
+// ageAcks lets time pass for acknowledgments: all of it if nothing was seen for
 // long.
-func (s *stream) settle(all bool) {
+func (s *stream) ageAcks(all bool) {
 	if all {
 		s.marked = s.acked
 	}

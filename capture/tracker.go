@@ -157,7 +157,7 @@ func (t *Tracker) age(c *Connection) {
 	}
 	c.agedAt, c.agedTime = c.packets, t.now.Time
 	for d := range c.Halves {
-		c.Halves[d].settle(silence >= t.cfg.GapTime)
+		c.Halves[d].ageAcks(silence >= t.cfg.GapTime)
 	}
 }
 
@@ -178,15 +178,15 @@ func (t *Tracker) declare(c *Connection, h *Half, d Dir) {
 	}
 	if !h.started && (t.head.length > 0 || flags.Has(FIN)) {
 		h.Midstream = true
-		h.begin(seq)
+		h.setStart(seq)
 	}
 }
 
 // synchronize notes what a SYN says.
 func (t *Tracker) synchronize(c *Connection, h *Half, d Dir) {
-	h.begin(t.head.seq + 1)
+	h.setStart(t.head.seq + 1)
 	if t.head.flags.Has(ACK) {
-		c.Halves[d.Peer()].begin(t.head.ack)
+		c.Halves[d.Peer()].setStart(t.head.ack)
 	}
 	if h.SYN != 0 {
 		return

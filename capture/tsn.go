@@ -17,8 +17,8 @@ type tsns struct {
 	hasLost bool
 }
 
-// begin says what the first TSN is.
-func (t *tsns) begin(tsn uint32) {
+// setFirst sets the first TSN, once.
+func (t *tsns) setFirst(tsn uint32) {
 	if !t.started {
 		*t = tsns{started: true, next: tsn}
 	}
@@ -30,7 +30,7 @@ func Before(a, b uint32) bool { return chunk.Before(a, b) }
 // enter takes note of a TSN, and reports whether it is new. lost counts those that are
 // given up, as they are too far behind it.
 func (t *tsns) enter(tsn uint32) (fresh bool, lost uint64) {
-	t.begin(tsn)
+	t.setFirst(tsn)
 	if Before(tsn, t.next) || t.has(tsn) {
 		return false, 0
 	}
