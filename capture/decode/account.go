@@ -26,7 +26,7 @@ func (h *half) again(f *FPDU) {
 			Captured: true, Packet: f.Last})
 		h.told = f.End
 	}
-	h.settle(f.End, f.Last.Number)
+	h.decideUpTo(f.End, f.Last.Number)
 }
 
 // undecoded tells of octets that are not decoded. Those that are missing were told of

@@ -21,18 +21,18 @@ type anchor struct {
 // drop begins to wait for the first FPDU at an offset, of which some bytes may have come.
 func (a *anchor) drop(at uint64, b []byte) { *a = anchor{open: true, at: at, octets: bytes.Clone(b)} }
 
-// end returns the offset of the first byte that has not come.
-func (a *anchor) end() uint64 { return a.at + uint64(len(a.octets)) }
+// endOffset returns the offset of the first byte that has not come.
+func (a *anchor) endOffset() uint64 { return a.at + uint64(len(a.octets)) }
 
 // anchored takes what has come, and reports whether it shows that FPDUs begin at the anchor.
 func (h *half) anchored(d *capture.Data) bool {
 	a, end := &h.anchor, d.Offset+uint64(len(d.Octets))
 	switch {
-	case !a.open || end <= a.end():
-	case d.Offset > a.end() || len(a.octets) > layout.MaxFPDU:
+	case !a.open || end <= a.endOffset():
+	case d.Offset > a.endOffset() || len(a.octets) > layout.MaxFPDU:
 		*a = anchor{}
 	default:
-		a.octets = append(a.octets, d.Octets[a.end()-d.Offset:]...)
+		a.octets = append(a.octets, d.Octets[a.endOffset()-d.Offset:]...)
 		return h.weigh()
 	}
 	return false

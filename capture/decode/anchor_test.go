@@ -271,7 +271,7 @@ func TestMidstreamCutMarker(t *testing.T) {
 		}
 		b := s.fpdu(fw, s.untagged(fw, rdmap.OpSend), []byte(strings.Repeat("q", 38))) // with that at 512
 		s.send(fw, b[:len(b)-missing])
-		r := lossy(t, s.end(), func(p *capture.Packet) bool { return p.Number < 10 })
+		r := lossy(t, s.fileBytes(), func(p *capture.Packet) bool { return p.Number < 10 })
 		if want := missing == 4; len(r.serious()) > 0 != want {
 			t.Errorf("%d bytes are missing: %q", missing, r.texts)
 		}

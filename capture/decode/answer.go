@@ -37,7 +37,7 @@ func (h *half) answer(b []byte) int {
 	if f == nil {
 		return 0
 	}
-	c.tell(f)
+	c.reportStartup(f)
 	h.from = f.Offset + uint64(f.Size)
 	return f.Size
 }
@@ -76,7 +76,7 @@ func (c *conn) answered(h *half, f *Startup) {
 	}
 	c.early(f)
 	c.start.pending, c.start.reply = false, f
-	c.tell(f)
+	c.reportStartup(f)
 	c.note(f)
 	if f.Frame == FrameStartKey {
 		c.pub.Revisions[f.Dir] = int(mpa.StartKey(f.Octets).Rev())
@@ -155,7 +155,7 @@ func (c *conn) leave(f *Startup) {
 		responder.anchor.drop(responder.from, nil)
 		initiator.weigh()
 	}
-	initiator.take(nil)
+	initiator.consume(nil)
 }
 
 // agree enters Full Operation.
@@ -181,7 +181,7 @@ func (c *conn) agree(f *Startup) {
 	} else {
 		initiator.operate(initiator.at)
 	}
-	initiator.take(nil)
+	initiator.consume(nil)
 }
 
 // plain reports whether a Request and its Reply are of revision 0 and ask for neither
@@ -229,7 +229,7 @@ func (h *half) rtr(b []byte) int {
 		h.operate(h.at)
 		return 0
 	}
-	h.c.tell(f)
+	h.c.reportStartup(f)
 	h.c.judgeRtr(f)
 	h.operate(f.Offset + uint64(f.Size))
 	return f.Size

@@ -89,7 +89,7 @@ func (s sctpSink) Passed(a *capture.Association) {
 		}
 		own.settled[d] = tsn
 		for _, x := range own.sessions() {
-			x.settle(capture.Dir(d), tsn)
+			x.giveUpThrough(capture.Dir(d), tsn)
 		}
 	}
 	if own.doubts > 0 {
@@ -152,5 +152,5 @@ func (a *association) report(k finding, d capture.Dir, p capture.Stamp, text, ad
 
 // without tells of an association that has ended without a session.
 func (a *association) without(f capture.Finish) {
-	a.begin(Session{SCTP: a.of, None: true}, a.of.First).finish(f)
+	a.startSession(Session{SCTP: a.of, None: true}, a.of.First).finish(f)
 }

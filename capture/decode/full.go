@@ -156,7 +156,7 @@ func (h *half) located(ev *recovery.Event) {
 	}
 	h.account(f.Offset, f.End, f.Last)
 	if ev.Kind != recovery.Failed || ev.Delivered >= ev.End { // else an FPDU may be found before its end
-		h.settle(f.End, f.Last.Number)
+		h.decideUpTo(f.End, f.Last.Number)
 	}
 	if f.Err != nil && f.ULPDU == nil {
 		h.reconsider(f)
@@ -266,9 +266,9 @@ func (h *half) parseSegment(f *FPDU) {
 	}
 }
 
-// settle takes note that everything before an offset is decided, as of a packet: it
+// decideUpTo takes note that everything before an offset is decided, as of a packet: it
 // counts the segments that end before.
-func (h *half) settle(to, packet uint64) {
+func (h *half) decideUpTo(to, packet uint64) {
 	o := h.out()
 	h.full.edge = to
 	h.full.memory.placed(to, packet)
@@ -296,7 +296,7 @@ func (h *half) unlocated(from, to uint64) {
 	h.uncertain()
 	_, last := h.in.stamps(from, to)
 	h.out().Lost += to - min(max(from, h.told), to) // an FPDU in error was told of as that
-	h.settle(to, last.Number)
+	h.decideUpTo(to, last.Number)
 }
 
 // missing reports octets that were not captured.

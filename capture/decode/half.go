@@ -117,7 +117,7 @@ func (h *half) data(d *capture.Data) {
 		return
 	}
 	h.in.push(d, h.cutOf(d.Packet.Number))
-	h.take(d.Octets)
+	h.consume(d.Octets)
 	if h.mode == modeSearch && h.blind() && !h.anchored(d) {
 		h.guessAt(d)
 		if h.mode == modeSearch {
@@ -129,9 +129,9 @@ func (h *half) data(d *capture.Data) {
 	}
 }
 
-// take works off octets in the direction's mode, and keeps those that need more octets
+// consume works off octets in the direction's mode, and keeps those that need more octets
 // after them.
-func (h *half) take(b []byte) {
+func (h *half) consume(b []byte) {
 	if len(h.buf) > 0 {
 		h.buf = append(h.buf, b...)
 		b = h.buf

@@ -43,7 +43,7 @@ type cutter struct {
 	list []field
 }
 
-func (c *cutter) take(n int, name, format string, args ...any) {
+func (c *cutter) cutField(n int, name, format string, args ...any) {
 	n = min(n, len(c.b))
 	if n == 0 {
 		return
@@ -61,26 +61,26 @@ func startupFields(s *Startup) []field {
 	case FrameSession:
 		c.control(s)
 	case FrameMessage:
-		c.take(2, "Private Data Length", "%d", len(s.PrivateData))
+		c.cutField(2, "Private Data Length", "%d", len(s.PrivateData))
 	case FrameStartKey:
 		k := mpa.StartKey(s.Octets)
-		c.take(15, "Key", "%q", k.Key())
-		c.take(1, "M C Res Rev", "M=%d C=%d Res=%d Rev=%d", wording.Bit(k.M()), wording.Bit(k.C()), k.Res(), k.Rev())
+		c.cutField(15, "Key", "%q", k.Key())
+		c.cutField(1, "M C Res Rev", "M=%d C=%d Res=%d Rev=%d", wording.Bit(k.M()), wording.Bit(k.C()), k.Res(), k.Rev())
 	default:
 		f := s.Fields
-		c.take(mpa.KeyLen, "Key", "%q", f.Key())
-		c.take(1, "M C R S Res", "M=%d C=%d R=%d S=%d Res=%d",
+		c.cutField(mpa.KeyLen, "Key", "%q", f.Key())
+		c.cutField(1, "M C R S Res", "M=%d C=%d R=%d S=%d Res=%d",
 			wording.Bit(f.M()), wording.Bit(f.C()), wording.Bit(f.R()), wording.Bit(f.S()), f.Res())
-		c.take(1, "Rev", "%d", f.Rev())
-		c.take(2, "PD_Length", "%d", f.PDLength())
+		c.cutField(1, "Rev", "%d", f.Rev())
+		c.cutField(2, "PD_Length", "%d", f.PDLength())
 		if e, ok := f.Enhanced(); ok && len(f) > mpa.StartupHeaderLen {
 			c.enhanced(&e)
 		}
 	}
 	if s.Cut > 0 {
-		c.take(len(c.b), "Private Data", "cut off: %d more", s.Cut)
+		c.cutField(len(c.b), "Private Data", "cut off: %d more", s.Cut)
 	}
-	c.take(len(c.b), "Private Data", "%s", ulpdata.Describe(s.PrivateData))
+	c.cutField(len(c.b), "Private Data", "%s", ulpdata.Describe(s.PrivateData))
 	return c.list
 }
 
@@ -97,14 +97,14 @@ func fpduFields(f *FPDU) []field {
 	}
 	// Markers stand anywhere: the fields are found in what is left without them.
 	inner := cutter{b: withoutMarkers(f)}
-	inner.take(2, "ULPDU_Length", "%d", f.Length)
+	inner.cutField(2, "ULPDU_Length", "%d", f.Length)
 	if f.HasSegment {
 		inner.ulpdu(f)
 	}
 	if left := len(inner.b); left > 4 {
-		inner.take(left-4, wording.If(f.HasSegment, "PAD", "not decoded"), "")
+		inner.cutField(left-4, wording.If(f.HasSegment, "PAD", "not decoded"), "")
 	}
-	inner.take(4, "CRC", "%v", f.CRC)
+	inner.cutField(4, "CRC", "%v", f.CRC)
 	return withMarkers(f, inner.list)
 }
 
@@ -148,20 +148,20 @@ func withMarkers(f *FPDU, fields []field) (list []field) {
 func (c *cutter) ulpdu(f *FPDU) {
 	s := &f.Segment
 	if !f.HasSegment {
-		c.take(f.Length, "ULPDU", "no DDP header")
+		c.cutField(f.Length, "ULPDU", "no DDP header")
 		return
 	}
-	c.take(1, "DDP control", "T=%d L=%d Rsvd=%d DV=%d", wording.Bit(s.Tagged), wording.Bit(s.Last), s.Rsvd, s.Version)
+	c.cutField(1, "DDP control", "T=%d L=%d Rsvd=%d DV=%d", wording.Bit(s.Tagged), wording.Bit(s.Last), s.Rsvd, s.Version)
 	version, op := rdmap.ParseControl(s.RsvdULP)
-	c.take(1, "RDMAP control", "RV=%d Opcode=%d %v", version, op, op)
+	c.cutField(1, "RDMAP control", "RV=%d Opcode=%d %v", version, op, op)
 	if s.Tagged {
-		c.take(4, "STag", "%#08x", s.STag)
-		c.take(8, "TO", "%#x", s.TO)
+		c.cutField(4, "STag", "%#08x", s.STag)
+		c.cutField(8, "TO", "%#x", s.TO)
 	} else {
-		c.take(4, wording.If(f.invalidates(), "Invalidate STag", "RsvdULP[8:39]"), "%#08x", s.ULP)
-		c.take(4, "QN", "%d", s.QN)
-		c.take(4, "MSN", "%d", s.MSN)
-		c.take(4, "MO", "%d", s.MO)
+		c.cutField(4, wording.If(f.invalidates(), "Invalidate STag", "RsvdULP[8:39]"), "%#08x", s.ULP)
+		c.cutField(4, "QN", "%d", s.QN)
+		c.cutField(4, "MSN", "%d", s.MSN)
+		c.cutField(4, "MO", "%d", s.MO)
 	}
 	n := len(s.Payload)
 	switch {
@@ -171,26 +171,26 @@ func (c *cutter) ulpdu(f *FPDU) {
 		n -= before - len(c.b)
 	default:
 		for _, x := range f.header() {
-			c.take(x.Len, x.Name, "%s", x.Text)
+			c.cutField(x.Len, x.Name, "%s", x.Text)
 			n -= x.Len
 		}
 	}
-	c.take(max(n, 0), "payload", "%s", wording.Octets(uint64(max(n, 0))))
+	c.cutField(max(n, 0), "payload", "%s", wording.Octets(uint64(max(n, 0))))
 }
 
 func (c *cutter) terminate(t *rdmap.Terminate) {
-	c.take(2, "Layer EType Code", "%v (%v layout)", t.Code, t.Layout)
-	c.take(2, "HdrCt Reserved", "M=%d D=%d R=%d", wording.Bit(t.HasLength), wording.Bit(t.DDPHeader != nil),
+	c.cutField(2, "Layer EType Code", "%v (%v layout)", t.Code, t.Layout)
+	c.cutField(2, "HdrCt Reserved", "M=%d D=%d R=%d", wording.Bit(t.HasLength), wording.Bit(t.DDPHeader != nil),
 		wording.Bit(t.RDMAPHeader != nil))
 	if t.HasLength || t.DDPHeader != nil {
-		c.take(2, "DDP Segment Length", "%d", t.SegmentLength)
+		c.cutField(2, "DDP Segment Length", "%d", t.SegmentLength)
 	}
 	if t.DDPHeader != nil {
 		h, _ := t.Header()
-		c.take(len(t.DDPHeader), "Terminated DDP Header", "%v", h)
+		c.cutField(len(t.DDPHeader), "Terminated DDP Header", "%v", h)
 	}
 	if t.RDMAPHeader != nil {
 		r, _ := t.ReadRequest()
-		c.take(len(t.RDMAPHeader), "Terminated RDMA Header", "%v", r)
+		c.cutField(len(t.RDMAPHeader), "Terminated RDMA Header", "%v", r)
 	}
 }

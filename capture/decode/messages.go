@@ -65,11 +65,11 @@ func (q *queue) restart(msn uint32) {
 	q.cover.Clear()
 }
 
-// take takes note of a segment, and returns what is wrong with it as the last one of its message.
-func (q *queue) take(s *ddp.Segment) (wrong string) {
+// addSegment takes note of a segment, and returns what is wrong with it as the last one of its message.
+func (q *queue) addSegment(s *ddp.Segment) (wrong string) {
 	mo, n := uint64(s.MO), uint64(len(s.Payload))
 	if s.Last {
-		wrong = q.end(mo, mo+n)
+		wrong = q.checkLast(mo, mo+n)
 		q.restart(q.msn + 1)
 		return wrong
 	}
@@ -83,8 +83,8 @@ func (q *queue) take(s *ddp.Segment) (wrong string) {
 	return ""
 }
 
-// end judges the last segment of a message.
-func (q *queue) end(mo, end uint64) (wrong string) {
+// checkLast judges the last segment of a message.
+func (q *queue) checkLast(mo, end uint64) (wrong string) {
 	const all = 1 << 32
 	switch missing := q.cover.Fresh(0, mo); {
 	case missing > 0:
@@ -304,7 +304,7 @@ func (h *half) sequence(f *FPDU) {
 	}
 	q.seen, q.unknown = true, false
 	due := q.due
-	switch wrong := q.take(s); {
+	switch wrong := q.addSegment(s); {
 	case wrong != "":
 		h.at1(findMO, f, fmt.Sprintf("%v: message %d on queue %d: %s", f.Op, s.MSN, s.QN, wrong),
 			"a segment of the message is left out, or the one with the L bit is not its last")

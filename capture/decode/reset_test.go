@@ -37,7 +37,7 @@ func TestReset(t *testing.T) {
 		s := newScript(t, 0)
 		s.startup(false)
 		c.play(s)
-		file := s.end()
+		file := s.fileBytes()
 		r := run(t, file)
 		if got := r.directed(); !slices.Equal(got, c.findings) || ended(t, file) != c.ended ||
 			(r.conns[0].Failed() == "reset") != (len(c.findings) > 0) {
@@ -84,14 +84,14 @@ func TestNothingSent(t *testing.T) {
 	}{
 		{"refused", func(s *script) []byte {
 			testrig.Must(t, s.flow.Reset(bw, s.tick()))
-			return packets(s.end(), 1, 4) // the SYN, and the RST
+			return packets(s.fileBytes(), 1, 4) // the SYN, and the RST
 		}, "warning connection-refused [] <- at 0: connection refused: an RST answers the SYN", "refused"},
 		{"reset", func(s *script) []byte {
 			testrig.Must(t, s.flow.Reset(bw, s.tick()))
-			return s.end()
+			return s.fileBytes()
 		}, "warning reset [] <- at 0: the connection is reset", "reset"},
 		{"closed", (*script).close, "warning closed-at-startup [Q16] -> at 0: the connection is closed before an octet was sent", "startup not completed"},
-		{"open", (*script).end, "note startup-open [] -> at 0: no octet was sent up to the end in the capture: end of capture", "startup not completed"},
+		{"open", (*script).fileBytes, "note startup-open [] -> at 0: no octet was sent up to the end in the capture: end of capture", "startup not completed"},
 	} {
 		r := new(record)
 		expect := func(*capture.Connection) bool { return true }

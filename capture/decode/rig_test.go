@@ -68,10 +68,10 @@ func (s *script) send(d capture.Dir, b []byte) {
 func (s *script) close() []byte {
 	testrig.Must(s.tb, s.flow.Close(capture.Forward, s.tick()))
 	testrig.Must(s.tb, s.flow.Close(capture.Backward, s.tick()))
-	return s.end()
+	return s.fileBytes()
 }
 
-func (s *script) end() []byte {
+func (s *script) fileBytes() []byte {
 	testrig.Must(s.tb, s.w.Flush())
 	return s.file.Bytes()
 }

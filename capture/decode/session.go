@@ -84,7 +84,7 @@ func (a *association) session(m *capture.Message) *session {
 	if function(m) == sctp.FunctionTerminate && a.used[m.Stream] {
 		return nil // the two ends have ended a session at the same time
 	}
-	x = a.begin(Session{SCTP: a.of, Stream: m.Stream}, m.First)
+	x = a.startSession(Session{SCTP: a.of, Stream: m.Stream}, m.First)
 	x.midstream(m)
 	return x
 }
@@ -129,8 +129,8 @@ func (a *association) newSession(told Session, first capture.Stamp) *session {
 	return x
 }
 
-// begin begins a session.
-func (a *association) begin(told Session, first capture.Stamp) *session {
+// startSession starts a session.
+func (a *association) startSession(told Session, first capture.Stamp) *session {
 	d := a.d
 	x := a.newSession(told, first)
 	d.makeRoom()
@@ -211,7 +211,7 @@ func (x *session) arrive(m *capture.Message) {
 	case distance > 0:
 		x.hold(s, number, m)
 	default:
-		x.take(m, false)
+		x.handleMessage(m, false)
 		x.drain(m.Dir)
 	}
 }
@@ -273,7 +273,7 @@ func (x *session) drain(d capture.Dir) {
 		}
 		delete(s.ahead, s.next)
 		x.release(m)
-		x.take(m, true)
+		x.handleMessage(m, true)
 	}
 }
 
@@ -282,8 +282,8 @@ func (x *session) release(m *capture.Message) {
 	x.on.d.kept -= heldCost + len(m.Data)
 }
 
-// settle gives up what does not turn up any more.
-func (x *session) settle(d capture.Dir, tsn uint32) {
+// giveUpThrough gives up on the messages up to a TSN that have not come.
+func (x *session) giveUpThrough(d capture.Dir, tsn uint32) {
 	for m := x.lowest(d); m != nil && !capture.Before(tsn, m.TSN) && !x.over; m = x.lowest(d) {
 		x.giveUp(d)
 		x.done(m.Last)

@@ -24,7 +24,7 @@ func (x *session) control(m *capture.Message, number, offset uint64) {
 		c.PrivateData = f.Octets[len(f.Octets)-len(c.PrivateData):]
 		f.Control, f.PrivateData = &c, c.PrivateData
 	}
-	x.c.tell(f)
+	x.c.reportStartup(f)
 	if len(m.Data) < m.Length {
 		x.notCaptured(m, offset, m.Length-len(m.Data))
 	} else if v != nil {

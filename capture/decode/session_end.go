@@ -68,7 +68,7 @@ func (x *session) finish(f capture.Finish) {
 			x.release(m)
 		}
 		s.ahead = nil
-		h.ended, h.end = true, x.end(h.dir, &f)
+		h.ended, h.end = true, x.endOf(h.dir, &f)
 	}
 	if x.on.streams[x.id] == x {
 		delete(x.on.streams, x.id)
@@ -80,9 +80,9 @@ func (x *session) finish(f capture.Finish) {
 	x.c.d.to.Ended(x.pub())
 }
 
-// end returns the end of a direction of a session that is finished: the message by which its
+// endOf returns the end of a direction of a session that is finished: the message by which its
 // sender has ended it, if there is one, and else what has ended it for both ends.
-func (x *session) end(d capture.Dir, f *capture.Finish) capture.End {
+func (x *session) endOf(d capture.Dir, f *capture.Finish) capture.End {
 	s, peer := &x.sides[d], &x.sides[d.Peer()]
 	e := capture.End{Dir: d, Offset: s.offset, Reason: f.Reason, Packet: f.Packet}
 	switch {

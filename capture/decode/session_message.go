@@ -64,8 +64,8 @@ func ssnOf(m *capture.Message) uint16 {
 	return ssn
 }
 
-// take takes the next message of a direction.
-func (x *session) take(m *capture.Message, ahead bool) {
+// handleMessage works off the next message of a direction.
+func (x *session) handleMessage(m *capture.Message, ahead bool) {
 	h, s := &x.c.halves[m.Dir], &x.sides[m.Dir]
 	number, offset := s.next, s.offset
 	s.next, s.offset = number+1, offset+uint64(m.Length)

@@ -166,11 +166,11 @@ func (f *FPDU) chunk() string {
 func (c *cutter) control(s *Startup) {
 	k := s.Control
 	if k == nil {
-		c.take(sctp.SSNLen, "DDP-SSN", "")
+		c.cutField(sctp.SSNLen, "DDP-SSN", "")
 		return
 	}
-	c.take(sctp.SSNLen, "DDP-SSN", "%d", k.SSN)
-	c.take(2, "Function Code", "%d: %v", uint16(k.Function), k.Function)
+	c.cutField(sctp.SSNLen, "DDP-SSN", "%d", k.SSN)
+	c.cutField(2, "Function Code", "%d: %v", uint16(k.Function), k.Function)
 	if e := &k.Enhanced; k.HasEnhanced() {
 		c.enhanced(e)
 	}
@@ -178,8 +178,8 @@ func (c *cutter) control(s *Startup) {
 
 // enhanced takes the enhanced data of RFC 6581.
 func (c *cutter) enhanced(e *mpa.Enhanced) {
-	c.take(2, "A B IRD", "A=%d B=%d IRD=%v", wording.Bit(e.A), wording.Bit(e.B), e.IRD)
-	c.take(2, "C D ORD", "C=%d D=%d ORD=%v", wording.Bit(e.C), wording.Bit(e.D), e.ORD)
+	c.cutField(2, "A B IRD", "A=%d B=%d IRD=%v", wording.Bit(e.A), wording.Bit(e.B), e.IRD)
+	c.cutField(2, "C D ORD", "C=%d D=%d ORD=%v", wording.Bit(e.C), wording.Bit(e.D), e.ORD)
 }
 
 // chunkFields returns the fields of a DDP segment over SCTP.
@@ -189,7 +189,7 @@ func chunkFields(f *FPDU) []field {
 		b = append([]byte{byte(f.Chunk.SSN >> 8), byte(f.Chunk.SSN)}, f.ULPDU...)
 	}
 	c := cutter{b: b}
-	c.take(sctp.SSNLen, "DDP-SSN", "%d", f.Chunk.SSN)
+	c.cutField(sctp.SSNLen, "DDP-SSN", "%d", f.Chunk.SSN)
 	c.ulpdu(f)
 	return c.list
 }

@@ -32,8 +32,8 @@ func (s *startup) run() {
 	}
 }
 
-// tell tells of a startup frame, or of streaming data in front of one.
-func (c *conn) tell(s *Startup) {
+// reportStartup reports a startup frame, or streaming data in front of one.
+func (c *conn) reportStartup(s *Startup) {
 	c.halves[s.Dir].account(s.Offset, s.Offset+uint64(s.Size), s.Last)
 	c.d.to.Startup(c.pub, s)
 }
@@ -49,7 +49,7 @@ func (c *conn) meet(h *half, f *Startup) bool {
 	case f.Frame == FrameStartKey:
 		return c.meetStartKey(h, f, sure)
 	case f.Frame == FrameRequest && sure:
-		c.begin(h, f)
+		c.beginStartup(h, f)
 		return true
 	case f.Frame == FrameRequest:
 		h.frame = f // and an answer makes it one
@@ -80,11 +80,11 @@ func (c *conn) meetStartKey(h *half, f *Startup, sure bool) bool {
 	m := h.opening(f)
 	if sure || m != nil {
 		c.messages(h, m)
-		c.begin(h, f)
+		c.beginStartup(h, f)
 		return true
 	}
 	if p := h.peer(); p.frame != nil && p.frame.Frame == FrameStartKey && p.at == p.frame.Offset+uint64(p.frame.Size) {
-		c.begin(p, p.frame)
+		c.beginStartup(p, p.frame)
 		c.answered(h, f)
 		return true
 	}
@@ -97,7 +97,7 @@ func (c *conn) meetStartKey(h *half, f *Startup, sure bool) bool {
 func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
 	p := h.peer()
 	if q := p.frame; q != nil && q.Frame == FrameRequest && p.at == q.Offset+uint64(q.Size) {
-		c.begin(p, q)
+		c.beginStartup(p, q)
 		c.answered(h, f)
 		return true
 	}
@@ -114,7 +114,7 @@ func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
 				mpa.FailureResponderResponder.Hint())
 		}
 	}
-	c.tell(f)
+	c.reportStartup(f)
 	c.note(f)
 	return true
 }
@@ -139,7 +139,7 @@ func (c *conn) messages(h *half, m *Startup) {
 		return
 	}
 	c.found()
-	c.tell(m)
+	c.reportStartup(m)
 	c.pub.PrivateData[h.dir] = m.PrivateData
 	p := h.peer()
 	if answer, err := mpa.ParsePrivateDataMessage(p.head); err == nil && uint64(len(answer)) == p.at-p.from {
@@ -147,22 +147,22 @@ func (c *conn) messages(h *half, m *Startup) {
 			Frame: FrameMessage, Dir: p.dir, Offset: p.from, Size: len(answer), First: p.headIn[0], Last: p.headIn[1],
 			Octets: answer, PrivateData: answer.PrivateData(),
 		}
-		c.tell(s)
+		c.reportStartup(s)
 		c.pub.PrivateData[p.dir] = s.PrivateData
 		p.from = p.at
 	}
 	h.from = h.at
 }
 
-// begin begins a startup with the Initiator's frame.
-func (c *conn) begin(h *half, f *Startup) {
+// beginStartup begins a startup with the Initiator's frame.
+func (c *conn) beginStartup(h *half, f *Startup) {
 	c.found()
 	p := h.peer()
 	c.streaming(h, f)
 	c.pub.Initiator, c.pub.Rejected, c.pub.Agreed = h.dir, false, false
 	c.pub.Startups++
 	c.start = startup{pending: true, request: f, time: f.Last.Time, ack: h.ack}
-	c.tell(f)
+	c.reportStartup(f)
 	c.note(f)
 	var offer mpa.Offer
 	if f.Frame == FrameStartKey {
@@ -190,7 +190,7 @@ func (c *conn) streaming(h *half, f *Startup) {
 			end = f.Offset
 		}
 		if end > x.from {
-			c.tell(&Startup{
+			c.reportStartup(&Startup{
 				Frame: FrameStreaming, Dir: x.dir, Offset: x.from, Size: int(end - x.from),
 				First: f.First, Last: f.Last,
 			})

@@ -155,7 +155,7 @@ func (c *conn) role(h *half) string {
 // late takes an answer to an Initiator that is gone.
 func (c *conn) late(h *half, f *Startup) {
 	c.start.pending = false
-	c.tell(f)
+	c.reportStartup(f)
 	c.note(f)
 	h.from = f.Offset + uint64(f.Size)
 	text := "the answer comes after the Initiator has closed the connection"
