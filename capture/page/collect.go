@@ -49,8 +49,8 @@ type Page struct {
 // A budget is how many of each may still be shown.
 type budget struct{ connections, fpdus, segments, markers, findings, spans, texts int }
 
-// take takes one of what is left, if there is one.
-func take(left *int) bool {
+// takeOne takes one of what is left, if there is one.
+func takeOne(left *int) bool {
 	if *left <= 0 {
 		return false
 	}
@@ -93,7 +93,7 @@ type connection struct {
 
 // Found is part of [decode.Consumer].
 func (p *Page) Found(c *decode.Connection) {
-	if !take(&p.left.connections) {
+	if !takeOne(&p.left.connections) {
 		p.unshown++
 		return
 	}
@@ -122,7 +122,7 @@ func (p *Page) Finding(c *decode.Connection, f *decode.Finding) {
 	if own == nil {
 		return
 	}
-	if !take(&p.left.findings) {
+	if !takeOne(&p.left.findings) {
 		own.omitted++
 		return
 	}
@@ -169,7 +169,7 @@ type span struct {
 
 func (p *Page) span(c *connection, s span) {
 	c.reach(s.Dir, s.End)
-	if !take(&p.left.spans) {
+	if !takeOne(&p.left.spans) {
 		c.spanned++
 		return
 	}

@@ -48,10 +48,10 @@ func (t *table) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &members); err != nil {
 		return err
 	}
-	return t.take(members)
+	return t.parse(members)
 }
 
-func (t *table) take(members map[string]any) error {
+func (t *table) parse(members map[string]any) error {
 	*t = table{columns: map[string][]int64{}, texts: map[string]string{}, inner: map[string]table{}}
 	for name, v := range members {
 		switch v := v.(type) {
@@ -76,7 +76,7 @@ func (t *table) take(members map[string]any) error {
 				continue
 			}
 			var inner table
-			if err := inner.take(v); err != nil {
+			if err := inner.parse(v); err != nil {
 				return err
 			}
 			t.inner[name] = inner

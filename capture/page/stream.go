@@ -59,16 +59,16 @@ func (p *Page) FPDU(c *decode.Connection, f *decode.FPDU) {
 	}
 	own.reach(f.Dir, f.End)
 	own.ladder.fpdu(f)
-	if !take(&p.left.fpdus) {
+	if !takeOne(&p.left.fpdus) {
 		own.fpdus.Omitted++
 		return
 	}
-	if text := describe(f); text != "" && take(&p.left.texts) {
+	if text := describe(f); text != "" && takeOne(&p.left.texts) {
 		own.fpdus.text(text)
 	}
 	own.fpdus.add(c, f)
 	for i := range f.Markers {
-		if !take(&p.left.markers) {
+		if !takeOne(&p.left.markers) {
 			own.markers.Omitted++
 			continue
 		}
@@ -202,7 +202,7 @@ func (p *Page) Segment(c *decode.Connection, s *decode.Segment) {
 		return
 	}
 	own.reach(s.Dir, s.End())
-	if !take(&p.left.segments) {
+	if !takeOne(&p.left.segments) {
 		own.segments.Omitted++
 		return
 	}
