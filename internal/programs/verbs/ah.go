@@ -63,7 +63,7 @@ func lastOf(n *net.IPNet) (last netip.Addr) {
 
 // DestroyAH ends an AH.
 func (d *Device) DestroyAH(h Handle) syscall.Errno {
-	a := d.ahs.take(h)
+	a := d.ahs.remove(h)
 	if a == nil {
 		return syscall.EINVAL
 	}

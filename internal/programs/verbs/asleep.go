@@ -105,7 +105,7 @@ const (
 
 func (q *QP) tellLast() {
 	q.lastWQE = lastTold
-	q.tell(asyncLastWQE)
+	q.raise(asyncLastWQE)
 }
 
 // tookLast is told when the QP takes no more receives from its Shared Receive Queue. The program hears of it when the
@@ -115,7 +115,7 @@ func (q *QP) tookLast() {
 	defer q.flushing.Unlock()
 	switch {
 	case !q.meets():
-		q.tell(asyncLastWQE)
+		q.raise(asyncLastWQE)
 	case q.lastWQE == lastTold:
 	case q.state.Load() == StateErr:
 		q.tellLast()

@@ -106,8 +106,8 @@ func TestEstablished(t *testing.T) {
 func TestUnfetchedAsync(t *testing.T) {
 	a := roce(t)
 	for range 3 {
-		a.inner().tell(asyncQPFatal)
-		a.inner().tell(asyncCommEst)
+		a.inner().raise(asyncQPFatal)
+		a.inner().raise(asyncCommEst)
 	}
 	want(t, "event", a.asyncEvent(), AsyncEvent{asyncQPFatal, 78})
 	want(t, "event", a.asyncEvent(), AsyncEvent{asyncCommEst, 78})

@@ -39,7 +39,7 @@ func (d *Device) OpenCMChannel(fd int, wake func()) (Handle, syscall.Errno) {
 // CloseCMChannel ends a CMChannel. Requests that were not fetched are rejected, and so is what comes to its IDs from
 // then on.
 func (d *Device) CloseCMChannel(h Handle) syscall.Errno {
-	c := d.cmChannels.take(h)
+	c := d.cmChannels.remove(h)
 	if c == nil {
 		return syscall.EINVAL
 	}
@@ -175,7 +175,7 @@ func (d *Device) NameID(h Handle, token uint64) syscall.Errno {
 // DestroyID ends an ID, and drops its events that were not fetched. Its QP goes on: it is destroyed by itself.
 // A request that was not answered is rejected.
 func (d *Device) DestroyID(h Handle) syscall.Errno {
-	id := d.ids.take(h)
+	id := d.ids.remove(h)
 	if id == nil {
 		return syscall.EINVAL
 	}
@@ -252,8 +252,9 @@ func (id *ID) emit(e CMEvent) {
 	id.channel.events.push(e)
 }
 
-// settle is emit for an ID that gets to a stage by it; from is where it must be.
-func (id *ID) settle(from, to stage, e CMEvent) bool {
+// advanceAndEmit moves an ID from one stage to another, and emits an event. It does nothing, and returns false, if
+// the ID is at another stage.
+func (id *ID) advanceAndEmit(from, to stage, e CMEvent) bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	if id.stage != from {

@@ -209,7 +209,7 @@ func route(local, peer netip.AddrPort) (netip.AddrPort, syscall.Errno) {
 // ResolveRoute is there for completeness: a RouteResolved follows.
 func (d *Device) ResolveRoute(h Handle) syscall.Errno {
 	id := d.ids.get(h)
-	if id == nil || !id.settle(stageAddress, stageRoute, CMEvent{Type: RouteResolved}) {
+	if id == nil || !id.advanceAndEmit(stageAddress, stageRoute, CMEvent{Type: RouteResolved}) {
 		return syscall.EINVAL
 	}
 	return fine

@@ -38,7 +38,7 @@ type ConnParam struct {
 // Connect begins to connect a QP with the peer whose address was resolved. An Established follows, a Rejected
 // with the peer's private data (or -ECONNREFUSED, where nobody listens), an Unreachable or a ConnectError.
 func (d *Device) Connect(h, qp Handle, p ConnParam) syscall.Errno {
-	return d.begin(h, qp, stageRoute, func(id *ID, q *QP) {
+	return d.startConnect(h, qp, stageRoute, func(id *ID, q *QP) {
 		go id.connect(q, p, d.lines.join(id.remote()), time.Now().Add(patience))
 	})
 }
@@ -50,8 +50,8 @@ func (id *ID) remote() netip.AddrPort {
 	return id.peer
 }
 
-// begin has an ID that has come as far as from connect with a QP.
-func (d *Device) begin(h, qp Handle, from stage, connect func(*ID, *QP)) syscall.Errno {
+// startConnect has an ID that has come as far as from connect with a QP.
+func (d *Device) startConnect(h, qp Handle, from stage, connect func(*ID, *QP)) syscall.Errno {
 	id, q := d.ids.get(h), d.qps.get(qp)
 	if id == nil || q == nil || !id.advance(stageConnecting, from) {
 		return syscall.EINVAL
@@ -106,7 +106,7 @@ func (id *ID) comesToNothing(q *QP, e CMEvent) {
 	if id.gaveUp() { // what gives it up from now on ends the QP itself
 		q.endOf(id)
 	}
-	id.settle(stageDisconnected, stageDisconnected, e)
+	id.advanceAndEmit(stageDisconnected, stageDisconnected, e)
 }
 
 // dial tries until it is not refused any more, or patience is at its end: together with that of those before it in the
@@ -176,7 +176,7 @@ func (id *ID) established(q *QP) {
 	}
 	id.mu.Unlock()
 	id.attempt.Done()
-	if !id.settle(stageConnecting, stageEstablished, up) {
+	if !id.advanceAndEmit(stageConnecting, stageEstablished, up) {
 		return
 	}
 	if id.gaveUp() { // too late for it not to come up
@@ -223,7 +223,7 @@ func (id *ID) waitOut() {
 	}
 	select {
 	case <-time.After(id.device.timewait):
-		id.settle(stageDisconnected, stageDisconnected, CMEvent{Type: TimewaitExit})
+		id.advanceAndEmit(stageDisconnected, stageDisconnected, CMEvent{Type: TimewaitExit})
 	case <-destroyed:
 	}
 }
@@ -255,7 +255,7 @@ func depth(n int) uint8 { return uint8(min(max(n, 0), 255)) }
 
 // disconnected tells, once, that the connection is over.
 func (id *ID) disconnected() {
-	id.settle(stageEstablished, stageDisconnected, CMEvent{Type: Disconnected})
+	id.advanceAndEmit(stageEstablished, stageDisconnected, CMEvent{Type: Disconnected})
 }
 
 // Disconnect ends the connection in order; a Disconnected follows. One that is on its way is given up, and a Rejected
@@ -305,7 +305,7 @@ func (id *ID) abandon() {
 // Accept accepts the request of a peer with a QP. An Established follows, or a ConnectError. ResponderResources is the
 // most that the peer is granted, whatever it has asked for.
 func (d *Device) Accept(h, qp Handle, p ConnParam) syscall.Errno {
-	return d.begin(h, qp, stageRequested, func(id *ID, q *QP) { go id.accept(q, p) })
+	return d.startConnect(h, qp, stageRequested, func(id *ID, q *QP) { go id.accept(q, p) })
 }
 
 func (id *ID) accept(q *QP, p ConnParam) {

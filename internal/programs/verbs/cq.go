@@ -22,7 +22,7 @@ func (d *Device) OpenChannel(fd int, wake func()) (Handle, syscall.Errno) {
 
 // CloseChannel ends a Channel.
 func (d *Device) CloseChannel(h Handle) syscall.Errno {
-	c := d.channels.take(h)
+	c := d.channels.remove(h)
 	if c == nil {
 		return syscall.EINVAL
 	}
@@ -115,7 +115,7 @@ func (d *Device) DestroyCQ(h Handle) syscall.Errno {
 	if c.users.Load() != 0 || c.cq.Close() != nil {
 		return syscall.EBUSY
 	}
-	if d.cqs.take(h) == nil {
+	if d.cqs.remove(h) == nil {
 		return syscall.EINVAL
 	}
 	d.sources.Delete(c.cq)
@@ -147,7 +147,7 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 	}
 	n, yields, overflowed := c.poll(wcs)
 	if overflowed {
-		c.tell(asyncCQError)
+		c.raise(asyncCQError)
 	}
 	if yields {
 		d.giveWay()
@@ -171,7 +171,7 @@ func (c *CQ) poll(wcs []WC) (n int, yields, overflowed bool) {
 	c.polling.Lock()
 	defer c.polling.Unlock()
 	overflowed = c.trim()
-	n = take(wcs, &c.early)
+	n = moveOldest(wcs, &c.early)
 	for got, asked := 0, 0; n < len(wcs) && got == asked; { // some may be kept from the program: see set
 		asked = min(len(c.wcs), len(wcs)-n)
 		got = c.cq.Poll(c.wcs[:asked])
@@ -181,9 +181,9 @@ func (c *CQ) poll(wcs []WC) (n int, yields, overflowed bool) {
 			}
 		}
 	}
-	n += take(wcs[n:], &c.early)
+	n += moveOldest(wcs[n:], &c.early)
 	if n < len(wcs) {
-		n += take(wcs[n:], &c.late)
+		n += moveOldest(wcs[n:], &c.late)
 	}
 	if c.vain++; n > 0 {
 		c.vain = 0

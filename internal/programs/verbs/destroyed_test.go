@@ -37,10 +37,10 @@ func TestDestroyedCQ(t *testing.T) {
 func TestDestroyedQP(t *testing.T) {
 	a, _ := met(t)
 	q := a.inner()
-	q.tell(asyncQPFatal)
+	q.raise(asyncQPFatal)
 	want(t, "readable", readable(t, a.async), true)
 	must(t, a.d.DestroyQP(a.qp))
-	q.tell(asyncLastWQE)
+	q.raise(asyncLastWQE)
 	_, errno := a.d.NextAsync(a.context)
 	want(t, "an event when it is destroyed", errno, syscall.EAGAIN)
 	want(t, "readable", readable(t, a.async), false)

@@ -100,7 +100,7 @@ func (d *Device) OpenContext(fd int, wake func()) (Handle, syscall.Errno) {
 
 // CloseContext ends a Context.
 func (d *Device) CloseContext(h Handle) syscall.Errno {
-	c := d.contexts.take(h)
+	c := d.contexts.remove(h)
 	if c == nil {
 		return syscall.EINVAL
 	}
@@ -131,9 +131,9 @@ type source struct {
 	lost bool // it is a CQ that has overflowed
 }
 
-// tell adds an event, as long as the object is there, and unless the same waits for the program already: one that
+// raise adds an event, as long as the object is there, and unless the same waits for the program already: one that
 // fetches none has few for each object, however often that is connected. A CQ overflows once.
-func (s *source) tell(event uint32) {
+func (s *source) raise(event uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone || s.lost && event == asyncCQError {
@@ -198,11 +198,11 @@ func (d *Device) dispatch(e iwarp.Event) {
 		}
 	case iwarp.EventTerminateReceived, iwarp.EventConnectionLost:
 		if qp := qpOf(e.QP); qp != nil && !qp.meets() { // with RoCE, the end of the peer is no event
-			qp.tell(asyncQPFatal)
+			qp.raise(asyncQPFatal)
 		}
 	case iwarp.EventTerminateSent, iwarp.EventBadClose, iwarp.EventQPFatal:
 		if qp := qpOf(e.QP); qp != nil && (!qp.meets() || qp.broken(e.QP)) {
-			qp.tell(asyncQPFatal)
+			qp.raise(asyncQPFatal)
 		}
 	case iwarp.EventEstablished:
 		if qp := qpOf(e.QP); qp != nil && e.QP.State() == iwarp.StateRTS {
@@ -214,11 +214,11 @@ func (d *Device) dispatch(e iwarp.Event) {
 		}
 	case iwarp.EventSRQLimit:
 		if s, ok := d.sources.Load(e.SRQ); ok {
-			s.(*source).tell(asyncSRQLimit)
+			s.(*source).raise(asyncSRQLimit)
 		}
 	case iwarp.EventCQOverflow:
 		if s, ok := d.sources.Load(e.CQ); ok {
-			s.(*source).tell(asyncCQError)
+			s.(*source).raise(asyncCQError)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestAcceptGivenUp(t *testing.T) {
 	id, client, server := c.resolve(2, at), c.queue(), s.queue()
 	must(t, c.d.Connect(id, client.qp, ConnParam{}))
 	child := s.event(ConnectRequest).Child
-	must(t, s.d.begin(child, server.qp, stageRequested, func(id *ID, q *QP) {
+	must(t, s.d.startConnect(child, server.qp, stageRequested, func(id *ID, q *QP) {
 		must(t, s.d.Disconnect(child))
 		want(t, "the end of an answer that might be on its way", id.ctx.Err(), nil)
 		id.accept(q, ConnParam{})

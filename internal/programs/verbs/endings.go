@@ -62,9 +62,9 @@ func (d *Device) awaitEnds(m *MR) {
 	}
 }
 
-// begin ends the connection in order, and does not wait for that: when it returns the QP is in ERR, and what is posted
-// is flushed. See end.
-func (q *QP) begin() { q.leaves(q.device.endings.add(q)) }
+// startClose has the connection closed in order, and does not wait for that. When it returns the QP is in ERR, and what
+// is posted is flushed. See closeConn.
+func (q *QP) startClose() { q.leaves(q.device.endings.add(q)) }
 
 // beginOf is begin where the connection is still that of an ID. It returns what is closed when it is over, or nil.
 func (q *QP) beginOf(id *ID) (over <-chan struct{}) {
@@ -88,6 +88,6 @@ func (q *QP) leaves(one leave) {
 	emulation.BeginClose(q.qp)
 	go func() {
 		defer q.device.endings.remove(one)
-		q.end()
+		q.closeConn()
 	}()
 }

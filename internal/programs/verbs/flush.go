@@ -138,7 +138,7 @@ type added struct {
 // complete adds a completion. A CQ without room has overflowed, which the program is told.
 func (c *CQ) complete(a added, solicited bool) {
 	if !c.add(a, solicited) {
-		c.tell(asyncCQError)
+		c.raise(asyncCQError)
 	}
 }
 
@@ -189,8 +189,8 @@ func (a *added) givePlace() {
 	}
 }
 
-// take moves the oldest of a list of completions to wcs. The caller holds CQ.polling.
-func take(wcs []WC, from *[]added) int {
+// moveOldest moves the oldest of a list of completions to wcs. The caller holds CQ.polling.
+func moveOldest(wcs []WC, from *[]added) int {
 	n := min(len(wcs), len(*from))
 	for i, a := range (*from)[:n] {
 		wcs[i] = a.WC

@@ -121,8 +121,8 @@ func (t *table[T]) slot(number uint32) *atomic.Pointer[entry[T]] {
 	return &(*t.chunks.Load())[index>>chunkBits][index%chunkSize]
 }
 
-// take removes the object and returns it: to one caller only.
-func (t *table[T]) take(h Handle) *T {
+// remove removes the object and returns it: to one caller only.
+func (t *table[T]) remove(h Handle) *T {
 	v := t.get(h)
 	if v == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 // TestHandles names objects by numbers that are never 0, and that mean nothing any more when the object is gone.
 func TestHandles(t *testing.T) {
 	tab := table[int]{kind: kindCQ}
-	if tab.get(kindCQ|1<<8) != nil || tab.take(5) != nil {
+	if tab.get(kindCQ|1<<8) != nil || tab.remove(5) != nil {
 		t.Error("an empty table has something")
 	}
 	seen := map[Handle]bool{}
@@ -33,7 +33,7 @@ func TestHandles(t *testing.T) {
 		if tab.get(h-kindCQ+kindQP) != nil {
 			t.Fatal("a handle of another kind names it")
 		}
-		if tab.take(h) != &v || tab.take(h) != nil || tab.get(h) != nil {
+		if tab.remove(h) != &v || tab.remove(h) != nil || tab.get(h) != nil {
 			t.Fatal("taken twice")
 		}
 	}
@@ -48,7 +48,7 @@ func TestFull(t *testing.T) {
 	first := tab.add(new(int))
 	tab.next = maxIndex
 	want(t, "a handle of a full table", tab.add(new(int)), 0)
-	tab.take(first)
+	tab.remove(first)
 	if again := tab.add(new(int)); again == 0 || again == first {
 		t.Errorf("%#x after %#x", again, first)
 	}

@@ -272,7 +272,7 @@ func TestNumbers(t *testing.T) {
 	t.Cleanup(func() { _ = d.Close() })
 	seen := make(map[uint32]bool)
 	take := func() uint32 {
-		n, err := d.ports.take(d)
+		n, err := d.ports.allocate(d)
 		if err != nil || seen[n] || n > ulpdata.QPNumberMask {
 			t.Fatalf("%#x: %v", n, err)
 		}

@@ -36,7 +36,7 @@ func (d *Device) DeallocPD(h Handle) syscall.Errno {
 	if p.users.Load() != 0 || p.pd.Close() != nil {
 		return syscall.EBUSY
 	}
-	d.pds.take(h)
+	d.pds.remove(h)
 	return fine
 }
 
@@ -179,7 +179,7 @@ func (d *Device) DeregisterMR(h Handle) syscall.Errno {
 		return syscall.EINVAL
 	}
 	d.stags.Delete(m.mr.STag())
-	d.mrs.take(h)
+	d.mrs.remove(h)
 	return fine
 }
 

@@ -241,7 +241,7 @@ func (q *QP) heard() {
 	m.heard = m.heard || first
 	q.linking.Unlock()
 	if first {
-		q.tell(asyncCommEst)
+		q.raise(asyncCommEst)
 	}
 }
 

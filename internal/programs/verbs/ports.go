@@ -43,13 +43,13 @@ type numbers struct {
 // portOfNumber returns the port of TCP that is in a QP number.
 func portOfNumber(number uint32) uint16 { return uint16(number >> 8) }
 
-// take returns a number that is free, and listens for it.
-func (p *ports) take(d *Device) (uint32, error) {
+// allocate returns a number that is free, and listens for it.
+func (p *ports) allocate(d *Device) (uint32, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, port := range p.streams {
 		if port.inUse < inUseAtMost {
-			return port.take(), nil
+			return port.allocate(), nil
 		}
 	}
 	port, err := p.open(d)
@@ -57,10 +57,10 @@ func (p *ports) take(d *Device) (uint32, error) {
 		return 0, err
 	}
 	p.streams = append(p.streams, port)
-	return port.take(), nil
+	return port.allocate(), nil
 }
 
-func (n *numbers) take() uint32 {
+func (n *numbers) allocate() uint32 {
 	for n.last++; n.used[n.last]; n.last++ {
 	}
 	n.used[n.last] = true

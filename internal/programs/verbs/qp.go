@@ -137,7 +137,7 @@ func (d *Device) number(q *QP) (h Handle, number uint32, errno syscall.Errno) {
 	q.number = q.qp.Num()
 	if d.roce {
 		var err error
-		if q.number, err = d.ports.take(d); err != nil {
+		if q.number, err = d.ports.allocate(d); err != nil {
 			_ = q.qp.Close()
 			return 0, 0, errnoOf(err)
 		}
@@ -191,7 +191,7 @@ func (d *Device) ModifyQP(h Handle, to uint32) syscall.Errno {
 		if state != StateRTS && state != StateErr {
 			return syscall.EINVAL
 		}
-		q.begin()
+		q.startClose()
 	case StateErr:
 		q.fail()
 	default:
@@ -256,12 +256,12 @@ func (q *QP) fail() {
 	_ = q.qp.Modify(iwarp.StateError)
 }
 
-// end closes the connection in order: what was posted is carried out, and what the peer has asked to read is
+// closeConn closes the connection in order: what was posted is carried out, and what the peer has asked to read is
 // answered. It returns within closeLimit, and at once where there is no connection.
 //
 // Of two at a time the second waits for the first: a Close that finds another going on may return before the QP has
 // left its CQs, which the program destroys next.
-func (q *QP) end() {
+func (q *QP) closeConn() {
 	q.state.Store(StateErr)
 	q.ending.Lock()
 	defer q.ending.Unlock()
@@ -272,7 +272,7 @@ func (q *QP) end() {
 // DestroyQP ends a QP in order: when it returns, nothing of the QP's reads or writes memory any more, and the peer
 // has all that was posted, unless it did not take it.
 func (d *Device) DestroyQP(h Handle) syscall.Errno {
-	q := d.qps.take(h)
+	q := d.qps.remove(h)
 	if q == nil {
 		return syscall.EINVAL
 	}
@@ -285,7 +285,7 @@ func (d *Device) DestroyQP(h Handle) syscall.Errno {
 	if id := q.connection(); id != nil {
 		id.abandon()
 	}
-	q.end()
+	q.closeConn()
 	q.drop()
 	return fine
 }

@@ -85,7 +85,7 @@ func (d *Device) DestroySRQ(h Handle) syscall.Errno {
 	if s.srq.Close() != nil {
 		return syscall.EBUSY
 	}
-	if d.srqs.take(h) == nil {
+	if d.srqs.remove(h) == nil {
 		return syscall.EINVAL
 	}
 	d.sources.Delete(s.srq)

@@ -84,7 +84,7 @@ func (u *UD) use(n int32) {
 // DestroyUD ends a QP. When it returns, nothing of it reads or writes memory any more, and its CQs have no completions
 // of it.
 func (d *Device) DestroyUD(h Handle) syscall.Errno {
-	u := d.uds.take(h)
+	u := d.uds.remove(h)
 	if u == nil {
 		return syscall.EINVAL
 	}

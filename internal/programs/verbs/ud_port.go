@@ -31,7 +31,7 @@ func (p *ports) takeDatagrams(d *Device, u *UD) error {
 		p.datagrams = append(p.datagrams, port)
 	}
 	u.port = p.datagrams[i]
-	u.number = u.port.take()
+	u.number = u.port.allocate()
 	u.port.qps[uint8(u.number)].Store(u)
 	return nil
 }
@@ -67,6 +67,6 @@ func (p *udPort) deliver(h *datagram.Header, from netip.Addr, payload []byte) {
 		return
 	}
 	if u := p.qps[uint8(h.Destination)].Load(); u != nil {
-		u.take(h, from, payload)
+		u.receive(h, from, payload)
 	}
 }

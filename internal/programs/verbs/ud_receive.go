@@ -45,11 +45,11 @@ func (u *UD) recv(wr *RecvWR) syscall.Errno {
 	return fine
 }
 
-// take places a datagram that has come in the oldest receive. One with another Q_Key is dropped, and so is one for
+// receive places a datagram that has come in the oldest receive. One with another Q_Key is dropped, and so is one for
 // which there is no receive, or not room enough in it, as Linux's rxe does (InfiniBand has it in class D of the
 // responder's faults, "silently dropped"): whoever may send to the QP must not be able to end it. The receive stays for
 // the next.
-func (u *UD) take(h *datagram.Header, from netip.Addr, payload []byte) {
+func (u *UD) receive(h *datagram.Header, from netip.Addr, payload []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.state != StateRTR && u.state != StateRTS || h.QKey != u.qkey || u.count == 0 {

@@ -33,7 +33,7 @@ func (d *Device) AllocWindow(pd Handle, kind uint32) (h Handle, rkey uint32, err
 
 // DeallocWindow ends a Window, bound or not.
 func (d *Device) DeallocWindow(h Handle) syscall.Errno {
-	w := d.windows.take(h)
+	w := d.windows.remove(h)
 	if w == nil {
 		return syscall.EINVAL
 	}
