@@ -48,15 +48,15 @@ func (c Capture) Check() error {
 	if err != nil {
 		return &mistake{"IWARP_PCAP", err}
 	}
-	if err = cmp.Or(begin(file), file.Close()); err != nil {
+	if err = cmp.Or(writeHeader(file), file.Close()); err != nil {
 		return &mistake{"IWARP_PCAP", err}
 	}
 	return nil
 }
 
-// begin writes the head, without the lock of whoever writes the file: if there is another by now, it has written the
-// same octets to the same place.
-func begin(file *os.File) error {
+// writeHeader writes the file header without the lock of a writer. If there is a writer by now, it has written the same
+// octets to the same place.
+func writeHeader(file *os.File) error {
 	info, err := file.Stat()
 	switch {
 	case err != nil || info.Size() > 0:
