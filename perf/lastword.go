@@ -46,15 +46,15 @@ func (m *measurement) orEnd(err error) error {
 		return err
 	}
 	for _, s := range m.sessions() {
-		if end := s.ctl.end(); isEnd(end) {
+		if end := s.ctl.endError(); isEnd(end) {
 			return end
 		}
 	}
 	return err
 }
 
-// end is how the control connection has ended, or nil.
-func (c *control) end() error {
+// endError is how the control connection has ended, or nil.
+func (c *control) endError() error {
 	select {
 	case <-c.qp.Done():
 		return c.ended(context.Background(), c.qp.Err())

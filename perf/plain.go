@@ -67,8 +67,8 @@ func (a *respondent) expected() int {
 	return len(a.qps) + len(a.tcps)
 }
 
-// takePlain takes in a connection of plain TCP that has come to the Listener.
-func (a *respondent) takePlain(in arrival) error {
+// acceptPlain takes in a connection of plain TCP that has come to the Listener.
+func (a *respondent) acceptPlain(in arrival) error {
 	if a.opts.NoBaseline || a.baseline != nil || !a.lacksTCP(in.hello) {
 		return a.unexpected(in)
 	}

@@ -90,7 +90,7 @@ func (l *qpLane) slots(j job) []iwarp.SGE {
 }
 
 func (l *qpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error {
-	r := l.begin(ctx, j)
+	r := l.newRun(ctx, j)
 	if j.Quantity == Latency {
 		return r.ping(rtt)
 	}
@@ -98,7 +98,7 @@ func (l *qpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error 
 }
 
 func (l *qpLane) respond(ctx context.Context, j job) error {
-	r := l.begin(ctx, j)
+	r := l.newRun(ctx, j)
 	switch {
 	case j.Both:
 		return r.streamBack()
@@ -124,7 +124,7 @@ type qpRun struct {
 	list   []iwarp.SendWR // to be posted together
 }
 
-func (l *qpLane) begin(ctx context.Context, j job) *qpRun {
+func (l *qpLane) newRun(ctx context.Context, j job) *qpRun {
 	l.memory = slices.Grow(l.memory[:0], j.PostList+2)
 	return &qpRun{qpLane: l, job: j, ctx: ctx, out: newRing(l.bufs.tx, j.Size, j.Slots), list: l.memory}
 }

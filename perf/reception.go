@@ -105,8 +105,8 @@ func (r *reception) enter(ctx context.Context, req *iwarp.Request, h hello) erro
 	return v.serve(ctx, req)
 }
 
-// begin has a visit measure, unless another does.
-func (r *reception) begin(v *visit) error {
+// startMeasurement has a visit measure, unless another does.
+func (r *reception) startMeasurement(v *visit) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch r.current {

@@ -71,18 +71,18 @@ func (a *respondent) handle(ctx context.Context, req request) error {
 	case req.Open != nil:
 		return a.open(ctx, *req.Open)
 	case req.Lanes != nil:
-		return a.tell(ctx, answer{Lanes: a.regions(), CC: a.cc()}, a.meet(req.Lanes))
+		return a.reply(ctx, answer{Lanes: a.regions(), CC: a.cc()}, a.meet(req.Lanes))
 	case req.Slice != nil:
 		return a.serveSlice(ctx, *req.Slice)
 	case req.Check:
 		used := a.used()
-		return a.tell(ctx, answer{Usage: used, Arrived: a.arrived()}, a.verdict())
+		return a.reply(ctx, answer{Usage: used, Arrived: a.arrived()}, a.verdict())
 	default:
-		return a.tell(ctx, answer{}, errors.New("perf: empty request"))
+		return a.reply(ctx, answer{}, errors.New("perf: empty request"))
 	}
 }
 
-func (a *respondent) tell(ctx context.Context, ans answer, err error) error {
+func (a *respondent) reply(ctx context.Context, ans answer, err error) error {
 	if err != nil {
 		a.wrong, a.told = err, true
 		ans = failure(err)
@@ -94,7 +94,7 @@ func (a *respondent) tell(ctx context.Context, ans answer, err error) error {
 // are taken, and then takes in what the initiator dials.
 func (a *respondent) open(ctx context.Context, opts Options) error {
 	at, bad := a.makeRoom(opts)
-	err := a.tell(ctx, at, bad)
+	err := a.reply(ctx, at, bad)
 	if err != nil || bad != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (a *respondent) makeRoom(opts Options) (at answer, err error) {
 	if err := opts.fits(a.reception.memory); err != nil {
 		return at, err
 	}
-	if err := a.reception.begin(a.visit); err != nil {
+	if err := a.reception.startMeasurement(a.visit); err != nil {
 		return at, err
 	}
 	if err := a.useCC(opts.CC); err != nil {
@@ -172,7 +172,7 @@ func (a *respondent) gather(ctx context.Context) error {
 	for range a.expected() {
 		select {
 		case in := <-a.lanes:
-			if err := a.take(ctx, in); err != nil {
+			if err := a.accept(ctx, in); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -185,10 +185,10 @@ func (a *respondent) gather(ctx context.Context) error {
 	return a.acceptAlone(ctx)
 }
 
-// take brings up what a connection request is for.
-func (a *respondent) take(ctx context.Context, in arrival) error {
+// accept brings up what a connection request is for.
+func (a *respondent) accept(ctx context.Context, in arrival) error {
 	if in.plain {
-		return a.takePlain(in)
+		return a.acceptPlain(in)
 	}
 	return a.acceptQP(ctx, in)
 }
@@ -217,10 +217,10 @@ func (a *respondent) acceptQP(ctx context.Context, in arrival) error {
 // serveSlice answers a slice. The initiator hears how it went when it asks.
 func (a *respondent) serveSlice(ctx context.Context, j job) error {
 	if err := a.admit(j); err != nil {
-		return a.tell(ctx, answer{}, err)
+		return a.reply(ctx, answer{}, err)
 	}
 	if err := a.prepare(j); err != nil {
-		return a.tell(ctx, answer{}, err)
+		return a.reply(ctx, answer{}, err)
 	}
 	a.slice = &j
 	a.measureUsage(j)
@@ -254,7 +254,7 @@ func (a *respondent) measureUsage(j job) {
 		a.counter = newCallCounter()
 	}
 	if a.meter = nil; j.Apart {
-		a.meter = begin(a.counter)
+		a.meter = startMeter(a.counter)
 	}
 }
 
@@ -264,7 +264,7 @@ func (a *respondent) used() *usage {
 	if a.meter == nil {
 		return nil
 	}
-	u := a.meter.end()
+	u := a.meter.usage()
 	a.meter = nil
 	return &u
 }

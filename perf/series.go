@@ -124,7 +124,7 @@ func (s *series) kept() series {
 	k := series{streams: s.streams, want: s.want, keep: s.keep}
 	for i, bad := range s.marks() {
 		if !bad {
-			k.take(s, i)
+			k.addPair(s, i)
 		}
 	}
 	if len(k.iwarp) >= minPairs || len(k.iwarp) == len(s.iwarp) {
@@ -132,13 +132,13 @@ func (s *series) kept() series {
 	}
 	k.iwarp, k.tcp, k.scarce = nil, nil, true
 	for _, i := range s.quietest(minPairs) {
-		k.take(s, i)
+		k.addPair(s, i)
 	}
 	return k
 }
 
-// take adds pair i of another series.
-func (s *series) take(from *series, i int) {
+// addPair adds pair i of another series.
+func (s *series) addPair(from *series, i int) {
 	s.iwarp = append(s.iwarp, from.iwarp[i])
 	if i < len(from.tcp) {
 		s.tcp = append(s.tcp, from.tcp[i])

@@ -141,9 +141,9 @@ func (s *session) timed(ctx context.Context, j job) (x sample, err error) {
 	if s.counter == nil && j.Calls {
 		s.counter = newCallCounter()
 	}
-	meter := begin(s.counter)
+	meter := startMeter(s.counter)
 	x.elapsed, err = s.initiate(ctx, j, x.rtt)
-	x.usage = meter.end()
+	x.usage = meter.usage()
 	return x, err
 }
 

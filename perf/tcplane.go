@@ -53,7 +53,7 @@ func (l *tcpLane) close() {
 
 // read reads from the connection.
 func (r *tcpRun) read(b []byte) (int, error) {
-	n, err := r.take(b)
+	n, err := r.readBusily(b)
 	r.moved.Add(int64(n))
 	return n, err
 }
@@ -71,8 +71,8 @@ func (r *tcpRun) write(b []byte) error {
 	return nil
 }
 
-// take reads, busily at first if the slice polls.
-func (r *tcpRun) take(b []byte) (int, error) {
+// readBusily reads, busily at first if the slice polls.
+func (r *tcpRun) readBusily(b []byte) (int, error) {
 	if r.Poll && r.try != nil {
 		for start, i := time.Now(), 1; i%pollClock != 0 || time.Since(start) < pollTime; i++ {
 			if n, ok, err := r.try.read(b); ok {
@@ -86,7 +86,7 @@ func (r *tcpRun) take(b []byte) (int, error) {
 func (l *tcpLane) prepare(job) error { return nil }
 
 func (l *tcpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error {
-	r := l.begin(j)
+	r := l.newRun(j)
 	defer network.CloseWith(ctx, l.conn)()
 	switch {
 	case j.Both:
@@ -101,7 +101,7 @@ func (l *tcpLane) initiate(ctx context.Context, j job, rtt *hdr.Histogram) error
 }
 
 func (l *tcpLane) respond(ctx context.Context, j job) error {
-	r := l.begin(j)
+	r := l.newRun(j)
 	defer network.CloseWith(ctx, l.conn)()
 	switch {
 	case j.Both:
@@ -123,7 +123,7 @@ type tcpRun struct {
 	received int64 // octets
 }
 
-func (l *tcpLane) begin(j job) *tcpRun {
+func (l *tcpLane) newRun(j job) *tcpRun {
 	return &tcpRun{tcpLane: l, job: j, out: newRing(l.bufs.tx, j.Size, j.Slots),
 		in: newRing(l.bufs.rx, j.Size, j.Slots)}
 }

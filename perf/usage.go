@@ -43,8 +43,8 @@ type meterage struct {
 	start usage
 }
 
-// begin begins to measure. Counting system calls makes each of them slower.
-func begin(calls *callCounter) *meterage {
+// startMeter starts to measure. Counting system calls makes each of them slower.
+func startMeter(calls *callCounter) *meterage {
 	m := &meterage{calls: calls}
 	m.start.Wait, m.start.Steal = queueWait(), stolen()
 	m.start.Calls = calls.count()
@@ -52,8 +52,8 @@ func begin(calls *callCounter) *meterage {
 	return m
 }
 
-// end returns what was taken since begin, without what asking for it takes.
-func (m *meterage) end() (u usage) {
+// usage returns what was taken since startMeter, without what asking for it takes.
+func (m *meterage) usage() (u usage) {
 	u.CPU, u.Switches = procstat.Taken()
 	u.Calls = m.calls.count()
 	u.Wait, u.Steal = queueWait(), stolen()

@@ -12,12 +12,12 @@ func TestUsage(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what the system tells is not the same everywhere")
 	}
-	m := begin(nil)
-	for start := time.Now(); m.end().CPU < 5*time.Millisecond && time.Since(start) < time.Minute; {
+	m := startMeter(nil)
+	for start := time.Now(); m.usage().CPU < 5*time.Millisecond && time.Since(start) < time.Minute; {
 		os.Getppid()
 	}
 	time.Sleep(time.Millisecond)
-	u := m.end()
+	u := m.usage()
 	if u.CPU < 5*time.Millisecond || u.Switches < 1 || u.Calls != 0 {
 		t.Errorf("%+v, want 5 ms of CPU time and a switch, and no calls counted", u)
 	}
@@ -30,11 +30,11 @@ func TestCallCounter(t *testing.T) {
 		t.Skip("this system does not let this process count system calls")
 	}
 	defer c.close()
-	m := begin(c)
+	m := startMeter(c)
 	for range 100 {
 		os.Getppid()
 	}
-	if u := m.end(); u.Calls < 100 || u.Calls > 100000 {
+	if u := m.usage(); u.Calls < 100 || u.Calls > 100000 {
 		t.Errorf("%d system calls, want 100 and those of the runtime", u.Calls)
 	}
 }
