@@ -149,7 +149,7 @@ func staleSTag(d *dialogue) {
 	d.sendResponse(r, pingText())
 	d.peerAdvert("the server's first go ahead")
 	d.reconnect()
-	d = d.begin()
+	d = d.startDialogue()
 	d.sendAdvert("source advert", sourceAdvert())
 	now := d.peerReads()
 	if now.SinkSTag == r.SinkSTag {

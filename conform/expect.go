@@ -67,8 +67,8 @@ func (s *session) unexpected(l *link, expected string) {
 	s.failf(expected, "%s%s", wording.Octets(len(l.Received())), describe(l.Received()))
 }
 
-// take takes n octets and records them.
-func (s *session) take(l *link, n int, text string) []byte {
+// consume consumes n octets and records them.
+func (s *session) consume(l *link, n int, text string) []byte {
 	b := l.Take(n)
 	s.note(Received, fmt.Sprintf("%s, %s%s", text, wording.Octets(n), describe(b)), b)
 	return b
@@ -76,7 +76,7 @@ func (s *session) take(l *link, n int, text string) []byte {
 
 // octets waits for n octets.
 func (s *session) octets(n int, text string) []byte {
-	return s.take(s.need(n, text), n, text)
+	return s.consume(s.need(n, text), n, text)
 }
 
 // frame waits for a whole startup frame. It checks only its length.

@@ -83,7 +83,7 @@ func fpduCRC() []Case {
 		c := role.build("fpdu/"+role.side+"-crc-off", "F05 F14", crcSection,
 			"With C=0 from both sides the CRC field is not checked, whatever is in it.", func(s *session) {
 				defer s.excuse()
-				d := s.beginWith(false, false)
+				d := s.startDialogueWith(false, false)
 				if d.terms().CRC {
 					s.notApplicable("the peer wants CRCs")
 				}

@@ -181,5 +181,5 @@ func (d *dialogue) gracefully() {
 // afresh sees that another connection works.
 func (d *dialogue) afresh() {
 	d.reconnect()
-	d.begin().works()
+	d.startDialogue().works()
 }

@@ -42,8 +42,8 @@ func (r *Result) answeredIn() time.Duration {
 	return 0
 }
 
-// tell has the summary say that the path is longer than the quiet time.
-func (o *Options) tell(sum *Summary) {
+// noteRoundTrip has the summary say that the path is longer than the quiet time.
+func (o *Options) noteRoundTrip(sum *Summary) {
 	if o.longest > o.Quiet {
 		sum.RoundTrip = o.longest
 	}

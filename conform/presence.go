@@ -28,9 +28,9 @@ type presence struct {
 // recess is between two attempts to reach a peer that is away.
 const recess = 500 * time.Millisecond
 
-// take takes the result of the case at a place in the list, and reports whether that is in doubt and calls for the
+// addResult adds the result of the case at a place in the list, and reports whether that is in doubt and calls for the
 // control question.
-func (p *presence) take(place int, r *Result) (doubt bool) {
+func (p *presence) addResult(place int, r *Result) (doubt bool) {
 	failed := r.Verdict == Fail || r.Verdict == Inconclusive
 	heard := r.heard(p.opts)
 	if heard {

@@ -55,7 +55,7 @@ func unsafely(why string, cases []Case) []Case {
 func operating(run func(*dialogue)) func(*session) {
 	return func(s *session) {
 		defer s.excuse()
-		run(s.begin())
+		run(s.startDialogue())
 	}
 }
 
@@ -88,19 +88,21 @@ func (s *session) agreedReads() bool {
 func (s *session) ordinary() {
 	s.notef("does an ordinary dialogue work?")
 	s.reconnect()
-	d := s.begin()
+	d := s.startDialogue()
 	d.sendFPDU("zero-length Read Request", d.emptyRead())
 	d.answersRead()
 	d.works()
 }
 
-// begin establishes the connection, and has both sides free to send: a Responder by
+// startDialogue establishes the connection, and has both sides free to send: a Responder by
 // the RTR indication, the Rtr frame or an empty Write, and an Initiator by its first
 // advert.
-func (s *session) begin() *dialogue { return s.beginWith(s.dialect() == mpa.DialectRevision0, true) }
+func (s *session) startDialogue() *dialogue {
+	return s.startDialogueWith(s.dialect() == mpa.DialectRevision0, true)
+}
 
-// beginWith is begin with M and C of our startup frame.
-func (s *session) beginWith(m, c bool) *dialogue {
+// startDialogueWith is startDialogue with M and C of our startup frame.
+func (s *session) startDialogueWith(m, c bool) *dialogue {
 	d := &dialogue{session: s}
 	s.setup(func() {
 		d.establishWith(m, c)

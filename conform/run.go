@@ -129,7 +129,7 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 	}}
 	o.runAll(ctx, cases, found.unspoken, &sum, p)
 	sum.Stopped = cmp.Or(sum.Stopped, idle.text())
-	o.tell(&sum)
+	o.noteRoundTrip(&sum)
 	return sum, nil
 }
 
@@ -174,7 +174,7 @@ func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, sum
 			sum.Stopped, sum.Interrupted = "interrupted", true
 			return
 		}
-		doubt := p.take(i, &res)
+		doubt := p.addResult(i, &res)
 		switch {
 		case doubt || i == len(cases)-1 && len(p.doubtful) > 0:
 			away, here := p.find(ctx)

@@ -54,7 +54,7 @@ func (d *dialogue) forNth(i int) *dialogue {
 		return d
 	}
 	d.reconnect()
-	return d.begin()
+	return d.startDialogue()
 }
 
 // sendTerminate sends a Terminate in the RFC's layout.
