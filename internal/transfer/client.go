@@ -47,7 +47,7 @@ func (c *Client) Put(ctx context.Context, names []string, to string) (sum Summar
 	defer closeAll(sources)
 	to, slash := strings.CutSuffix(to, "/")
 	into := len(names) > 1 || slash && !(c.Recursive && sources[0].isDir())
-	l, err := c.begin(ctx, message.Begin{Put: true, Path: to, Into: into})
+	l, err := c.connect(ctx, message.Begin{Put: true, Path: to, Into: into})
 	if err != nil {
 		return t.sum, err
 	}
@@ -58,7 +58,7 @@ func (c *Client) Put(ctx context.Context, names []string, to string) (sum Summar
 		}
 	}
 	if err == nil {
-		err = s.end(ctx, to)
+		err = s.sendEnd(ctx, to)
 	}
 	return s.sum, c.over(l, s.sum, err)
 }
@@ -141,7 +141,7 @@ func (c *Client) get(ctx context.Context, from, to string, had copied) (sum Summ
 	}
 	defer in.root.Close()
 	in.copied = had
-	l, err := c.begin(ctx, message.Begin{Path: from, Rate: c.Rate})
+	l, err := c.connect(ctx, message.Begin{Path: from, Rate: c.Rate})
 	if err != nil {
 		return sum, err
 	}
@@ -184,8 +184,8 @@ func (c *Client) sinkOf(from, to string) (in sink, err error) {
 	return in, err
 }
 
-// begin connects to the server, and tells it what is wanted.
-func (c *Client) begin(ctx context.Context, b message.Begin) (*link, error) {
+// connect connects to the server, and tells it what is wanted.
+func (c *Client) connect(ctx context.Context, b message.Begin) (*link, error) {
 	b.Force, b.Resume, b.Recursive = c.Force, c.Resume, c.Recursive
 	l := newLink(c.Silence)
 	_, err := c.Dial(ctx, &iwarp.Dialer{QP: l.config(), NoReads: true, MPA: mpa.Offer{PrivateData: greeting()},

@@ -251,9 +251,9 @@ func (l *link) cause(err error) error {
 	return l.qp.Cause(err)
 }
 
-// take returns the memory of a block that nothing is under way with, of at least n octets. There is one as soon as a
-// request is complete.
-func (l *link) take(ctx context.Context, n int, access iwarp.Access) (*block, uint64, error) {
+// acquireBlock returns the memory of a block that nothing is under way with, of at least n octets. There is one as soon
+// as a request is complete.
+func (l *link) acquireBlock(ctx context.Context, n int, access iwarp.Access) (*block, uint64, error) {
 	for {
 		for i, b := range l.blocks {
 			if !b.busy && b.len() >= n {
@@ -308,7 +308,7 @@ func (l *link) place() int {
 
 // register has memory that no other connection reaches.
 func (l *link) register(n int, access iwarp.Access) (*iwarp.MR, error) {
-	if err := l.share.take(n); err != nil {
+	if err := l.share.reserve(n); err != nil {
 		return nil, err
 	}
 	mr, err := l.qp.PD().RegisterOptions(make([]byte, n), iwarp.MROptions{Access: access, QP: l.qp})

@@ -96,7 +96,7 @@ func TestBlocks(t *testing.T) {
 		take := func(n int, wait time.Duration) (uint64, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			defer cancel()
-			_, i, err := v.take(ctx, n, iwarp.RemoteWrite)
+			_, i, err := v.acquireBlock(ctx, n, iwarp.RemoteWrite)
 			if mrs := rnic.Stats().MRs - 1; mrs > window || mrs != len(v.blocks) { // the first has what arrives
 				t.Errorf("%d of %d blocks have memory", mrs, len(v.blocks))
 			}
@@ -126,7 +126,7 @@ func TestBlocksShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, v := linked(t, iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: reserved}}))
 		for _, n := range []int{1000, message.MaxBlock} {
-			b, _, err := v.take(t.Context(), n, iwarp.RemoteWrite)
+			b, _, err := v.acquireBlock(t.Context(), n, iwarp.RemoteWrite)
 			testrig.Must(t, err)
 			b.busy = false
 		}
@@ -210,7 +210,7 @@ func TestWrongBlocks(t *testing.T) {
 	} {
 		v := &receiving{receiver: &receiver{link: newLink(0)}, blocks: sha256.New(), granted: []granted{c.grant}}
 		v.inbox = []message.Message{c.wrote, c.wrote}
-		err := v.settle(t.Context())
+		err := v.completeGrant(t.Context())
 		var broken *brokenError
 		if errors.As(err, &broken) != c.fatal || !c.fatal && err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -218,7 +218,7 @@ func TestWrongBlocks(t *testing.T) {
 		if a := answerOf(v.failed); a.Code != c.failed || v.over != c.over {
 			t.Errorf("%s: %v, and the sender knows: %t", c.name, a, v.over)
 		}
-		if err := v.settle(t.Context()); !c.fatal && !errors.As(err, &broken) {
+		if err := v.completeGrant(t.Context()); !c.fatal && !errors.As(err, &broken) {
 			t.Errorf("%s: what was not granted: %v", c.name, err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestKeepChanged(t *testing.T) {
 		old, err := os.Open(made(t, []byte("ten octets"), dir, "old"))
 		testrig.Must(t, err)
 		defer old.Close()
-		b, _, err := l.take(t.Context(), 10, iwarp.RemoteWrite)
+		b, _, err := l.acquireBlock(t.Context(), 10, iwarp.RemoteWrite)
 		testrig.Must(t, err)
 		v := &receiving{receiver: &receiver{link: l}, part: p, old: old}
 		for text, code := range map[string]message.Code{"ten octets": message.OK, "others....": message.Changed} {

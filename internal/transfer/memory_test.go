@@ -111,15 +111,15 @@ func TestShareTaken(t *testing.T) {
 	r := newRig(t, func(c *ServerConfig) { c.Memory = 4 * message.MaxBlock })
 	of := func() *share { return &share{of: r.server.shares, source: netip.MustParsePrefix("192.0.2.1/32")} }
 	one, other := of(), of()
-	testrig.Must(t, errors.Join(one.keep(message.MaxBlock), other.keep(message.MaxBlock), one.take(minBlock)))
-	if err := one.take(message.MaxBlock); !errors.Is(err, iwarp.ErrLimit) {
+	testrig.Must(t, errors.Join(one.keep(message.MaxBlock), other.keep(message.MaxBlock), one.reserve(minBlock)))
+	if err := one.reserve(message.MaxBlock); !errors.Is(err, iwarp.ErrLimit) {
 		t.Errorf("more than half: %v", err)
 	}
 	if err := of().keep(message.MaxBlock); !errors.Is(err, iwarp.ErrLimit) {
 		t.Errorf("a third client: %v", err)
 	}
 	one.give(minBlock)
-	testrig.Must(t, errors.Join(one.take(message.MaxBlock), other.take(message.MaxBlock)))
+	testrig.Must(t, errors.Join(one.reserve(message.MaxBlock), other.reserve(message.MaxBlock)))
 	for _, s := range []*share{one, other} {
 		s.give(message.MaxBlock)
 		testrig.Must(t, s.keep(0))

@@ -90,7 +90,7 @@ type teller struct {
 	size  int64 // of the present file
 }
 
-func (t *teller) tell(e Event) {
+func (t *teller) report(e Event) {
 	if t.watch != nil {
 		t.watch(e)
 	}
@@ -98,7 +98,7 @@ func (t *teller) tell(e Event) {
 
 func (t *teller) begun(path string, size int64) {
 	t.size = size
-	t.tell(Begun{path, size})
+	t.report(Begun{path, size})
 }
 
 // ended tells of the end of a file, or of something else that was left out.
@@ -113,7 +113,7 @@ func (t *teller) ended(o *Outcome) {
 		t.sum.Left++
 	}
 	t.size = 0
-	t.tell(o)
+	t.report(o)
 }
 
 // made tells of something without octets that was not made, or that lacks something. No file is counted for it.
@@ -122,7 +122,7 @@ func (t *teller) made(o *Outcome) {
 		t.ended(o)
 		return
 	}
-	t.tell(o)
+	t.report(o)
 }
 
 // codeOf is the code of a system's error.

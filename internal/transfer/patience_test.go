@@ -21,7 +21,7 @@ func TestWorking(t *testing.T) {
 			took := v.working(t.Context(), func() error { time.Sleep(time.Hour); return errors.New("late") })
 			_ = v.send(t.Context(), message.Answer{Text: took.Error()})
 		}()
-		b, _, err := s.take(t.Context(), minBlock, 0)
+		b, _, err := s.acquireBlock(t.Context(), minBlock, 0)
 		testrig.Must(t, err)
 		b.busy = false
 		a, err := (&sender{link: s}).ask(t.Context(), message.Done{})
@@ -121,13 +121,13 @@ func TestShares(t *testing.T) {
 		return all.share(ours.LocalAddr())
 	}
 	one, again, other, unknown := of("192.0.2.1:1"), of("192.0.2.1:2"), of("192.0.2.2:1"), of("pipe")
-	testrig.Must(t, errors.Join(one.take(message.MaxBlock), again.take(message.MaxBlock)))
-	if err := again.take(1); !errors.Is(err, iwarp.ErrLimit) {
+	testrig.Must(t, errors.Join(one.reserve(message.MaxBlock), again.reserve(message.MaxBlock)))
+	if err := again.reserve(1); !errors.Is(err, iwarp.ErrLimit) {
 		t.Errorf("one octet more: %v", err)
 	}
-	testrig.Must(t, errors.Join(other.take(2*message.MaxBlock), unknown.take(9*message.MaxBlock)))
+	testrig.Must(t, errors.Join(other.reserve(2*message.MaxBlock), unknown.reserve(9*message.MaxBlock)))
 	one.give(message.MaxBlock)
-	testrig.Must(t, again.take(message.MaxBlock))
+	testrig.Must(t, again.reserve(message.MaxBlock))
 	again.give(2 * message.MaxBlock)
 	other.give(2 * message.MaxBlock)
 	unknown.give(9 * message.MaxBlock)
@@ -144,14 +144,14 @@ func TestShareOfBlocks(t *testing.T) {
 		all := newShares(2 * (2*minBlock + 1))
 		v.share = all.share(ours.LocalAddr())
 		for range 2 {
-			_, _, err := v.take(t.Context(), minBlock, iwarp.RemoteWrite)
+			_, _, err := v.acquireBlock(t.Context(), minBlock, iwarp.RemoteWrite)
 			testrig.Must(t, err)
 		}
-		if _, _, err := v.take(t.Context(), minBlock, iwarp.RemoteWrite); !errors.Is(err, iwarp.ErrLimit) {
+		if _, _, err := v.acquireBlock(t.Context(), minBlock, iwarp.RemoteWrite); !errors.Is(err, iwarp.ErrLimit) {
 			t.Errorf("a third block: %v", err)
 		}
 		v.blocks[0].busy = false
-		_, _, err := v.take(t.Context(), minBlock+1, iwarp.RemoteWrite)
+		_, _, err := v.acquireBlock(t.Context(), minBlock+1, iwarp.RemoteWrite)
 		testrig.Must(t, err)
 		v.release()
 		if len(all.used) != 0 {

@@ -132,7 +132,7 @@ func (v *receiving) run(ctx context.Context) (err error) {
 		if err := v.grants(ctx); err != nil {
 			return broken(err)
 		}
-		if err := v.settle(ctx); err != nil {
+		if err := v.completeGrant(ctx); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func (v *receiving) grants(ctx context.Context) error {
 	for len(v.granted) < v.window() && v.next < v.size && v.failed == nil {
 		g := granted{Grant: message.Grant{Offset: uint64(v.next), Length: uint32(min(message.MaxBlock, v.size-v.next))}}
 		n := int(g.Length)
-		b, _, err := v.take(ctx, blockSize(v.size), iwarp.RemoteWrite)
+		b, _, err := v.acquireBlock(ctx, blockSize(v.size), iwarp.RemoteWrite)
 		if errors.Is(err, iwarp.ErrLimit) && len(v.granted) > 0 {
 			return nil // with those it goes on
 		}

@@ -27,8 +27,8 @@ func (v *receiving) has(buf []byte, offset int64) (d message.Digest, old, ok boo
 	return sha256.Sum256(buf), old, true
 }
 
-// settle takes the answer to the oldest grant.
-func (v *receiving) settle(ctx context.Context) error {
+// completeGrant completes the oldest grant by its answer.
+func (v *receiving) completeGrant(ctx context.Context) error {
 	m, err := v.receive(ctx)
 	if err != nil {
 		return broken(err)
@@ -58,7 +58,7 @@ func (v *receiving) settle(ctx context.Context) error {
 func (v *receiving) block(g granted, w message.Wrote) error {
 	before := message.Digest(v.blocks.Sum(nil))
 	v.blocks.Write(w.Digest[:])
-	v.tell(Moved(w.Length))
+	v.report(Moved(w.Length))
 	v.over = v.over || w.State == message.Lost || w.State == message.Differs
 	switch {
 	case v.failed != nil:

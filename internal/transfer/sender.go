@@ -40,8 +40,8 @@ func (s *sender) sendAll(ctx context.Context, src source, recursive bool) error 
 	})
 }
 
-// end tells the receiver that there is no more to go to a path.
-func (s *sender) end(ctx context.Context, to string) error {
+// sendEnd tells the receiver that there is no more to go to a path.
+func (s *sender) sendEnd(ctx context.Context, to string) error {
 	a, err := s.ask(ctx, message.End{})
 	if err == nil && a.Code != message.OK {
 		err = &Outcome{Path: to, Code: a.Code, Text: a.Text}
@@ -164,7 +164,7 @@ func (s *sending) grant(ctx context.Context, g message.Grant) error {
 			n, g.Offset, s.size, s.next)
 	}
 	s.next += n
-	b, id, err := s.take(ctx, blockSize(s.size), 0)
+	b, id, err := s.acquireBlock(ctx, blockSize(s.size), 0)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *sending) grant(ctx context.Context, g message.Grant) error {
 	}
 	w.Digest = sha256.Sum256(b.mr.Bytes()[:n])
 	s.blocks.Write(w.Digest[:])
-	s.tell(Moved(n))
+	s.report(Moved(n))
 	if g.Have && g.Digest == w.Digest || !g.Place {
 		b.busy = false
 		w.State = message.Same

@@ -158,7 +158,7 @@ func (s *Server) put(ctx context.Context, l *link, t teller, b message.Begin) er
 	to, err := s.sinkOf(b)
 	if err != nil {
 		a := answerOf(err)
-		t.tell(&Outcome{cmp.Or(b.Path, "."), a.Code, a.Text})
+		t.report(&Outcome{cmp.Or(b.Path, "."), a.Code, a.Text})
 	}
 	if bad := l.send(ctx, answerOf(err)); bad != nil || err != nil {
 		return bad
@@ -206,7 +206,7 @@ func (s *Server) get(ctx context.Context, l *link, t teller, b message.Begin) er
 	if err := out.sendAll(ctx, src, b.Recursive); err != nil {
 		return err
 	}
-	return out.end(ctx, "what was asked for")
+	return out.sendEnd(ctx, "what was asked for")
 }
 
 // everything is what the whole of a server's directory is called.

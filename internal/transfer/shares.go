@@ -39,8 +39,8 @@ func (s *share) keep(n int) error {
 	return s.change(func(s *share) { s.kept = int64(n) })
 }
 
-// take takes so many octets. The error wraps iwarp.ErrLimit.
-func (s *share) take(n int) error {
+// reserve reserves so many octets. The error wraps iwarp.ErrLimit.
+func (s *share) reserve(n int) error {
 	return s.change(func(s *share) { s.used += int64(n) })
 }
 
