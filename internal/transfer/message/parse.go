@@ -26,7 +26,7 @@ var formats = [...]struct {
 	codes uint16 // valid are those below
 	parse func(*reader) Message
 }{
-	TypeBegin:   {"Begin", 1<<5 - 1, 1, (*reader).begin},
+	TypeBegin:   {"Begin", 1<<5 - 1, 1, (*reader).beginMessage},
 	TypeOffer:   {"Offer", 0, uint16(Missed) + 1, (*reader).offer},
 	TypeAnswer:  {"Answer", 0, uint16(codes), (*reader).answer},
 	TypeGrant:   {"Grant", 1<<2 - 1, 1, (*reader).grant},
@@ -135,7 +135,7 @@ func (r *reader) want(ok bool, field, reason string) {
 	}
 }
 
-func (r *reader) begin() Message {
+func (r *reader) beginMessage() Message {
 	return Begin{
 		Put: r.flag(0), Force: r.flag(1), Resume: r.flag(2), Recursive: r.flag(3), Into: r.flag(4),
 		Rate: r.u64("Rate"), Path: r.path(true),
