@@ -48,8 +48,8 @@ func (c *cell) run(ctx context.Context) error {
 		return err
 	}
 	c.closing.Wait()
-	c.tellEnd()
-	c.tap.tell(c)
+	c.addEnd()
+	c.tap.addFacts(c)
 	return nil
 }
 
@@ -59,7 +59,7 @@ type tap interface {
 	peer() string                    // the address by which the responder knows the last initiator
 	drain(ctx context.Context) error // waits for the ends to have no connection any more
 	describe(c *cell) []string       // lines for all startups
-	tell(c *cell)                    // notes the facts that it shows
+	addFacts(c *cell)                // notes the facts that it shows
 	close()
 }
 
@@ -176,14 +176,14 @@ func (c *cell) up(ctx context.Context) error {
 		if r == nil {
 			return errors.New("the connection is up for the initiator, and the responder has rejected it")
 		}
-		c.tellBoth(&a)
+		c.addBoth(&a)
 		verified, err := exchange(ctx, c.i, c.r.endpoint, c.row.ResponderFirst)
 		if err != nil {
 			verified = err.Error()
 		}
 		c.facts.say("exchange", "data", verified)
 	} else {
-		c.tellInitiator()
+		c.addInitiator()
 	}
 	for _, qp := range []*iwarp.QP{c.i.qp, r} {
 		if qp != nil {
@@ -205,7 +205,7 @@ func (c *cell) refused(ctx context.Context) error {
 	switch err := c.failed; {
 	case errors.As(err, &rejected):
 		c.facts.say(byInitiator, outcome, "reject")
-		c.tellRejected(rejected)
+		c.addRejected(rejected)
 		return c.rejected(ctx)
 	case errors.As(err, &terminated):
 		c.facts.say(byInitiator, outcome, "terminate")
@@ -237,7 +237,7 @@ func (c *cell) rejected(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.tellRequest(&a)
+		c.addRequest(&a)
 		if a.conn != nil {
 			conns = append(conns, a.conn)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// tellNegotiated says what a QP knows of its connection.
-func (c *cell) tellNegotiated(who string, n *iwarp.Negotiated) {
+// addNegotiated says what a QP knows of its connection.
+func (c *cell) addNegotiated(who string, n *iwarp.Negotiated) {
 	f := &c.facts
 	toI, toR := n.MarkersReceive, n.MarkersSend
 	request, reply := n.Revision, n.PeerRevision
@@ -36,10 +36,10 @@ func (c *cell) tellNegotiated(who string, n *iwarp.Negotiated) {
 	}
 }
 
-// tellInitiator says what the initiator's QP knows, if the other end has no QP.
-func (c *cell) tellInitiator() {
+// addInitiator says what the initiator's QP knows, if the other end has no QP.
+func (c *cell) addInitiator() {
 	n := c.i.qp.Negotiated()
-	c.tellNegotiated(byInitiator, &n)
+	c.addNegotiated(byInitiator, &n)
 	c.facts.say(byInitiator, "rtr", (n.RTR | n.Opener).String())
 	c.facts.say(byInitiator, "fellback", bits(n.FellBack))
 	ird, ord := inForce(c.i.qp, &n)
@@ -48,11 +48,11 @@ func (c *cell) tellInitiator() {
 	c.facts.say(byInitiator, "pd", "unknown/"+received(n.PrivateData))
 }
 
-// tellBoth says what the QPs of both ends know.
-func (c *cell) tellBoth(a *answer) {
+// addBoth says what the QPs of both ends know.
+func (c *cell) addBoth(a *answer) {
 	i, r := c.i.qp.Negotiated(), a.qp.Negotiated()
-	c.tellNegotiated(byInitiator, &i)
-	c.tellNegotiated(byResponder, &r)
+	c.addNegotiated(byInitiator, &i)
+	c.addNegotiated(byResponder, &r)
 	f := &c.facts
 	f.say(byInitiator, "fellback", bits(i.FellBack))
 	f.say(byInitiator, "rtr", (i.RTR | i.Opener).String())
@@ -91,8 +91,8 @@ func received(pd []byte) string {
 
 func bits(set bool) string { return strconv.Itoa(wording.Bit(set)) }
 
-// tellRejected says what the initiator knows of a rejection.
-func (c *cell) tellRejected(e *mpa.RejectError) {
+// addRejected says what the initiator knows of a rejection.
+func (c *cell) addRejected(e *mpa.RejectError) {
 	if e.Enhanced {
 		c.facts.sayf(byInitiator, "reply", "%d/%d", e.PeerIRD, e.PeerORD)
 	}
@@ -101,8 +101,8 @@ func (c *cell) tellRejected(e *mpa.RejectError) {
 	}
 }
 
-// tellRequest says what the responder knows of a Request that it rejects.
-func (c *cell) tellRequest(a *answer) {
+// addRequest says what the responder knows of a Request that it rejects.
+func (c *cell) addRequest(a *answer) {
 	var e *mpa.RejectError
 	if errors.As(c.failed, &e) {
 		c.facts.say("both", "pd", received(a.request.PrivateData)+"/"+received(e.PrivateData))
@@ -112,25 +112,25 @@ func (c *cell) tellRequest(a *answer) {
 	}
 }
 
-// tellEnd says what the responder knows when all is over, and how the connection ended
+// addEnd says what the responder knows when all is over, and how the connection ended
 // if the initiator is played by hand.
-func (c *cell) tellEnd() {
+func (c *cell) addEnd() {
 	if c.r == nil {
 		return
 	}
 	if c.r.qp != nil {
-		c.tellOrder(c.i)
-		c.tellOrder(c.r.endpoint)
+		c.addDisorder(c.i)
+		c.addDisorder(c.r.endpoint)
 	}
 	end := "close"
 	for _, a := range c.r.seen {
 		switch {
 		case a.qp != nil:
 			end = "up"
-			c.tellTerminated(a.qp)
+			c.addTerminated(a.qp)
 			if c.row.Initiator.byHand() {
 				n := a.qp.Negotiated()
-				c.tellNegotiated(byResponder, &n)
+				c.addNegotiated(byResponder, &n)
 				c.facts.say(byResponder, "answer", n.RTR.String())
 			}
 		case a.conn != nil:
@@ -142,23 +142,23 @@ func (c *cell) tellEnd() {
 	}
 }
 
-// tellOrder notes an error of a connection that should have closed in order.
-func (c *cell) tellOrder(e *endpoint) {
+// addDisorder notes an error of a connection that should have closed in order.
+func (c *cell) addDisorder(e *endpoint) {
 	if err := e.qp.Err(); e.qp.State() != iwarp.StateClosed {
 		c.facts.say(e.who, "data", err.Error())
 	}
 }
 
-func (c *cell) tellTerminated(qp *iwarp.QP) {
+func (c *cell) addTerminated(qp *iwarp.QP) {
 	var e *iwarp.TerminateError
 	if errors.As(qp.Err(), &e) {
 		c.facts.sayf(byResponder, "code", "0x%04x", uint16(e.Code))
 	}
 }
 
-// tell says what the wires show: how the connections ended, and what was sent on
+// addFacts says what the wires show: how the connections ended, and what was sent on
 // the last one.
-func (r *relay) tell(c *cell) {
+func (r *relay) addFacts(c *cell) {
 	wires := r.all()
 	closed := "fin"
 	for _, w := range wires {
@@ -171,8 +171,8 @@ func (r *relay) tell(c *cell) {
 	if c.row.Initiator.Request == nil && c.facts.up() {
 		c.facts.say(onWire, "fellback", bits(len(wires) > 1))
 	}
-	last.tell(&c.facts)
-	c.tellNamed(&last)
+	last.addFacts(&c.facts)
+	c.addNamed(&last)
 }
 
 // describe returns a line for each startup frame.
@@ -192,10 +192,10 @@ func (r *relay) last(c *cell) (t transcript) {
 	return t
 }
 
-// tellNamed says whether the error texts of a refused startup name the revisions of the
+// addNamed says whether the error texts of a refused startup name the revisions of the
 // Request and of the Reply, if the row demands it. It judges the texts themselves: the
 // demand is that a person who reads them learns the revisions.
-func (c *cell) tellNamed(t *transcript) {
+func (c *cell) addNamed(t *transcript) {
 	q, p := t.terms(toResponder), t.terms(toInitiator)
 	if !c.row.demandsFact("named") || !q.found || !p.found {
 		return

@@ -54,7 +54,7 @@ func OnSCTP(packets []Packet) map[string]string {
 		tap.pass(&flow, p.toResponder, p.octets, func([]byte) {})
 	}
 	var f facts
-	tap.all[0].tell(&f)
+	tap.all[0].addFacts(&f)
 	got := make(map[string]string)
 	for _, key := range f.keys {
 		got[key] = f.value(key)

@@ -69,13 +69,13 @@ func (s *fpdus) walk(b []byte) {
 		if !s.found {
 			s.firstEnd = n
 		}
-		s.take(&seg)
+		s.addSegment(&seg)
 		b = b[n:]
 	}
 }
 
-// take takes account of the next segment.
-func (s *sent) take(seg *ddp.Segment) {
+// addSegment takes account of the next segment.
+func (s *sent) addSegment(seg *ddp.Segment) {
 	if !s.found {
 		s.found, s.rtr = true, mpa.RTROf(rdmap.ZeroLength(seg))
 	}
@@ -91,16 +91,16 @@ func (s *sent) take(seg *ddp.Segment) {
 	}
 }
 
-// tell notes what holds for each direction.
-func (s *fpdus) tell(f *facts) {
+// addFacts notes what holds for each direction.
+func (s *fpdus) addFacts(f *facts) {
 	if s.found {
 		f.sayf(onWire, "CRC", "%d", wording.Bit(s.crc))
 	}
-	s.sent.tell(f)
+	s.sent.addFacts(f)
 }
 
-// tell notes what holds for each direction.
-func (s *sent) tell(f *facts) {
+// addFacts notes what holds for each direction.
+func (s *sent) addFacts(f *facts) {
 	for _, v := range s.versions {
 		f.sayf(onWire, "V", "%d", v)
 	}
@@ -112,8 +112,8 @@ func (s *sent) tell(f *facts) {
 	}
 }
 
-// tellEnhanced notes the enhanced data of a Request, or an Initiate, and of the answer; nil is none.
-func (f *facts) tellEnhanced(asked, answered *mpa.Enhanced) {
+// addEnhanced notes the enhanced data of a Request, or an Initiate, and of the answer; nil is none.
+func (f *facts) addEnhanced(asked, answered *mpa.Enhanced) {
 	if asked != nil {
 		f.sayf(onWire, "request", "%d/%d", asked.IRD, asked.ORD)
 	}
@@ -130,9 +130,9 @@ func flags(e *mpa.Enhanced) string {
 	return cmp.Or(e.Flags(), "-")
 }
 
-// tellAccepted notes what an accepting answer says, with its enhanced data if it has some, and what both ends have sent
+// addAccepted notes what an accepting answer says, with its enhanced data if it has some, and what both ends have sent
 // after it. first is who was the first to send.
-func (f *facts) tellAccepted(up, down *sent, first string, d mpa.Dialect, e *mpa.Enhanced) {
+func (f *facts) addAccepted(up, down *sent, first string, d mpa.Dialect, e *mpa.Enhanced) {
 	if up.found && down.found {
 		f.say(onWire, "first", first)
 	} else if len(f.said["data"]) > 0 {

@@ -140,13 +140,13 @@ func (a *association) keep(dir direction, c *chunk.Chunk) {
 	case chunk.TypeData:
 		a.keepData(dir, c)
 	case chunk.TypeShutdownComplete:
-		a.end("shutdown")
+		a.setEnd("shutdown")
 	case chunk.TypeAbort:
-		a.end("abort-by-" + [2]string{byInitiator, byResponder}[dir])
+		a.setEnd("abort-by-" + [2]string{byInitiator, byResponder}[dir])
 	}
 }
 
-func (a *association) end(how string) {
+func (a *association) setEnd(how string) {
 	if a.ended == "" {
 		a.ended = how
 	}
@@ -172,8 +172,8 @@ func (t *sctpTap) describe(*cell) (lines []string) {
 	return lines
 }
 
-// tell says what the last association shows, and whether there were others.
-func (t *sctpTap) tell(c *cell) {
+// addFacts says what the last association shows, and whether there were others.
+func (t *sctpTap) addFacts(c *cell) {
 	all := t.associations()
 	if len(all) == 0 {
 		return
@@ -181,5 +181,5 @@ func (t *sctpTap) tell(c *cell) {
 	if !c.row.Initiator.byHand() && c.facts.up() {
 		c.facts.say(onWire, "fellback", bits(len(all) > 1))
 	}
-	all[len(all)-1].tell(&c.facts)
+	all[len(all)-1].addFacts(&c.facts)
 }

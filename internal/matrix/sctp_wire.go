@@ -87,7 +87,7 @@ func (h *half) sent() (s sent) {
 			s.err = err
 			return s
 		}
-		s.take(&seg)
+		s.addSegment(&seg)
 	}
 	return s
 }
@@ -107,8 +107,8 @@ func (a *association) describe() (lines []string) {
 	return lines
 }
 
-// tell notes what the messages of an association show.
-func (a *association) tell(f *facts) {
+// addFacts notes what the messages of an association show.
+func (a *association) addFacts(f *facts) {
 	h := a.halves()
 	f.sayf(onWire, "indication", "%d/%d", wording.Bit(a.indicated[toResponder]), wording.Bit(a.indicated[toInitiator]))
 	f.say(onWire, "chunks", a.chunks())
@@ -120,15 +120,15 @@ func (a *association) tell(f *facts) {
 	if asked && answered {
 		f.sayf(onWire, "codes", "%d/%d", q.Function, p.Function)
 	}
-	f.tellEnhanced(enhancedOf(&q), enhancedOf(&p))
+	f.addEnhanced(enhancedOf(&q), enhancedOf(&p))
 	up, down := h[toResponder].sent(), h[toInitiator].sent()
-	up.tell(f)
-	down.tell(f)
+	up.addFacts(f)
+	down.addFacts(f)
 	switch p.Function {
 	case sctp.FunctionAccept:
-		f.tellAccepted(&up, &down, a.first(), mpa.DialectRFC5044, nil)
+		f.addAccepted(&up, &down, a.first(), mpa.DialectRFC5044, nil)
 	case sctp.FunctionEnhancedAccept:
-		f.tellAccepted(&up, &down, a.first(), mpa.DialectRFC6581, enhancedOf(&p))
+		f.addAccepted(&up, &down, a.first(), mpa.DialectRFC6581, enhancedOf(&p))
 	}
 }
 

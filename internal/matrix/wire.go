@@ -96,14 +96,14 @@ func frameTerms(f mpa.StartupFrame) terms {
 	return t
 }
 
-// tell notes what the wire shows of an accepting startup, and of what was sent after it.
-func (t *transcript) tell(f *facts) {
+// addFacts notes what the wire shows of an accepting startup, and of what was sent after it.
+func (t *transcript) addFacts(f *facts) {
 	q, p := t.terms(toResponder), t.terms(toInitiator)
 	if q.found && p.found {
 		f.sayf(onWire, "rev", "%d/%d", q.rev, p.rev)
 		f.sayf(onWire, "asked", "%s/%s", q.asked, p.asked)
 	}
-	f.tellEnhanced(q.e, p.e)
+	f.addEnhanced(q.e, p.e)
 	if n := len(t.frames[toResponder]); n > 1 && bytes.HasPrefix(t.frames[toResponder][n-1], []byte(mpa.KeyRtr)) {
 		r := mpa.StartupFrame(t.frames[toResponder][n-1])
 		// M is the Request's, and stands in "asked"
@@ -114,20 +114,20 @@ func (t *transcript) tell(f *facts) {
 		p.dialect = mpa.DialectRFC5044
 	}
 	if p.found && !p.rejects {
-		t.tellAccepted(f, p)
+		t.addAccepted(f, p)
 	}
 }
 
-// tellAccepted says what an accepting Reply and the FPDUs after it say.
-func (t *transcript) tellAccepted(f *facts, reply terms) {
+// addAccepted says what an accepting Reply and the FPDUs after it say.
+func (t *transcript) addAccepted(f *facts, reply terms) {
 	up, down := readFPDUs(t.rest[toResponder]), readFPDUs(t.rest[toInitiator])
 	for _, s := range []fpdus{up, down} {
-		s.tell(f)
+		s.addFacts(f)
 	}
 	if up.found && down.found {
 		f.sayf(onWire, "M", "%d/%d", wording.Bit(down.markers), wording.Bit(up.markers))
 	}
-	f.tellAccepted(&up.sent, &down.sent, t.first(up.firstEnd), reply.dialect, reply.e)
+	f.addAccepted(&up.sent, &down.sent, t.first(up.firstEnd), reply.dialect, reply.e)
 }
 
 // first says who sent the first FPDU. The responder did if its FPDU came before the
