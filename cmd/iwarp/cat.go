@@ -61,20 +61,20 @@ func (c *catCmd) Run(ctx context.Context, std streams) error {
 	if conn != nil || c.Connect != "" { // and not one who still waits for somebody
 		err = cutCopy(ctx, "cat", err)
 	}
-	return join(err, out.end(err))
+	return join(err, out.finish(err))
 }
 
 // A sink is where what comes goes to.
 type sink interface {
 	io.Writer
-	// end closes it, after a run that has ended with err.
-	end(err error) error
+	// finish closes the sink, after a run that has ended with err.
+	finish(err error) error
 }
 
 // shown is standard output.
 type shown struct{ io.WriteCloser }
 
-func (s shown) end(error) error { return s.Close() }
+func (s shown) finish(error) error { return s.Close() }
 
 // attend has a connection used, and ends it: when the context ends, as cut says, by which the peer has to see that the
 // stream has not come to its end.

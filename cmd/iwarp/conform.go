@@ -75,7 +75,7 @@ func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = files.end(ctx, err) }()
+	defer func() { err = files.finish(ctx, err) }()
 	return c.record(ctx, "conform", std, func(ctx context.Context, r *recording) error {
 		stop, err := c.peer(ctx, std, &opts, r)
 		if err != nil {

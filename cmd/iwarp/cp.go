@@ -197,7 +197,7 @@ type cpPrinter struct {
 func (p *cpPrinter) event(e transfer.Event) {
 	switch e := e.(type) {
 	case transfer.Begun:
-		p.progress.begin(": "+filepath.Base(e.Path), e.Size)
+		p.progress.start(": "+filepath.Base(e.Path), e.Size)
 	case transfer.Moved:
 		p.progress.moved(int64(e))
 	case *transfer.Outcome:

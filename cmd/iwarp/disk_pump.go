@@ -37,7 +37,7 @@ func (p pump) run(ctx context.Context, std streams, said io.Writer) error {
 	start, digest, off := time.Now(), sha256.New(), int64(0)
 	line := copyLine{progressLine: newProgressLine(std.err)}
 	defer line.clear()
-	line.begin("", p.size)
+	line.start("", p.size)
 	for b := range pieces {
 		digest.Write(b)
 		if err := p.to(ctx, b, off); err != nil {

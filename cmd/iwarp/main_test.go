@@ -239,7 +239,7 @@ func beginServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve NAME command...")
 	}
-	line := begin(ts, args[0], listening, args[1:])
+	line := startBackground(ts, args[0], listening, args[1:])
 	setAddress(ts, args[0], strings.TrimPrefix(line, listening))
 }
 
@@ -247,12 +247,12 @@ func beginCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: begin NAME TEXT command...")
 	}
-	begin(ts, args[0], args[1], args[2:])
+	startBackground(ts, args[0], args[1], args[2:])
 }
 
-// begin runs a command in the background, and returns the first line that it prints with
+// startBackground runs a command in the background, and returns the first line that it prints with
 // a text in it.
-func begin(ts *testscript.TestScript, name, text string, command []string) string {
+func startBackground(ts *testscript.TestScript, name, text string, command []string) string {
 	s := &backgroundServer{cmd: exec.Command(findCommand(ts, command[0]), command[1:]...), read: make(chan struct{})}
 	s.cmd.Dir, s.cmd.Stderr = ts.MkAbs("."), &s.stderr
 	out, err := s.cmd.StdoutPipe()

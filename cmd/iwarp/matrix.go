@@ -45,7 +45,7 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = files.end(ctx, err) }()
+	defer func() { err = files.finish(ctx, err) }()
 	report, err := matrix.Run(ctx, cfg)
 	switch {
 	case errors.Is(err, matrix.ErrNothingPicked):

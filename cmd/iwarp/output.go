@@ -65,9 +65,9 @@ func (o *output) replace() error {
 	return o.Truncate(0)
 }
 
-// end closes the file after a run that has ended with err. If nothing was written then, it is as it was before, unless
-// that is all there was.
-func (o *output) end(err error) error {
+// finish closes the file after a run that has ended with err. If nothing was written then, the file is as it was before,
+// unless that is all there was.
+func (o *output) finish(err error) error {
 	if err != nil && !o.replaced {
 		o.leave()
 		return nil

@@ -43,7 +43,7 @@ func (c *probeCmd) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = files.end(ctx, err) }()
+	defer func() { err = files.finish(ctx, err) }()
 	return c.record(ctx, "probe", std, func(ctx context.Context, record *recording) error {
 		progress := newProgressLine(std.err)
 		defer progress.clear()

@@ -72,8 +72,8 @@ type copyLine struct {
 // copyShow is how often it is shown at most.
 const copyShow = 100 * time.Millisecond
 
-// begin is called before a copy of so many octets.
-func (l *copyLine) begin(what string, size int64) {
+// start is called before a copy of so many octets.
+func (l *copyLine) start(what string, size int64) {
 	l.what, l.size, l.done, l.began, l.told = what, size, 0, time.Now(), time.Time{}
 }
 

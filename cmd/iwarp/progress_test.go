@@ -13,7 +13,7 @@ func TestCopyLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		l := copyLine{progressLine: &progressLine{w: &b, width: 100}}
-		l.begin(": photo.jpg", 10<<20)
+		l.start(": photo.jpg", 10<<20)
 		for range 5 {
 			time.Sleep(60 * time.Millisecond)
 			l.moved(1 << 20)

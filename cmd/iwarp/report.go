@@ -49,9 +49,9 @@ func (f *reportFiles) write(r report.Report) error {
 	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown))
 }
 
-// end is called when the run has ended with err, which it returns. The files say what has kept the run from coming to a
-// report; those of a run that was asked for in the wrong way stay as they are.
-func (f *reportFiles) end(ctx context.Context, err error) error {
+// finish is called when the run has ended with err, which it returns. The files say what has kept the run from coming to
+// a report; those of a run that was asked for in the wrong way stay as they are.
+func (f *reportFiles) finish(ctx context.Context, err error) error {
 	switch {
 	case f.written:
 		return err
