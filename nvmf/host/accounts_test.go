@@ -22,7 +22,7 @@ import (
 func TestNothingIsLeft(t *testing.T) {
 	for name, ends := range map[string]func(t *testing.T, p *peer, d *host.Dialer){
 		"closed": func(t *testing.T, p *peer, d *host.Dialer) {
-			c, n := p.begin().open(d)
+			c, n := p.startServing().open(d)
 			_, err := n.WriteAt(make([]byte, 16<<10), 0)
 			testrig.Must(t, errors.Join(err, c.Close()))
 		},
@@ -31,7 +31,7 @@ func TestNothingIsLeft(t *testing.T) {
 				return q.id == 0 ||
 					c.Opcode != capsule.OpRead
 			}
-			c, n := p.begin().open(d)
+			c, n := p.startServing().open(d)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if _, err := n.Read(ctx, make([]byte, 512), 0); !errors.Is(err, context.DeadlineExceeded) {
@@ -40,7 +40,7 @@ func TestNothingIsLeft(t *testing.T) {
 			testrig.Must(t, c.Close())
 		},
 		"lost": func(t *testing.T, p *peer, d *host.Dialer) {
-			c, n := p.begin().open(d)
+			c, n := p.startServing().open(d)
 			p.cut()
 			_, err := n.ReadAt(make([]byte, 512), 0)
 			testrig.Must(t, errors.Join(err, c.Close()))
@@ -52,14 +52,14 @@ func TestNothingIsLeft(t *testing.T) {
 				}
 				return true
 			}
-			p.begin()
+			p.startServing()
 			if _, err := d.Dial(t.Context(), "tcp", "target:4420", nqn); err == nil {
 				t.Error("it is there")
 			}
 		},
 		"a connection refused": func(t *testing.T, p *peer, d *host.Dialer) {
 			p.reject = ulpdata.NVMeReject{Status: 6}.Append(nil)
-			p.begin()
+			p.startServing()
 			if _, err := d.Dial(t.Context(), "tcp", "target:4420", nqn); err == nil {
 				t.Error("it is there")
 			}
@@ -80,7 +80,7 @@ func TestNothingIsLeft(t *testing.T) {
 				}
 				return true
 			}
-			c, n := p.begin().open(d)
+			c, n := p.startServing().open(d)
 			broken.Store(true)
 			p.cut()
 			_, err := n.ReadAt(make([]byte, 512), 0)
@@ -117,7 +117,7 @@ func TestAsksNoMore(t *testing.T) {
 			}
 			return true
 		}
-		if _, err := p.begin().dial(p.dialer()).Namespace(t.Context(), 1); err == nil || asked.Load() > 10 {
+		if _, err := p.startServing().dial(p.dialer()).Namespace(t.Context(), 1); err == nil || asked.Load() > 10 {
 			t.Errorf("asked %d times: %v", asked.Load(), err)
 		}
 	})
@@ -126,7 +126,7 @@ func TestAsksNoMore(t *testing.T) {
 // TestJournal tells of a controller that is lost, and of the one that takes its place.
 func TestJournal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p, j := newPeer(t).begin(), new(testrig.Buffer)
+		p, j := newPeer(t).startServing(), new(testrig.Buffer)
 		d := p.dialer()
 		d.Logger = slog.New(slog.NewTextHandler(j, nil))
 		c, n := p.open(d)
@@ -149,7 +149,7 @@ func TestOneCommandAtATime(t *testing.T) {
 	p.controller.MaxCommands, p.controller.KeepAlive = 1, 0
 	d := p.dialer()
 	d.KeepAlive = -1
-	_, n := p.begin().open(d)
+	_, n := p.startServing().open(d)
 	_, err := n.WriteAt(make([]byte, 1<<20), 0)
 	testrig.Must(t, err)
 }
@@ -189,7 +189,7 @@ func TestMostThatThereIs(t *testing.T) {
 		}
 		return true
 	}
-	_, err := p.begin().dial(p.dialer()).Namespaces(testrig.Within(t))
+	_, err := p.startServing().dial(p.dialer()).Namespaces(testrig.Within(t))
 	if _, ok := errors.AsType[*host.StatusError](err); !ok {
 		t.Errorf("4096 namespaces: %v", err)
 	}
@@ -205,7 +205,7 @@ func TestMostThatThereIs(t *testing.T) {
 	for shift, size := range map[uint8]uint64{9: math.MaxInt64 >> 9, 16: math.MaxInt64 >> 16} {
 		p := newPeer(t)
 		p.namespace.BlockShift, p.namespace.Size = shift, size
-		if _, n := p.begin().open(p.dialer()); n.Size() != int64(size<<shift) || n.BlockSize() != 1<<shift {
+		if _, n := p.startServing().open(p.dialer()); n.Size() != int64(size<<shift) || n.BlockSize() != 1<<shift {
 			t.Errorf("%d blocks of 2^%d octets: %v", size, shift, n)
 		}
 	}
@@ -217,7 +217,7 @@ func TestIDs(t *testing.T) {
 	p := newPeer(t)
 	d := p.dialer()
 	d.Depth, d.Queues = 2, 1
-	_, n := p.begin().open(d)
+	_, n := p.startServing().open(d)
 	for range 5 {
 		_, err := n.ReadAt(make([]byte, 512), 0)
 		testrig.Must(t, err)
@@ -242,7 +242,7 @@ func TestNoMemory(t *testing.T) {
 	p.controller.MaxData = 0
 	d := p.dialer()
 	d.RDMA.PD, d.Depth, d.Queues = pd, 2, 1
-	c, n := p.begin().open(d)
+	c, n := p.startServing().open(d)
 	for range 3 {
 		if _, err := n.WriteAt(make([]byte, 1<<20), 0); !errors.Is(err, iwarp.ErrLimit) {
 			t.Errorf("no memory: %v", err)
@@ -268,7 +268,7 @@ func TestErrorsNameTheCommand(t *testing.T) {
 			}
 			return true
 		}
-		c := p.begin().dial(p.dialer())
+		c := p.startServing().dial(p.dialer())
 		_, err := c.Namespace(t.Context(), 1)
 		if status, ok := errors.AsType[*host.StatusError](err); !ok || status.Command != "Identify" {
 			t.Errorf("refused: %v", err)

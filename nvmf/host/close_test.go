@@ -37,7 +37,7 @@ func TestClosesInOrder(t *testing.T) {
 			}
 			return true
 		}
-		c, n := p.begin().open(p.dialer())
+		c, n := p.startServing().open(p.dialer())
 		reading := make(chan error, 1)
 		go func() {
 			_, err := n.ReadAt(make([]byte, 512), 0)

@@ -36,7 +36,7 @@ func newController(d Dialer, to subsystem) *Controller {
 	return c
 }
 
-func (c *Controller) begin(s *session) {
+func (c *Controller) start(s *session) {
 	c.set(s, nil)
 	go c.run(s)
 }

@@ -144,7 +144,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address, nqn string) (*Contr
 		c.cancel()
 		return nil, err
 	}
-	c.begin(s)
+	c.start(s)
 	return c, nil
 }
 

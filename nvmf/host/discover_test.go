@@ -40,7 +40,7 @@ func librarian(t *testing.T, l *catalog) *peer {
 		}
 		return true
 	}
-	return p.begin()
+	return p.startServing()
 }
 
 // TestDiscover reads a log of more entries than one command takes, and one that changes meanwhile.

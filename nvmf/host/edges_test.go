@@ -41,7 +41,7 @@ func TestDialerBounds(t *testing.T) {
 		{"the longest name", true, func(*host.Dialer) string { return "nqn." + strings.Repeat("x", capsule.MaxNQN-4) }},
 		{"a longer name", false, func(*host.Dialer) string { return "nqn." + strings.Repeat("x", capsule.MaxNQN-3) }},
 	} {
-		p := newPeer(t).begin()
+		p := newPeer(t).startServing()
 		d := p.dialer()
 		c, err := d.Dial(testrig.Within(t), "tcp", "target:4420", x.set(d))
 		switch {
@@ -59,7 +59,7 @@ func TestDialerBounds(t *testing.T) {
 // named after it. One that is given stays.
 func TestWhoWeAre(t *testing.T) {
 	t.Parallel()
-	p := newPeer(t).begin()
+	p := newPeer(t).startServing()
 	seen := make(map[[16]byte]bool)
 	for range 8 {
 		testrig.Must(t, p.dial(p.dialer()).Close())
@@ -103,7 +103,7 @@ func TestInCapsule(t *testing.T) {
 	} {
 		p := newPeer(t)
 		x.set(&p.controller)
-		c, n := p.begin().open(p.dialer())
+		c, n := p.startServing().open(p.dialer())
 		_, err := n.WriteAt(make([]byte, 512), 0)
 		testrig.Must(t, err)
 		want := capsule.SGLKeyedInvalidate
@@ -123,7 +123,7 @@ func TestPieces(t *testing.T) {
 	for bound, want := range map[uint8]int{0: 1, 1: 128, 7: 2, 8: 1, 9: 1, 255: 1} {
 		p := newPeer(t)
 		p.controller.MaxData = bound
-		c, n := p.begin().open(p.dialer())
+		c, n := p.startServing().open(p.dialer())
 		_, err := n.WriteAt(random(1<<20, 3), 0)
 		testrig.Must(t, err)
 		if got := len(p.commands(capsule.OpWrite)); got != want {
@@ -146,7 +146,7 @@ func TestOfferDefaults(t *testing.T) {
 		{mpa.Offer{IRD: 4}, true, 4},
 		{mpa.Offer{IRD: 4, ORD: 2, RTR: mpa.RTRWrite}, false, 4},
 	} {
-		p := newPeer(t).begin()
+		p := newPeer(t).startServing()
 		d := p.dialer()
 		d.RDMA.MPA = x.offer
 		c := p.dial(d)
@@ -189,7 +189,7 @@ func TestErrorTexts(t *testing.T) {
 // however far.
 func TestEdges(t *testing.T) {
 	t.Parallel()
-	p := newPeer(t).begin()
+	p := newPeer(t).startServing()
 	_, n := p.open(p.dialer())
 	end := n.Size()
 	for _, x := range []struct {
@@ -236,7 +236,7 @@ func TestLongSweep(t *testing.T) {
 		}
 		return true
 	}
-	_, n := p.begin().open(p.dialer())
+	_, n := p.startServing().open(p.dialer())
 	testrig.Must(t, n.WriteZeroes(t.Context(), 0, n.Size()))
 	sent := p.commands(capsule.OpWriteZeroes)
 	if len(sent) != 2 || sent[0].IO().Blocks != 1<<16 || sent[1].IO().LBA != 1<<16 || sent[1].IO().Blocks != 100 {
@@ -262,7 +262,7 @@ func TestPiecesStop(t *testing.T) {
 		}
 		return true
 	}
-	_, n := p.begin().open(p.dialer())
+	_, n := p.startServing().open(p.dialer())
 	if done, err := n.WriteAt(make([]byte, 1<<20), 0); done != 0 || err == nil {
 		t.Errorf("%d octets, %v", done, err)
 	}
@@ -288,7 +288,7 @@ func dialGivesUp(t *testing.T, bound time.Duration, want error) {
 		p.cut()
 		return false
 	}
-	d := p.begin().dialer()
+	d := p.startServing().dialer()
 	d.Patience = 5 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()

@@ -26,7 +26,7 @@ func random(n int, seed uint64) []byte {
 func TestReadWrite(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
-		p := newPeer(t).begin()
+		p := newPeer(t).startServing()
 		d := p.dialer()
 		d.KeepKeys = keep
 		c, n := p.open(d)
@@ -77,7 +77,7 @@ func TestKeysLeft(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t)
 	p.keepKeys = true
-	_, n := p.begin().open(p.dialer())
+	_, n := p.startServing().open(p.dialer())
 	var used []uint32
 	for range 3 {
 		_, err := n.ReadAt(make([]byte, 8192), 0)
@@ -107,7 +107,7 @@ func TestKeysLeft(t *testing.T) {
 // TestUnaligned reads what does not begin or end with blocks, and refuses to change it.
 func TestUnaligned(t *testing.T) {
 	t.Parallel()
-	p := newPeer(t).begin()
+	p := newPeer(t).startServing()
 	copy(p.disk, random(len(p.disk), 1))
 	_, n := p.open(p.dialer())
 	for _, x := range []struct{ off, length int }{{1, 1}, {511, 2}, {512, 100}, {1000, 70000}, {len(p.disk) - 5, 5}} {
@@ -149,7 +149,7 @@ func TestUnaligned(t *testing.T) {
 // TestSweeps discards and zeroes, also more blocks than one command has, and only if the controller can.
 func TestSweeps(t *testing.T) {
 	t.Parallel()
-	p := newPeer(t).begin()
+	p := newPeer(t).startServing()
 	copy(p.disk, random(len(p.disk), 2))
 	want := bytes.Clone(p.disk)
 	_, n := p.open(p.dialer())
@@ -163,7 +163,7 @@ func TestSweeps(t *testing.T) {
 	}
 	other := newPeer(t)
 	other.controller.Optional = 0
-	_, n = other.begin().open(other.dialer())
+	_, n = other.startServing().open(other.dialer())
 	if err := n.WriteZeroes(t.Context(), 0, 512); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Write Zeroes: %v", err)
 	}
@@ -175,7 +175,7 @@ func TestSweeps(t *testing.T) {
 // TestParallel reads and writes with more goroutines than there are places in the queues, each in a part of its own.
 func TestParallel(t *testing.T) {
 	t.Parallel()
-	p := newPeer(t).begin()
+	p := newPeer(t).startServing()
 	_, n := p.open(p.dialer())
 	var all sync.WaitGroup
 	const part = diskBlocks << diskShift / 64
@@ -218,7 +218,7 @@ func TestStatus(t *testing.T) {
 			}
 			return true
 		}
-		_, n := p.begin().open(p.dialer())
+		_, n := p.startServing().open(p.dialer())
 		_, err := n.WriteAt(make([]byte, 8192), 0)
 		failed, _ := errors.AsType[*host.StatusError](err)
 		switch {
@@ -244,7 +244,7 @@ func TestClose(t *testing.T) {
 		}
 		return true
 	}
-	c, n := p.begin().open(p.dialer())
+	c, n := p.startServing().open(p.dialer())
 	result := make(chan error)
 	go func() {
 		_, err := n.ReadAt(make([]byte, 512), 0)
@@ -274,7 +274,7 @@ func TestContext(t *testing.T) {
 		return true
 	}
 	copy(p.disk, bytes.Repeat([]byte{0xAA}, len(p.disk)))
-	c, n := p.begin().open(p.dialer())
+	c, n := p.startServing().open(p.dialer())
 	ctx, cancel := context.WithCancel(t.Context())
 	b := make([]byte, 4096)
 	go func() { <-begun; cancel() }()

@@ -47,7 +47,7 @@ func TestBadCompletions(t *testing.T) {
 			}
 			d := p.dialer()
 			d.Patience = -1
-			_, n := p.begin().open(d)
+			_, n := p.startServing().open(d)
 			var err error
 			for turn := 0; err == nil && turn < 1000; turn++ { // the Read before a second answer is a success
 				_, err = n.Read(testrig.Within(t), make([]byte, 512), 0)
@@ -84,7 +84,7 @@ func TestWrongKey(t *testing.T) {
 	}
 	d := p.dialer()
 	d.Patience = -1
-	_, n := p.begin().open(d)
+	_, n := p.startServing().open(d)
 	first := make(chan error)
 	go func() {
 		_, err := n.ReadAt(make([]byte, 512), 0)
@@ -106,7 +106,7 @@ func TestLongCompletion(t *testing.T) {
 		a.octets = append(a.Append(nil), make([]byte, 48)...)
 		return true
 	}
-	_, n := p.begin().open(p.dialer())
+	_, n := p.startServing().open(p.dialer())
 	_, err := n.ReadAt(make([]byte, 512), 0)
 	testrig.Must(t, err)
 }
@@ -167,7 +167,7 @@ func TestBadController(t *testing.T) {
 			t.Parallel()
 			p := newPeer(t)
 			x.set(p)
-			c, err := p.begin().dialer().Dial(testrig.Within(t), "tcp", "target:4420", nqn)
+			c, err := p.startServing().dialer().Dial(testrig.Within(t), "tcp", "target:4420", nqn)
 			if !x.want(err) || c != nil {
 				t.Errorf("%v", err)
 			}
@@ -181,7 +181,7 @@ func TestBoasts(t *testing.T) {
 	p := newPeer(t)
 	p.caps, p.queues = capsule.NewCapabilities(math.MaxUint16, 255), capsule.NewQueues(math.MaxUint16)
 	p.controller.MaxData, p.controller.MaxCommands, p.controller.CommandLen = 255, math.MaxUint16, math.MaxUint32
-	c, n := p.begin().open(p.dialer())
+	c, n := p.startServing().open(p.dialer())
 	if c.Queues() != 2 {
 		t.Errorf("%d queues", c.Queues())
 	}
@@ -206,7 +206,7 @@ func TestModest(t *testing.T) {
 	p.controller.MaxData, p.controller.MaxCommands, p.controller.CommandLen = 1, 0, 0
 	p.controller.SGLs &^= capsule.SGLOffsetSupported
 	p.controller.Version = 0
-	c, n := p.begin().open(p.dialer())
+	c, n := p.startServing().open(p.dialer())
 	data, back := random(100<<10, 4), make([]byte, 100<<10)
 	_, err := n.WriteAt(data, 512)
 	testrig.Must(t, err)
@@ -234,7 +234,7 @@ func TestBadNamespaces(t *testing.T) {
 	} {
 		p := newPeer(t)
 		x.set(&p.namespace)
-		if _, err := p.begin().dial(p.dialer()).Namespace(testrig.Within(t), 1); !x.want(err) {
+		if _, err := p.startServing().dial(p.dialer()).Namespace(testrig.Within(t), 1); !x.want(err) {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}
@@ -268,7 +268,7 @@ func TestBadLists(t *testing.T) {
 			}
 			return true
 		}
-		if _, err := p.begin().dial(p.dialer()).Namespaces(testrig.Within(t)); !refused(err) {
+		if _, err := p.startServing().dial(p.dialer()).Namespaces(testrig.Within(t)); !refused(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -299,7 +299,7 @@ func FuzzTarget(f *testing.F) {
 		}
 		d := p.dialer()
 		d.Patience, d.Timeout = -1, 200*time.Millisecond // a target that does not answer is given up soon
-		p.begin()
+		p.startServing()
 		c, err := d.Dial(testrig.Within(t), "tcp", "target:4420", nqn)
 		if err != nil {
 			return

@@ -92,8 +92,8 @@ func newPeer(t testing.TB) *peer {
 	return p
 }
 
-// begin accepts connections until the test ends.
-func (p *peer) begin() *peer {
+// startServing accepts connections until the test ends.
+func (p *peer) startServing() *peer {
 	ln := iwarp.NewListener(p.ln, iwarp.ListenConfig{})
 	ctx, cancel := context.WithCancel(context.Background())
 	p.t.Cleanup(func() { cancel(); _ = ln.Close(); p.cut() })

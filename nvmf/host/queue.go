@@ -90,7 +90,7 @@ func (q *queue) capsuleLen() int { return capsule.CommandLen + q.inline }
 // do carries a command out, and returns its completion. The error says why there is none: the context's, or that of the
 // session.
 func (q *queue) do(ctx context.Context, t *task) (capsule.Completion, error) {
-	s, err := q.take(ctx, t)
+	s, err := q.acquireSlot(ctx, t)
 	if err != nil {
 		return capsule.Completion{}, err
 	}
@@ -129,8 +129,8 @@ func (q *queue) cause(err error) error {
 	}
 }
 
-// take waits for a slot.
-func (q *queue) take(ctx context.Context, t *task) (*slot, error) {
+// acquireSlot waits for a slot.
+func (q *queue) acquireSlot(ctx context.Context, t *task) (*slot, error) {
 	select {
 	case s := <-q.free:
 		return q.use(s, t)

@@ -48,10 +48,10 @@ func newIdle(id uint16) *queue {
 	return newQueue(id, 3, 0, (&Dialer{}).newSession())
 }
 
-// begin takes a place for a command.
-func (q *queue) begin(t *testing.T, op capsule.Opcode) *slot {
+// startCommand takes a place for a command.
+func (q *queue) startCommand(t *testing.T, op capsule.Opcode) *slot {
 	t.Helper()
-	s, err := q.take(t.Context(), &task{cmd: capsule.NewCommand(op, 1)})
+	s, err := q.acquireSlot(t.Context(), &task{cmd: capsule.NewCommand(op, 1)})
 	testrig.Must(t, err)
 	return s
 }
@@ -61,7 +61,7 @@ func TestNames(t *testing.T) {
 	read := capsule.NewCommand(capsule.OpRead, 1)
 	for id, want := range []string{read.Name(true), read.Name(false)} {
 		q := newIdle(uint16(id))
-		if q.begin(t, capsule.OpRead); q.overdue(time.Now().Add(time.Second)) != want {
+		if q.startCommand(t, capsule.OpRead); q.overdue(time.Now().Add(time.Second)) != want {
 			t.Errorf("on queue %d it is called %q, and not %q", id, q.overdue(time.Now().Add(time.Second)), want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestNames(t *testing.T) {
 func TestAbandoned(t *testing.T) {
 	q := newIdle(1)
 	for _, before := range []bool{false, true} {
-		s := q.begin(t, capsule.OpRead)
+		s := q.startCommand(t, capsule.OpRead)
 		if !before {
 			q.abandon(s)
 		}
@@ -101,7 +101,7 @@ func TestAbandonedAfterEnd(t *testing.T) {
 	pd, err := rnic.AllocPD()
 	testrig.Must(t, err)
 	q := newIdle(1)
-	s := q.begin(t, capsule.OpRead)
+	s := q.startCommand(t, capsule.OpRead)
 	s.mr, err = pd.Register(make([]byte, 8), 0)
 	testrig.Must(t, err)
 	q.fail(errDead)
@@ -115,11 +115,11 @@ func TestAbandonedAfterEnd(t *testing.T) {
 // command which has the place next.
 func TestUntaken(t *testing.T) {
 	q := newIdle(1)
-	s := q.begin(t, capsule.OpWrite)
+	s := q.startCommand(t, capsule.OpWrite)
 	testrig.Must(t, q.deliver(capsule.Completion{ID: s.id()}, 0))
 	q.release(s) // as do does where it has seen the end, and not the completion
 	for range len(q.slots) {
-		if next := q.begin(t, capsule.OpWrite); len(next.reply) != 0 {
+		if next := q.startCommand(t, capsule.OpWrite); len(next.reply) != 0 {
 			t.Errorf("command %#04x, which was not sent, has the completion of %#04x", next.id(), s.id())
 		}
 	}
@@ -131,7 +131,7 @@ func TestNotUsedAfterEnd(t *testing.T) {
 	q.mu.Lock()
 	taken := make(chan error)
 	go func() {
-		_, err := q.take(t.Context(), &task{cmd: capsule.NewCommand(capsule.OpWrite, 1)})
+		_, err := q.acquireSlot(t.Context(), &task{cmd: capsule.NewCommand(capsule.OpWrite, 1)})
 		taken <- err
 	}()
 	for len(q.free) == 2 {
@@ -169,7 +169,7 @@ func TestNotAsked(t *testing.T) {
 		{"another key", 0, mr, false, mr.STag() + 1, true},
 	} {
 		q := newIdle(1)
-		s := q.begin(t, capsule.OpRead)
+		s := q.startCommand(t, capsule.OpRead)
 		s.mr, q.keepKeys = c.mr, c.keep
 		err := q.deliver(capsule.Completion{ID: s.id() + c.id}, c.key)
 		if _, refused := errors.AsType[*ProtocolError](err); refused != c.refuse || err != nil && !refused {

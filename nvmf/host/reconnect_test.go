@@ -25,7 +25,7 @@ func inBubble(t *testing.T, f func(t *testing.T)) {
 // TestReconnect cuts the connections while much is under way, again and again: every call succeeds, and all is there.
 func TestReconnect(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p := newPeer(t).begin()
+		p := newPeer(t).startServing()
 		c, n := p.open(p.dialer())
 		const part = 64 << 10
 		want := random(16*part, 5)
@@ -71,7 +71,7 @@ func TestKeepAlive(t *testing.T) {
 		}
 		d := p.dialer()
 		d.KeepAlive, d.Timeout, d.Patience = 10*time.Second, time.Hour, -1
-		_, n := p.begin().open(d)
+		_, n := p.startServing().open(d)
 		time.Sleep(26 * time.Second)
 		if got := len(p.commands(capsule.OpKeepAlive)); got != 5 {
 			t.Errorf("%d Keep Alives in 26 s, want 5", got)
@@ -98,7 +98,7 @@ func TestTimeout(t *testing.T) {
 		}
 		d := p.dialer()
 		d.Timeout = 20 * time.Second
-		_, n := p.begin().open(d)
+		_, n := p.startServing().open(d)
 		start := time.Now()
 		_, err := n.WriteAt(make([]byte, 8192), 0)
 		testrig.Must(t, err)
@@ -121,7 +121,7 @@ func TestPoison(t *testing.T) {
 			}
 			return true
 		}
-		_, n := p.begin().open(p.dialer())
+		_, n := p.startServing().open(p.dialer())
 		if _, err := n.WriteAt(make([]byte, 512), 0); err == nil {
 			t.Error("a Write has succeeded that was never answered")
 		}
@@ -137,7 +137,7 @@ func TestPoison(t *testing.T) {
 // patience there is nothing to tell of.
 func TestLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p := newPeer(t).begin()
+		p := newPeer(t).startServing()
 		d := p.dialer()
 		told, before := make(chan error), 0
 		d.Lost = func(cause error) {
@@ -172,7 +172,7 @@ func TestLost(t *testing.T) {
 // happened.
 func TestPatience(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p := newPeer(t).begin()
+		p := newPeer(t).startServing()
 		d := p.dialer()
 		d.Patience = 10 * time.Second
 		c, n := p.open(d)
@@ -194,7 +194,7 @@ func TestPatience(t *testing.T) {
 // TestWaitEnds has callers that wait for a connection give up, and Close end the attempts.
 func TestWaitEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		p := newPeer(t).begin()
+		p := newPeer(t).startServing()
 		c, n := p.open(p.dialer())
 		testrig.Must(t, p.ln.Close())
 		p.cut()
@@ -227,7 +227,7 @@ func TestNoUse(t *testing.T) {
 			}
 			return true
 		}
-		_, n := p.begin().open(p.dialer())
+		_, n := p.startServing().open(p.dialer())
 		refuse.Store(true)
 		p.cut()
 		start := time.Now()
@@ -251,7 +251,7 @@ func TestChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				p := newPeer(t).begin()
+				p := newPeer(t).startServing()
 				_, n := p.open(p.dialer())
 				_, err := n.WriteAt(make([]byte, 512), 0)
 				testrig.Must(t, err)
@@ -281,7 +281,7 @@ func TestComesBackAsDiscovery(t *testing.T) {
 			if !before {
 				p.controller.Type = capsule.ControllerDiscovery
 			}
-			_, n := p.begin().open(p.dialer())
+			_, n := p.startServing().open(p.dialer())
 			if before {
 				_, err := n.ReadAt(make([]byte, 512), 0)
 				testrig.Must(t, err)
@@ -302,7 +302,7 @@ func TestComesBackAsDiscovery(t *testing.T) {
 func TestTakesLess(t *testing.T) {
 	p := newPeer(t)
 	p.controller.MaxData = 5 // 2^5 pages are 128 KiB
-	_, n := p.begin().open(p.dialer())
+	_, n := p.startServing().open(p.dialer())
 	want := random(1<<20, 4)
 	p.spoil = func(q *peerQueue, c *capsule.Command, _ *answer) bool {
 		p.mu.Lock()
@@ -352,7 +352,7 @@ func TestCutEarly(t *testing.T) {
 				}
 				return n != int32(at)
 			}
-			p.begin()
+			p.startServing()
 			c, err := p.dialer().Dial(t.Context(), "tcp", "target:4420", nqn)
 			if err != nil {
 				t.Fatalf("cut at command %d: %v", at, err)
@@ -375,7 +375,7 @@ func TestCutEarly(t *testing.T) {
 		}
 		p := newPeer(t)
 		p.spoil = func(*peerQueue, *capsule.Command, *answer) bool { p.cut(); return false }
-		p.begin()
+		p.startServing()
 		d := p.dialer()
 		d.Patience = -1
 		began := time.Now()

@@ -97,8 +97,8 @@ type worker struct {
 	cut  func()
 }
 
-// take takes a step.
-func (w *worker) take(s step) error {
+// doStep does a step.
+func (w *worker) doStep(s step) error {
 	ctx, block := context.Background(), w.n.BlockSize()
 	off, part := w.at+int64(s.first*block), w.want[s.first*block:][:s.blocks*block]
 	switch s.do {
@@ -178,7 +178,7 @@ func TestAgainstTarget(t *testing.T) {
 			steps := drawSteps(t, part)
 			all.Go(func() {
 				for _, s := range steps {
-					if errs[i] = crew[i].take(s); errs[i] != nil {
+					if errs[i] = crew[i].doStep(s); errs[i] != nil {
 						return
 					}
 				}
