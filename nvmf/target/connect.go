@@ -146,7 +146,7 @@ func (t *Target) settled(q *queue, host [16]byte) bool {
 	older := t.older(host)
 	for _, c := range older {
 		if !t.cfg.Multipath && c.way == wayOf(q.qp) {
-			c.end(errReplaced) // nothing is begun on it any more, whatever still arrives
+			c.abortAll(errReplaced) // nothing is begun on it any more, whatever still arrives
 		}
 	}
 	ctx, cancel := context.WithTimeout(q.ctx, stopped)
@@ -158,7 +158,7 @@ func (t *Target) settled(q *queue, host [16]byte) bool {
 		case <-r.done:
 			continue
 		case <-soon.Done():
-			r.q.end(errReplaced)
+			r.q.abort(errReplaced)
 		}
 		select {
 		case <-r.done:

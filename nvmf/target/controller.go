@@ -90,7 +90,7 @@ func (c *controller) listen() {
 	}
 	c.mu.Unlock()
 	if left <= 0 {
-		c.end(errSilent)
+		c.abortAll(errSilent)
 	}
 }
 
@@ -100,13 +100,13 @@ func (c *controller) patience() time.Duration { return c.keepAlive + c.keepAlive
 // heard tells of a command, on any queue.
 func (c *controller) heard() { c.lastHeard.Store(int64(time.Since(c.made))) }
 
-// end ends all connections.
-func (c *controller) end(reason error) {
+// abortAll aborts all connections.
+func (c *controller) abortAll(reason error) {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
 	for _, q := range c.connected() {
-		q.end(reason)
+		q.abort(reason)
 	}
 }
 
@@ -141,7 +141,7 @@ func (c *controller) lost(q *queue, reason error) {
 	}
 	c.mu.Unlock()
 	if q.qid == 0 {
-		c.end(errors.Join(errAdmin, reason))
+		c.abortAll(errors.Join(errAdmin, reason))
 	}
 	if left == 0 {
 		c.expect(0)

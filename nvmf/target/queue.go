@@ -86,7 +86,7 @@ func (q *queue) accept(ctx context.Context, req *iwarp.Request) (err error) {
 		q.reads = make(chan struct{}, max(agreed, 1)) // with none, the first Read fails
 	}
 	q.ended = context.AfterFunc(q.ctx, func() { _ = q.qp.Abort() })
-	q.lone = time.AfterFunc(connectTimeout, func() { q.end(errors.New("nvme: a connection without a Connect")) })
+	q.lone = time.AfterFunc(connectTimeout, func() { q.abort(errors.New("nvme: a connection without a Connect")) })
 	return nil
 }
 
@@ -136,13 +136,13 @@ func (q *queue) completes(wc iwarp.WC) {
 	if wc.Status != iwarp.StatusSuccess {
 		return // the connection has ended
 	}
-	if err := q.begin(&wc); err != nil {
-		q.end(err)
+	if err := q.startCommand(&wc); err != nil {
+		q.abort(err)
 	}
 }
 
-// begin carries a command out that has arrived.
-func (q *queue) begin(wc *iwarp.WC) error {
+// startCommand starts a command that has arrived.
+func (q *queue) startCommand(wc *iwarp.WC) error {
 	octets := q.slots.Octets(wc)
 	cmd, err := capsule.ParseCommand(octets)
 	if err != nil {
@@ -175,8 +175,8 @@ func (q *queue) counts(cmd capsule.Command) bool {
 	return q.qid != 0 || cmd.Opcode != capsule.OpAsyncEvent
 }
 
-// end ends the connection, for a reason.
-func (q *queue) end(reason error) {
+// abort aborts the connection, for a reason.
+func (q *queue) abort(reason error) {
 	q.cancel(reason)
 	_ = q.qp.Abort()
 }

@@ -141,7 +141,7 @@ func (q *queue) post(wrs []iwarp.SendWR, then func(iwarp.WC)) error {
 	if err == nil {
 		return nil
 	}
-	q.end(err)
+	q.abort(err)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, waits := q.posted[id]; !waits {
@@ -222,7 +222,7 @@ func (r *request) read(n int) error {
 	case err := <-came:
 		return err
 	case <-patience.C:
-		q.end(errHost)
+		q.abort(errHost)
 		return <-came
 	}
 }

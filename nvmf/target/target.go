@@ -108,7 +108,7 @@ func (t *Target) Accept(ctx context.Context, req *iwarp.Request) error {
 		return err
 	}
 	if !t.start(q) {
-		q.end(errDraining)
+		q.abort(errDraining)
 	}
 	go q.run()
 	return nil
@@ -124,7 +124,7 @@ func (t *Target) Shutdown(ctx context.Context) error {
 	t.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() {
 		for _, q := range left {
-			q.end(context.Cause(ctx))
+			q.abort(context.Cause(ctx))
 		}
 	})
 	defer stop()
