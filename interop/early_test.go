@@ -134,7 +134,7 @@ func (e *earlyServer) latency(ctx context.Context) {
 		wc, err := control.RecvCQ().Next(ctx)
 		testrig.Must(e.t, err)
 		testrig.Must(e.t, wc.Err())
-		to = e.tell(ctx, control, told.Bytes()[i*earlySize:][:wc.Length])
+		to = e.answer(ctx, control, told.Bytes()[i*earlySize:][:wc.Length])
 		if i+1 == beforeData {
 			data = e.accept()
 		}
@@ -144,10 +144,10 @@ func (e *earlyServer) latency(ctx context.Context) {
 	testrig.Should(e.t, control.Close())
 }
 
-// tell answers a message of ib_write_lat's by what it says itself: numbers and versions
+// answer answers a message of ib_write_lat's by what it says itself: numbers and versions
 // agree then. If it is long enough to say where the client's memory is, the answer says where
 // ours is: LID, depth, QPN, PSN, STag, 4 octets unused, TO, GID.
-func (e *earlyServer) tell(ctx context.Context, control *iwarp.QP, m []byte) (peer iwarp.Remote) {
+func (e *earlyServer) answer(ctx context.Context, control *iwarp.QP, m []byte) (peer iwarp.Remote) {
 	const stag, to, length = 16, 24, 48
 	if len(m) >= length {
 		peer = iwarp.Remote{STag: binary.BigEndian.Uint32(m[stag:]), TO: binary.BigEndian.Uint64(m[to:])}

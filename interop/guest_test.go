@@ -228,7 +228,7 @@ func (g *Guest) Start(t testing.TB, script string) *Proc {
 // condition is what a failure wants to know of the guest: what its kernel has said last, who holds which sockets, and
 // where its programs are in the kernel, as one that siw does not let go seems merely silent from outside.
 func (g *Guest) condition() string {
-	said, err := g.tell(`dmesg | tail -n 25; cat /proc/net/tcp; cd /proc
+	said, err := g.runScript(`dmesg | tail -n 25; cat /proc/net/tcp; cd /proc
 		for p in [0-9]*; do c=$(tr '\0' ' ' <$p/cmdline); [ -z "$c" ] || { echo "$p $c"; cat $p/task/*/stack; }; done`)
 	if err != nil {
 		said += err.Error()
@@ -236,8 +236,8 @@ func (g *Guest) condition() string {
 	return said
 }
 
-// tell returns the output of a script that ends by itself.
-func (g *Guest) tell(script string) (string, error) {
+// runScript returns the output of a script that ends by itself.
+func (g *Guest) runScript(script string) (string, error) {
 	conn, _, err := g.shell(script)
 	if err != nil {
 		return "", err

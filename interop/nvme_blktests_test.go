@@ -61,7 +61,7 @@ func TestNVMeCases(t *testing.T) {
 			p.WantOutput(t, "CASE-DONE")
 		})
 	}
-	d.end()
+	d.terminate()
 }
 
 // A commandDisk is a disk of the built command's, for all cases of a test.
@@ -77,8 +77,8 @@ func (d *commandDisk) start() {
 	d.Proc, d.port = diskCommand(d.t, d.path, d.port, "--uuid", ourUUID)
 }
 
-// end ends it by SIGTERM.
-func (d *commandDisk) end() {
+// terminate ends the disk by SIGTERM.
+func (d *commandDisk) terminate() {
 	d.t.Helper()
 	d.stop()
 	if status := d.Wait(d.t, 30*time.Second); status != 0 {
@@ -89,7 +89,7 @@ func (d *commandDisk) end() {
 // follow ends the disk where a script says "DOWN" and a number, and starts it again where it says "UP" and that.
 func (d *commandDisk) follow(t *testing.T, p *Proc) {
 	for i := 1; p.said(fmt.Sprintf("DOWN %d\n", i)); i++ {
-		d.end()
+		d.terminate()
 		if !p.said(fmt.Sprintf("UP %d\n", i)) {
 			t.Errorf("the host does not notice that the target has ended, time %d", i)
 		}

@@ -108,12 +108,12 @@ func serveDisk(t *testing.T, path, port string) *servedDisk {
 	_, d.port, err = net.SplitHostPort(under.Addr().String())
 	testrig.Must(t, err)
 	go d.target.Serve(context.Background(), d.ln)
-	t.Cleanup(func() { _ = d.end() })
+	t.Cleanup(func() { _ = d.shutDown() })
 	return d
 }
 
-// end ends the target in order, and lets go of the file.
-func (d *servedDisk) end() error {
+// shutDown ends the target in order, and lets go of the file.
+func (d *servedDisk) shutDown() error {
 	_ = d.ln.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -136,7 +136,7 @@ func testNVMeRestart(t *testing.T, g *Guest) {
 		if !d.written(p, 400) {
 			return d
 		}
-		if err := d.end(); err != nil {
+		if err := d.shutDown(); err != nil {
 			t.Error(err)
 		}
 		return serveDisk(t, d.path, d.port)

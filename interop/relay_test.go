@@ -93,7 +93,7 @@ func pass(ctx context.Context, near, far net.Conn) {
 func (g *Guest) anew() func() error {
 	var last string
 	return func() error {
-		said, err := g.tell(until(fmt.Sprintf(`i=$(%s) && [ -n "$i" ] && [ "$i" != "%s" ]`,
+		said, err := g.runScript(until(fmt.Sprintf(`i=$(%s) && [ -n "$i" ] && [ "$i" != "%s" ]`,
 			listener, last)) + "; " + listener)
 		now := inode.FindString(said)
 		if err == nil && (now == "" || now == last) {

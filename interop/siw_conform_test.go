@@ -82,7 +82,7 @@ func (c *conformRun) run(t *testing.T, o Options, last bool) (table string, surv
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	sum, err := conform.Run(ctx, k.opts, func(r *conform.Result) {
-		if !k.take(ctx, t, r) {
+		if !k.compare(ctx, t, r) {
 			cancel()
 		}
 	})
@@ -142,9 +142,9 @@ var conformVaries = map[string]string{
 // that a Request is given up.
 const conformTimeout = 5 * time.Second
 
-// take compares a result with the document. It returns false if the guest's kernel has
+// compare compares a result with the document. It returns false if the guest's kernel has
 // not survived.
-func (k *conformCheck) take(ctx context.Context, t *testing.T, r *conform.Result) bool {
+func (k *conformCheck) compare(ctx context.Context, t *testing.T, r *conform.Result) bool {
 	t.Helper()
 	final := *r
 	for try := 0; k.mayVary(&final) && try < conformTries; try++ {

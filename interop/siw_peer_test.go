@@ -90,11 +90,11 @@ func (c *siwCase) rnic(p *Proc) *iwarp.RNIC {
 
 // rping has everything that happens be part of the output.
 func (c *siwCase) rping(p *Proc) rping.Config {
-	return rping.Config{Validate: true, MPA: c.offer, Watch: p.tell}
+	return rping.Config{Validate: true, MPA: c.offer, Watch: p.printEvent}
 }
 
-// tell prints what rping in this process tells, in the words of the command where a test looks for them.
-func (p *Proc) tell(e rping.Event) {
+// printEvent prints what rping in this process tells, in the words of the command where a test looks for them.
+func (p *Proc) printEvent(e rping.Event) {
 	switch e := e.(type) {
 	case rping.Connected:
 		agreed(p, e.Negotiated)

@@ -87,7 +87,7 @@ func (r *rpingHere) config(p *Proc) rping.Config {
 	if r.revision == 1 {
 		offer.Dialect = mpa.DialectRFC5044
 	}
-	return rping.Config{Validate: r.validate, MPA: offer, Watch: p.tell}
+	return rping.Config{Validate: r.validate, MPA: offer, Watch: p.printEvent}
 }
 
 // rpingHereTo starts a client of the guest's server.
