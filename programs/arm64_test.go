@@ -63,7 +63,7 @@ func TestArm64(t *testing.T) {
 			if name == "extended" {
 				options = nil
 			}
-			start(t, l, onArm64(l.program(t, name, options...))).end(t)
+			start(t, l, onArm64(l.program(t, name, options...))).awaitSuccess(t)
 		})
 	}
 	var table bytes.Buffer

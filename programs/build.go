@@ -212,7 +212,7 @@ func (p Plan) Build(ctx context.Context) error {
 	if err := (Library{fresh}).setModes(); err != nil {
 		return err
 	}
-	return p.library.take(Library{fresh})
+	return p.library.moveFrom(Library{fresh})
 }
 
 // setModes has all read what was built, and its owner alone write it, whatever the umask is.
@@ -226,9 +226,9 @@ func (l Library) setModes() error {
 	return nil
 }
 
-// take moves what was built to its place: the engine first, which the other loads, and last what they were built from.
-// A program that runs goes on with what it has loaded.
-func (l Library) take(from Library) error {
+// moveFrom moves what was built to its place: the engine first, which the other loads, and last what they were built
+// from. A program that runs goes on with what it has loaded.
+func (l Library) moveFrom(from Library) error {
 	if err := os.Rename(from.Engine(), l.Engine()); err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (l Library) compiled(t *testing.T, name string, options ...string) *process
 func (l Library) compiledWith(t *testing.T, name string, arguments []string, options ...string) *process {
 	t.Helper()
 	p := start(t, l, strings.Join(append([]string{l.program(t, name, options...)}, arguments...), " "))
-	p.end(t)
+	p.awaitSuccess(t)
 	return p
 }
 

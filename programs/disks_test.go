@@ -127,7 +127,7 @@ func (r *diskRun) run(t *testing.T, l Library) {
 			discardCaptures(t)
 			continue
 		}
-		p.end(t)
+		p.awaitSuccess(t)
 		if out := p.out.String(); !strings.Contains(out, r.says) || strings.Contains(out, "FAILED") {
 			t.Errorf("%s, which does not say %q\ntgtd: %s", out, r.says, daemon.out.String())
 		}

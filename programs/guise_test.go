@@ -46,7 +46,7 @@ func (l Library) guises(t *testing.T) {
 		"IWARP_AS=roce rping exec ib_write_bw -R": RoCE,
 	} {
 		p := start(t, l, line)
-		p.end(t)
+		p.awaitSuccess(t)
 		if got := strings.TrimSpace(p.out.String()); got != string(want) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
@@ -56,7 +56,7 @@ func (l Library) guises(t *testing.T) {
 // device is what ibv_devinfo says of the device.
 func (l Library) device(t *testing.T) {
 	p := start(t, l, "ibv_devinfo -v")
-	p.end(t)
+	p.awaitSuccess(t)
 	for _, says := range []string{"hca_id:\tiwarp0", "iWARP (1)", "PORT_ACTIVE", "Ethernet", "GID[  0]"} {
 		if !strings.Contains(p.out.String(), says) {
 			t.Errorf("no %q:\n%s", says, p.out.String())

@@ -41,20 +41,20 @@ func (l Library) killed(t *testing.T) {
 	for _, v := range victims {
 		name, _, _ := strings.Cut(v.client, " 127.0.0.1")
 		t.Run("client of "+name, func(t *testing.T) {
-			server, client := v.begin(t, l)
+			server, client := v.startBoth(t, l)
 			client.kill()
 			v.judge(t, server)
 		})
 		t.Run("server of "+name, func(t *testing.T) {
-			server, client := v.begin(t, l)
+			server, client := v.startBoth(t, l)
 			server.kill()
 			v.judge(t, client)
 		})
 	}
 }
 
-// begin returns when both ends move data.
-func (v *victim) begin(t *testing.T, l Library) (server, client *process) {
+// startBoth returns when both ends move data.
+func (v *victim) startBoth(t *testing.T, l Library) (server, client *process) {
 	const logs = "IWARP_LOG=connection "
 	port := freePort(t)
 	server = start(t, l, logs+strings.ReplaceAll(v.server, "PORT", port))

@@ -55,7 +55,7 @@ func (r *mpiRun) run(t *testing.T, l Library) {
 		t.Fatal(err)
 	}
 	p := startWords(t, l, nil, replaced(strings.Fields(r.line), "RING", ring)...)
-	p.end(t)
+	p.awaitSuccess(t)
 	if !strings.Contains(p.out.String(), ": right") {
 		t.Errorf("%s", p.out.String())
 	}

@@ -111,7 +111,7 @@ func swapped(t *testing.T, conn *stream.Conn, netcat *process, toNetcat, fromNet
 	if err := errors.Join(wrote, conn.CloseWrite()); err != nil && !errors.Is(err, stream.ErrPeerGone) {
 		t.Error(err)
 	}
-	netcat.end(t)
+	netcat.awaitSuccess(t)
 	if got := []byte(netcat.out.String()); !bytes.Equal(got, toNetcat) {
 		t.Errorf("netcat has %d octets, want %d", len(got), len(toNetcat))
 	}
@@ -137,12 +137,12 @@ func (l Library) curl(t *testing.T) {
 	url := "http://" + ln.Addr().String() + "/"
 
 	fetched := filepath.Join(t.TempDir(), "fetched")
-	start(t, l, "curl -sS -o "+fetched+" "+url).end(t)
+	start(t, l, "curl -sS -o "+fetched+" "+url).awaitSuccess(t)
 	file, err := os.ReadFile(fetched)
 	if err != nil || !bytes.Equal(file, content) {
 		t.Errorf("curl has %d octets, want %d (%v)", len(file), len(content), err)
 	}
-	start(t, l, "curl -sS -T "+fetched+" "+url).end(t)
+	start(t, l, "curl -sS -T "+fetched+" "+url).awaitSuccess(t)
 	if sum := <-got; sum != sha256.Sum256(content) {
 		t.Errorf("the server has something else: %x", sum)
 	}

@@ -34,7 +34,7 @@ func TestPyverbs(t *testing.T) {
 			p := startWords(t, l, nil, "/usr/bin/python3", "-B", "testdata/rdma_core_tests.py", tests,
 				address, freePort(t), results,
 				"--dev", "iwarp0", "--port", "1", "--gid", "0")
-			p.end(t)
+			p.awaitSuccess(t)
 			judgeOutcomes(t, outcomes(t, results), known, i)
 			if t.Failed() {
 				t.Log(p.out.String())

@@ -242,12 +242,12 @@ func (p *pairing) once(t *testing.T, l Library) (server, client *process) {
 
 func (p *pairing) judge(t *testing.T, server, client *process) {
 	t.Helper()
-	client.end(t)
+	client.awaitSuccess(t)
 	if !strings.Contains(client.out.String(), p.says) {
 		t.Errorf("%s does not say %q:\n%s", p.client, p.says, client.out.String())
 	}
 	if !p.endless {
-		server.end(t)
+		server.awaitSuccess(t)
 	}
 	if t.Failed() {
 		t.Logf("the server:\n%s", server.out.String())
@@ -307,8 +307,8 @@ func settingsOf(words []string) (set, program []string) {
 	return words[:i], words[i:]
 }
 
-// end waits for the process to end, in success.
-func (p *process) end(t *testing.T) {
+// awaitSuccess waits for the process to end, in success.
+func (p *process) awaitSuccess(t *testing.T) {
 	t.Helper()
 	p.await(t)
 	if p.err != nil && !lateThread.MatchString(p.out.String()) {

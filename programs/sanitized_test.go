@@ -51,7 +51,7 @@ func (l Library) checked(t *testing.T) {
 	t.Run("valgrind", func(t *testing.T) {
 		needs(t, "valgrind")
 		start(t, l, "valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "+
-			l.program(t, "managed", pair...)).end(t)
+			l.program(t, "managed", pair...)).awaitSuccess(t)
 	})
 }
 

@@ -41,7 +41,7 @@ func TestStream(t *testing.T) {
 				t.Error(err)
 			}
 			over(t, conn)
-			server.end(t)
+			server.awaitSuccess(t)
 		})
 		bothWays(t, "rstream connects "+options, 1, func(t *testing.T) {
 			conn, client := accepted(t, l, "rstream "+options)
@@ -49,7 +49,7 @@ func TestStream(t *testing.T) {
 				t.Error(err)
 			}
 			over(t, conn)
-			client.end(t)
+			client.awaitSuccess(t)
 		})
 	}
 }
@@ -76,7 +76,7 @@ func TestStreamMaps(t *testing.T) {
 				t.Error(err)
 			}
 			over(t, conn)
-			server.end(t)
+			server.awaitSuccess(t)
 		})
 		bothWays(t, "riostream connects "+options, 1, func(t *testing.T) {
 			conn, client := accepted(t, l, "riostream "+options)
@@ -85,7 +85,7 @@ func TestStreamMaps(t *testing.T) {
 				t.Error(err)
 			}
 			over(t, conn)
-			client.end(t)
+			client.awaitSuccess(t)
 		})
 	}
 }
@@ -111,7 +111,7 @@ func TestStreamCrossing(t *testing.T) {
 	if got, err := io.ReadAll(conn); string(got) != "theirs" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	client.end(t) // and has closed its end
+	client.awaitSuccess(t) // and has closed its end
 	if err := conn.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}

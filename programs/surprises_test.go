@@ -19,5 +19,5 @@ func TestSurprises(t *testing.T) {
 	if err := run(compile); err != nil {
 		t.Fatal(err)
 	}
-	start(t, l, binary).end(t)
+	start(t, l, binary).awaitSuccess(t)
 }
