@@ -32,8 +32,8 @@ func newBoss(jobs []string) *boss {
 	return b
 }
 
-// take returns a job for a worker, or else a channel that is closed when there may be one.
-func (b *boss) take() (job int, more <-chan struct{}, ok bool) {
+// nextJob returns a job for a worker, or else a channel that is closed when there may be one.
+func (b *boss) nextJob() (job int, more <-chan struct{}, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.open) == 0 {
@@ -138,7 +138,7 @@ func (b *boss) occupy(ctx context.Context, w *desk) {
 	for {
 		job, more, ok := 0, (<-chan struct{})(nil), false
 		if w.credits > 0 {
-			job, more, ok = b.take()
+			job, more, ok = b.nextJob()
 		}
 		if ok {
 			w.has[job] = true
