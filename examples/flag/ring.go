@@ -108,14 +108,14 @@ func receive(ctx context.Context, ln *iwarp.Listener, take func(text string)) er
 		}
 		text := octets[at+4 : at+4+min(int(binary.BigEndian.Uint32(octets[at:])), textLen)]
 		take(string(text)) // the writer leaves the slot alone until it is told
-		if err := tell(qp, credit, next); err != nil {
+		if err := writeWord(qp, credit, next); err != nil {
 			return err
 		}
 	}
 }
 
-// tell writes a number into a word of the peer's. Inline data are copied, so that nobody waits for the completion.
-func tell(qp *iwarp.QP, word iwarp.Remote, n uint64) error {
+// writeWord writes a number into a word of the peer's. Inline data are copied, so that nobody waits for the completion.
+func writeWord(qp *iwarp.QP, word iwarp.Remote, n uint64) error {
 	return qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: binary.NativeEndian.AppendUint64(nil, n), Remote: word, Unsignaled: true})
 }
 
@@ -170,7 +170,7 @@ func finish(ctx context.Context, qp *iwarp.QP, ring iwarp.Remote, read *uint64, 
 		return err
 	}
 	flag := ring.Add(int(records%slots)*slotLen + slotLen - 8)
-	if err := tell(qp, flag, end); err != nil {
+	if err := writeWord(qp, flag, end); err != nil {
 		return err
 	}
 	return qp.Close()
