@@ -53,8 +53,8 @@ func entryAt(b []byte, o binary.ByteOrder) Entry {
 // ends reports whether the octets end before the last tagged offset.
 func (e *Entry) ends() bool { return !ddp.Wraps(e.TO, uint64(e.Length)) }
 
-// take returns the first n octets, and leaves the others.
-func (e *Entry) take(n uint32) Entry {
+// splitFront returns the first n octets, and leaves the others.
+func (e *Entry) splitFront(n uint32) Entry {
 	first := Entry{Place: e.Place, Length: n}
 	e.TO += uint64(n)
 	e.Length -= n

@@ -38,7 +38,7 @@ func (s *Sender) Next(most int) Entry {
 	}
 	s.seq++
 	e := &s.entries[0]
-	piece := e.take(uint32(min(uint64(most), uint64(e.Length), MaxValue)))
+	piece := e.splitFront(uint32(min(uint64(most), uint64(e.Length), MaxValue)))
 	if e.Length == 0 {
 		s.entries = append(s.entries[:0], s.entries[1:]...)
 	}
