@@ -52,7 +52,7 @@ func (a *arriving) note(packet []byte) {
 	seq := binary.BigEndian.Uint32(tcp[4:])
 	h := a.half(binary.BigEndian.Uint16(tcp))
 	if syn := tcp[13]&2 != 0; syn {
-		h.begin(seq + 1)
+		h.setFirst(seq + 1)
 	} else if data := tcp[min(int(tcp[12]>>4)*4, len(tcp)):]; len(data) > 0 {
 		h.note(seq, len(data), time.Now())
 	}
@@ -77,7 +77,7 @@ type arrived struct {
 	early    bool // not all in front of them had come
 }
 
-func (h *half) begin(first uint32) {
+func (h *half) setFirst(first uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.first = first

@@ -97,7 +97,7 @@ func TestHalf(t *testing.T) {
 		var all total
 		h := &half{held: &all}
 		first := uint32(0xffffff80) // the numbers wrap
-		h.begin(first)
+		h.setFirst(first)
 		var came [length]time.Duration // after the first; zero: not yet
 		for i := 1; i < 60; i++ {
 			from := r.IntN(length)

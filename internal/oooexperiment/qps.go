@@ -181,7 +181,7 @@ func (q *qpRun) result() *Result {
 		c.mu.Unlock()
 	}
 	res.Ahead /= float64(res.Octets)
-	res.take(&all, q.cfg.Delay)
+	res.setTimes(&all, q.cfg.Delay)
 	return res
 }
 

@@ -38,7 +38,7 @@ func newReceiver(r *run, c *usertcp.Conn, h *half) *receiver {
 	t := &receiver{run: r, conn: c, half: h}
 	t.rec = recovery.New(recovery.Config{Markers: r.way.Markers, CRC: true, Buffer: usertcp.MaxReceiveBuffer})
 	if r.way.Ahead {
-		c.ShowAhead(func(at uint64, octets []byte) { t.take(at, octets, true) })
+		c.ShowAhead(func(at uint64, octets []byte) { t.input(at, octets, true) })
 	}
 	return t
 }
@@ -49,21 +49,21 @@ func (t *receiver) receive() error {
 	for read := uint64(0); ; {
 		n, err := t.conn.Read(b)
 		if n > 0 {
-			t.take(read, b[:n], false)
+			t.input(read, b[:n], false)
 			read += uint64(n)
 			t.deliver()
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return t.end(read)
+			return t.finish(read)
 		case err != nil:
 			return err
 		}
 	}
 }
 
-// take gives octets to MPA, and places what that finds in them.
-func (t *receiver) take(at uint64, octets []byte, ahead bool) {
+// input gives octets to MPA, and places what that finds in them.
+func (t *receiver) input(at uint64, octets []byte, ahead bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rec.Segment(at, octets)
@@ -111,8 +111,8 @@ func (t *receiver) deliver() {
 	t.half.forget(edge)
 }
 
-// end is called at the sender's FIN: everything is in place by then.
-func (t *receiver) end(read uint64) error {
+// finish is called at the sender's FIN: everything is in place by then.
+func (t *receiver) finish(read uint64) error {
 	t.conn.ShowAhead(nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -153,8 +153,8 @@ func (r *run) outcome(connections, emss int) *Result {
 	}
 }
 
-// take takes times of all connections.
-func (r *Result) take(all *durations, delay time.Duration) {
+// setTimes sets the times of all connections.
+func (r *Result) setTimes(all *durations, delay time.Duration) {
 	r.Placed, r.Delivered = timesOf(all.placed), timesOf(all.delivered)
 	r.PlacedAhead, r.DeliveredAhead = timesOf(all.placedAhead), timesOf(all.deliveredAhead)
 	r.reckon(delay)
@@ -172,6 +172,6 @@ func (r *run) result() *Result {
 		all.join(&c.times)
 	}
 	res.Ahead = float64(ahead) / float64(max(res.Octets, 1))
-	res.take(&all, r.cfg.Delay)
+	res.setTimes(&all, r.cfg.Delay)
 	return res
 }
