@@ -83,15 +83,15 @@ func Create(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := take(f); err != nil {
+	if err := lockAndEmpty(f); err != nil {
 		_ = f.Close()
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return f, nil
 }
 
-// take locks a file and empties it. Others than regular ones cannot be cut short, and may have several writers.
-func take(f *os.File) error {
+// lockAndEmpty locks a file and empties it. Others than regular ones cannot be cut short, and may have several writers.
+func lockAndEmpty(f *os.File) error {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return err
 	}
