@@ -41,7 +41,7 @@ func ParseSetup(b []byte) (s Setup, err error) {
 	}
 	params, whole := Parameters(b[SetupLen:])
 	for _, p := range params {
-		s.take(p)
+		s.setParameter(p)
 	}
 	if !whole {
 		return s, ErrParameter
@@ -49,8 +49,8 @@ func ParseSetup(b []byte) (s Setup, err error) {
 	return s, nil
 }
 
-// take takes a parameter. All others are for what an association can do without.
-func (s *Setup) take(p Parameter) {
+// setParameter sets what a parameter has. Parameters of other types are for what an association can do without.
+func (s *Setup) setParameter(p Parameter) {
 	switch {
 	case p.Type == ParamStateCookie:
 		s.Cookie = p.Value
