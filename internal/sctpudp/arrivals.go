@@ -167,14 +167,14 @@ func (a *arrivals) announce(packet []byte) (left chan struct{}) {
 	rest.Sent = len(rest.Octets)
 	for c, ok := rest.Next(); ok; c, ok = rest.Next() {
 		if c.Type == chunk.TypeSack {
-			left = cmp.Or(left, a.tell(&c))
+			left = cmp.Or(left, a.announceSack(&c))
 		}
 	}
 	return left
 }
 
-// tell is announce for one SACK.
-func (a *arrivals) tell(sack *chunk.Chunk) (left chan struct{}) {
+// announceSack is announce for one SACK.
+func (a *arrivals) announceSack(sack *chunk.Chunk) (left chan struct{}) {
 	tsn, window, ok := sack.Sack()
 	if !ok {
 		return nil

@@ -101,11 +101,11 @@ func TestAnnounced(t *testing.T) {
 	wantAdmitted(t, a, false, 2)
 	sack := make([]byte, 12)
 	binary.BigEndian.PutUint32(sack[4:], 10+lag)
-	a.tell(&chunk.Chunk{Type: chunk.TypeSack, Value: sack})
+	a.announceSack(&chunk.Chunk{Type: chunk.TypeSack, Value: sack})
 	wantAdmitted(t, a, true, 2)
 	wantAdmitted(t, a, false, 3)
 	binary.BigEndian.PutUint32(sack[4:], 5*lag)
-	a.tell(&chunk.Chunk{Type: chunk.TypeSack, Value: sack})
+	a.announceSack(&chunk.Chunk{Type: chunk.TypeSack, Value: sack})
 	for tsn := uint32(3); a.unread+10 <= 22+lag && !t.Failed(); tsn++ {
 		wantAdmitted(t, a, true, tsn)
 	}
@@ -117,7 +117,7 @@ func TestAnnounced(t *testing.T) {
 	a = newArrivals(0, 20)
 	wantAdmitted(t, a, true, 0)
 	binary.BigEndian.PutUint32(sack[4:], lag)
-	a.tell(&chunk.Chunk{Type: chunk.TypeSack, Value: sack})
+	a.announceSack(&chunk.Chunk{Type: chunk.TypeSack, Value: sack})
 	wantAdmitted(t, a, true, 1)
 }
 
@@ -130,7 +130,7 @@ func TestKnown(t *testing.T) {
 			t.Errorf("TSN %d with flags %x, want %d", d.TSN, c.Flags, want)
 		}
 		wantAdmitted(t, a, true, want+1)
-		a.tell(&chunk.Chunk{Type: chunk.TypeSack, Value: binary.BigEndian.AppendUint32(
+		a.announceSack(&chunk.Chunk{Type: chunk.TypeSack, Value: binary.BigEndian.AppendUint32(
 			binary.BigEndian.AppendUint32(nil, want+1), lag)})
 	}
 }

@@ -60,7 +60,7 @@ func newConn(p *path) (*Conn, error) {
 		pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window+lag)),
 	)
 	if err != nil {
-		_ = p.end(err)
+		_ = p.closeWith(err)
 		return nil, err
 	}
 	c.assoc = assoc
@@ -86,7 +86,7 @@ func (c *Conn) pulse() {
 	every := c.path.e.cfg.Heartbeat
 	switch silent := time.Since(time.Unix(0, c.path.heard.Load())); {
 	case silent >= c.path.e.cfg.Silence:
-		_ = c.path.end(lowerlayer.ErrSilent)
+		_ = c.path.closeWith(lowerlayer.ErrSilent)
 		return
 	case silent >= every:
 		c.path.heartbeat()

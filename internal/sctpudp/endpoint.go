@@ -181,7 +181,7 @@ func (e *Endpoint) Close() error {
 	}
 	close(e.done)
 	for _, p := range all {
-		_ = p.end(net.ErrClosed)
+		_ = p.closeWith(net.ErrClosed)
 	}
 	err := e.pc.Close()
 	for {
@@ -274,7 +274,7 @@ func (e *Endpoint) adopt(p *path, h *handshake) bool {
 	}
 	e.mu.Unlock()
 	if old != nil && !full {
-		_ = old.end(lowerlayer.ErrRestarted)
+		_ = old.closeWith(lowerlayer.ErrRestarted)
 	}
 	return !full
 }

@@ -105,7 +105,7 @@ func (e *Endpoint) welcome(from netip.AddrPort, port uint16, t *token) (*path, *
 	e.spent.spend(time.Since(e.began), spending{t.ours.Tag, t.minted})
 	c, err := newConn(path)
 	if err != nil {
-		_ = path.end(err)
+		_ = path.closeWith(err)
 		return nil, nil
 	}
 	return path, c
@@ -165,7 +165,7 @@ func (h *handshake) giveUp(why error) {
 	h.e.mu.Unlock()
 	if p := h.path.Load(); p != nil {
 		p.abort(chunk.CauseUserAbort, "given up")
-		_ = p.end(why)
+		_ = p.closeWith(why)
 	}
 }
 
@@ -176,7 +176,7 @@ func (h *handshake) hear(from netip.AddrPort, p *packet) {
 		return
 	}
 	if path := h.path.Load(); path != nil && p.chunks[0].Type == chunk.TypeCookieAck {
-		h.begin(path, from, p)
+		h.establish(path, from, p)
 		return
 	}
 	c := p.chunks[0]
@@ -199,9 +199,9 @@ func refusal(c *chunk.Chunk) error {
 	return nil
 }
 
-// begin puts the association in the handshake's place, as the COOKIE ACK has come. What comes right after it, in the
-// same packet or the next, is the association's already: an ABORT is not sent again.
-func (h *handshake) begin(path *path, from netip.AddrPort, p *packet) {
+// establish puts the association in the handshake's place, as the COOKIE ACK has come. What comes right after it, in
+// the same packet or the next, is the association's already: an ABORT is not sent again.
+func (h *handshake) establish(path *path, from netip.AddrPort, p *packet) {
 	select {
 	case <-h.acked:
 		return

@@ -280,10 +280,10 @@ func TestHolds(t *testing.T) {
 	wantHeld(a, 1, false, maxFragments)
 	wantHeld(a, -600, true, maxFragments-600)
 	wantHeld(b, 600, true, maxFragments)
-	_ = b.end(nil)
+	_ = b.closeWith(nil)
 	wantHeld(b, -600, false, maxFragments-1600)
 	wantHeld(b, 1, false, maxFragments-1600)
-	_ = a.end(nil)
+	_ = a.closeWith(nil)
 
 	e.cfg.Window = 64 << 10
 	c := opens(3)

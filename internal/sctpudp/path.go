@@ -327,12 +327,12 @@ func (p *path) Write(b []byte) (int, error) {
 // Close takes the path out of the Endpoint. pion calls it at the end, for which the peer may have given a reason.
 func (p *path) Close() error {
 	if said := p.cause.Load(); said != nil {
-		return p.end(*said)
+		return p.closeWith(*said)
 	}
-	return p.end(net.ErrClosed)
+	return p.closeWith(net.ErrClosed)
 }
 
-func (p *path) end(reason error) error {
+func (p *path) closeWith(reason error) error {
 	p.once.Do(func() {
 		p.reason = reason
 		close(p.done)

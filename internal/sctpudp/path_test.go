@@ -234,9 +234,9 @@ func TestFollow(t *testing.T) {
 	if p := e.peers[b.key()]; p != b || a.key() != b.key() || len(e.peers) != 1 {
 		t.Errorf("%d peers, and another one is known", len(e.peers))
 	}
-	_ = b.end(net.ErrClosed)
+	_ = b.closeWith(net.ErrClosed)
 	a.follow(here)
-	_ = a.end(net.ErrClosed)
+	_ = a.closeWith(net.ErrClosed)
 	a.follow(there)
 	if n, peers, _ := e.count(); n != 0 || peers != 0 {
 		t.Errorf("%d associations with %d peers", n, peers)
