@@ -245,14 +245,14 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 func (c *Conn) Abort(text string) {
 	c.noteCause(net.ErrClosed)
 	c.s.abort(c.assoc, text)
-	c.end()
+	c.closeDescriptor()
 }
 
 // noteCause notes why the association ends; the first reason is it.
 func (c *Conn) noteCause(err error) { c.cause.CompareAndSwap(nil, &err) }
 
-// end closes the descriptor, when the association is over.
-func (c *Conn) end() {
+// closeDescriptor closes the descriptor, when the association is over.
+func (c *Conn) closeDescriptor() {
 	c.once.Do(func() {
 		c.s.close()
 		close(c.done)

@@ -21,7 +21,7 @@ func (c *Conn) Run(receive func(sctp.Message), acked func(stream uint16, n uint6
 			break
 		}
 	}
-	c.end()
+	c.closeDescriptor()
 	lost(*c.cause.Load())
 }
 

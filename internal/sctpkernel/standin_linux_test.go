@@ -37,7 +37,7 @@ func newStandIn(t *testing.T) *standIn {
 		acked: make(map[uint16]uint64)}
 	c.onEnd = func() { c.ends++ }
 	c.limit.Store(1000)
-	t.Cleanup(func() { c.end(); _ = unix.Close(c.fd) })
+	t.Cleanup(func() { c.closeDescriptor(); _ = unix.Close(c.fd) })
 	return c
 }
 
@@ -193,7 +193,7 @@ func TestSending(t *testing.T) {
 	if want := (sndInfo{stream: 5, flags: flagUnordered | flagSackImmediately, ppid: 17}); control != want {
 		t.Errorf("a control message goes with %+v", control)
 	}
-	c.end()
+	c.closeDescriptor()
 	if err := c.Send(sctp.Message{Data: []byte("late")}); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
