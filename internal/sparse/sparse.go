@@ -56,9 +56,9 @@ func (s *second) keep(r slog.Record, to slog.Handler) bool {
 }
 
 // over ends a second, and begins another if something has come in it.
-func (s *second) over() { s.end(true) }
+func (s *second) over() { s.flush(true) }
 
-func (s *second) end(again bool) {
+func (s *second) flush(again bool) {
 	s.mu.Lock()
 	r, to, n := s.last, s.to, s.waiting
 	s.timer, s.waiting, s.last, s.to = nil, 0, slog.Record{}, nil
@@ -81,7 +81,7 @@ func (h *Handler) Flush() {
 		h.of.timer.Stop()
 	}
 	h.of.mu.Unlock()
-	h.of.end(false)
+	h.of.flush(false)
 }
 
 // WithAttrs is that of the other Handler, within the same second.
