@@ -50,8 +50,8 @@ func (p *picture) arrow(y int, toRight bool, what string) {
 	p.text("", (left+right)/2, y-8, what)
 }
 
-// end draws a program with its memory, and the layers below it.
-func (p *picture) end(x int, name, who string, parts [3]string) {
+// drawEnd draws a program with its memory, and the layers below it.
+func (p *picture) drawEnd(x int, name, who string, parts [3]string) {
 	p.box("box", x, 40, 230, 320)
 	p.text("name", x+115, 64, name)
 	p.text("small", x+115, 82, who)
@@ -71,8 +71,8 @@ func drawPicture() []byte {
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 380" width="900" height="380" role="img" aria-label="Two programs: a Send lands in a receive that is posted, a Write in memory that is offered, and a Read fetches from it">`)
 	p.add(pictureStyle)
 	p.add(`<rect width="100%%" height="100%%" fill="#fff"/>`)
-	p.end(40, "your program", "Go, with package iwarp", [3]string{"a message", "octets", "a place for octets"})
-	p.end(630, "its peer", "iwarp, Linux's siw, ...",
+	p.drawEnd(40, "your program", "Go, with package iwarp", [3]string{"a message", "octets", "a place for octets"})
+	p.drawEnd(630, "its peer", "iwarp, Linux's siw, ...",
 		[3]string{"a receive, posted", "memory, offered", "memory, offered"})
 	p.arrow(113, true, "Send: a message, which it receives")
 	p.arrow(163, true, "RDMA Write: its program does nothing")
