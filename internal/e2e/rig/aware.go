@@ -247,13 +247,13 @@ func (c *AwareConn) ShowAhead(f func(at uint64, octets []byte)) {
 
 // CloseWrite ends the direction to the peer.
 func (c *AwareConn) CloseWrite() error {
-	c.Out.end(func() { c.Out.fin = true })
+	c.Out.update(func() { c.Out.fin = true })
 	return nil
 }
 
 // Close is TCP's: what was written still arrives.
 func (c *AwareConn) Close() error {
-	c.Out.end(func() { c.Out.fin, c.Out.all = true, true })
+	c.Out.update(func() { c.Out.fin, c.Out.all = true, true })
 	return nil
 }
 
@@ -261,12 +261,12 @@ func (c *AwareConn) Close() error {
 func (c *AwareConn) Reset() error {
 	_ = c.SetLinger(0)
 	err := c.Conn.Close()
-	c.Out.end(func() { c.Out.lost = true })
-	c.in.end(func() { c.in.lost = true })
+	c.Out.update(func() { c.Out.lost = true })
+	c.in.update(func() { c.in.lost = true })
 	return err
 }
 
-func (w *wire) end(how func()) {
+func (w *wire) update(how func()) {
 	w.mu.Lock()
 	how()
 	w.changed.Broadcast()
