@@ -49,19 +49,19 @@ type memorySession struct {
 	request *mpa.Request
 	answers chan any // a *mpa.Negotiated, or an error
 	once    sync.Once
-	told    chan struct{}
+	acked   chan struct{}
 }
 
 func newMemorySession(s *rig.Shuffled) *memorySession {
-	return &memorySession{Shuffled: s, told: make(chan struct{}), answers: make(chan any, 1)}
+	return &memorySession{Shuffled: s, acked: make(chan struct{}), answers: make(chan any, 1)}
 }
 
-func (s *memorySession) tell()                      { s.once.Do(func() { close(s.told) }) }
-func (s *memorySession) PeerAcked() <-chan struct{} { return s.told }
+func (s *memorySession) closeAcked()                { s.once.Do(func() { close(s.acked) }) }
+func (s *memorySession) PeerAcked() <-chan struct{} { return s.acked }
 func (s *memorySession) Request() *mpa.Request      { return s.request }
-func (s *memorySession) CloseWrite() error          { s.tell(); return s.Shuffled.CloseWrite() }
-func (s *memorySession) Close() error               { s.tell(); return s.Shuffled.Close() }
-func (s *memorySession) Reset() error               { s.tell(); return s.Shuffled.Reset() }
+func (s *memorySession) CloseWrite() error          { s.closeAcked(); return s.Shuffled.CloseWrite() }
+func (s *memorySession) Close() error               { s.closeAcked(); return s.Shuffled.Close() }
+func (s *memorySession) Reset() error               { s.closeAcked(); return s.Shuffled.Reset() }
 
 // Cancel has the other end see the end of what never was.
 func (s *memorySession) Cancel() error {
@@ -87,7 +87,7 @@ func (s *memorySession) Accept(a mpa.Answer) (mpa.Negotiated, error) {
 
 func (s *memorySession) Reject(private []byte, _, _ mpa.Depth) error {
 	s.answers <- &mpa.RejectError{PrivateData: private, Dialect: s.request.Dialect}
-	s.tell()
+	s.closeAcked()
 	return nil
 }
 
@@ -114,12 +114,12 @@ func (n *memoryNetwork) Dial(
 	select {
 	case answer := <-theirs.answers:
 		if err, failed := answer.(error); failed {
-			ours.tell()
+			ours.closeAcked()
 			return ours, mpa.Negotiated{}, err
 		}
 		return ours, *answer.(*mpa.Negotiated), nil
 	case <-ctx.Done():
-		ours.tell()
+		ours.closeAcked()
 		return ours, mpa.Negotiated{}, ctx.Err()
 	}
 }
