@@ -33,7 +33,7 @@ func (a *attendant) serve(ctx context.Context, ping int) error {
 var errWithinPing = errors.New("the client closed the connection in the middle of it")
 
 func (a *attendant) pong(ctx context.Context, ping int, source message.Advert) error {
-	a.tell(Received(source))
+	a.report(Received(source))
 	data, err := a.read(ctx, ping, source)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (a *attendant) pong(ctx context.Context, ping int, source message.Advert) e
 	if err != nil {
 		return err
 	}
-	a.tell(Received(sink))
+	a.report(Received(sink))
 	if err := a.write(ctx, data, sink); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (a *attendant) read(ctx context.Context, ping int, source message.Advert) (
 		return nil, err
 	}
 	data := a.data.Bytes()[:n]
-	a.tell(Pinged{Server: true, Text: text(data)})
+	a.report(Pinged{Server: true, Text: text(data)})
 	if a.Validate {
 		fill(a.want[:n], ping)
 		return data, compare(ping, data, a.want[:n])

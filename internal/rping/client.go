@@ -60,7 +60,7 @@ func (c *client) connect(ctx context.Context, addr string) error {
 		return err
 	}
 	c.qp = qp
-	c.tell(Connected{qp.RemoteAddr(), qp.Negotiated()})
+	c.report(Connected{qp.RemoteAddr(), qp.Negotiated()})
 	c.privateData(qp.Negotiated().PrivateData)
 	return nil
 }
@@ -106,7 +106,7 @@ func (c *client) ping(ctx context.Context) error {
 			return err
 		}
 	}
-	c.tell(Pinged{Text: text(c.data.Bytes())})
+	c.report(Pinged{Text: text(c.data.Bytes())})
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (c *client) outcome(err error) error {
 	endless := c.cfg.Count == 0 && c.pings > 0
 	switch {
 	case errors.Is(err, iwarp.ErrPeerClosed):
-		c.tell(Disconnected{})
+		c.report(Disconnected{})
 		if endless {
 			return nil
 		}

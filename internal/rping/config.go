@@ -95,8 +95,8 @@ func (c *Config) offer() mpa.Offer {
 // rnic makes the RNIC of a role.
 func (c *Config) rnic() *iwarp.RNIC { return iwarp.NewRNIC(iwarp.RNICConfig{Kind: c.Kind}) }
 
-// tell tells the watcher.
-func (c *Config) tell(e Event) {
+// report tells the watcher.
+func (c *Config) report(e Event) {
 	if c.Watch != nil {
 		c.Watch(e)
 	}
@@ -105,6 +105,6 @@ func (c *Config) tell(e Event) {
 // privateData tells what private data the peer's startup frame brought along.
 func (c *Config) privateData(data []byte) {
 	if len(data) > 0 {
-		c.tell(PrivateData(data))
+		c.report(PrivateData(data))
 	}
 }

@@ -106,7 +106,7 @@ func remote(a message.Advert) iwarp.Remote { return iwarp.Remote{STag: a.STag, T
 
 // advertise sends an advert.
 func (e *endpoint) advertise(a message.Advert) error {
-	e.tell(Sent(a))
+	e.report(Sent(a))
 	a.Append(e.out.Bytes()[:0])
 	return e.qp.Cause(e.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{e.out.Slice(0, message.Len)}}))
 }
@@ -146,7 +146,7 @@ func (e *endpoint) await(ctx context.Context, op iwarp.Op) (iwarp.WC, error) {
 			return wc, e.qp.Cause(wc.Err())
 		case wc.Op == op:
 			e.slot.Moved()
-			e.tell(Completed(op))
+			e.report(Completed(op))
 			return wc, nil
 		case wc.Op != iwarp.OpSend:
 			return wc, fmt.Errorf("rping: %v completion while waiting for %v: the peer does not keep to the protocol",

@@ -83,7 +83,7 @@ func (s *server) serveAll(ctx context.Context, ln *iwarp.Listener) error {
 				err = rejected.Untold
 			}
 			if err != nil && ctx.Err() == nil {
-				s.cfg.tell(ClientFailed{req.RemoteAddr(), err})
+				s.cfg.report(ClientFailed{req.RemoteAddr(), err})
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func (s *server) serve(ctx context.Context, req *iwarp.Request, slot *admission.
 			_ = c.qp.Abort()
 			return fmt.Errorf("rping: %w", admission.ErrSilent)
 		case errors.Is(err, iwarp.ErrPeerClosed):
-			s.cfg.tell(Disconnected{Server: true})
+			s.cfg.report(Disconnected{Server: true})
 			return left(c.qp, req, ping)
 		case err != nil:
 			return fmt.Errorf("rping: serving ping %d: %w", ping, err)
@@ -171,6 +171,6 @@ func (s *server) accept(ctx context.Context, req *iwarp.Request) (*attendant, er
 		e.close()
 		return nil, err
 	}
-	e.tell(Connected{e.qp.RemoteAddr(), e.qp.Negotiated()})
+	e.report(Connected{e.qp.RemoteAddr(), e.qp.Negotiated()})
 	return &attendant{endpoint: e, want: make([]byte, MaxSize)}, nil
 }
