@@ -62,7 +62,7 @@ func run(t *testing.T, cfg Config) *rig {
 			}
 		},
 	}, {
-		Name: "tell", Wants: `"tell"`, Knows: knows("tell"), Serve: tell,
+		Name: "last word", Wants: `"last word"`, Knows: knows("last word"), Serve: serveLastWord,
 	}}
 	ctx, stop := context.WithCancel(context.Background())
 	r.server, r.stop = New(cfg), stop
@@ -72,8 +72,8 @@ func run(t *testing.T, cfg Config) *rig {
 	return r
 }
 
-// tell serves a connection until the server makes it end, of which it tells the peer a moment later.
-func tell(ctx context.Context, req *iwarp.Request) error {
+// serveLastWord serves a connection until the server makes it end, of which it tells the peer a moment later.
+func serveLastWord(ctx context.Context, req *iwarp.Request) error {
 	qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
 	if err != nil {
 		return err
@@ -272,7 +272,7 @@ func TestCut(t *testing.T) {
 func TestLastWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, Config{Grace: time.Minute})
-		qp, err := r.dial("tell")
+		qp, err := r.dial("last word")
 		testrig.Must(t, err)
 		synctest.Wait()
 		r.stop()
