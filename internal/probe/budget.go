@@ -22,7 +22,7 @@ type budget struct {
 	end   context.CancelFunc
 }
 
-func begin(ctx context.Context, limit time.Duration) budget {
+func newBudget(ctx context.Context, limit time.Duration) budget {
 	b := budget{limit: limit, by: time.Now().Add(limit), outer: ctx}
 	b.ctx, b.end = context.WithDeadline(ctx, b.by)
 	return b

@@ -77,7 +77,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.Slow {
 		limit += SlowTimeout
 	}
-	p.budget = begin(ctx, limit)
+	p.budget = newBudget(ctx, limit)
 	defer p.budget.end()
 	if p.cfg.Dial == nil {
 		p.cfg.Dial = func(ctx context.Context) (net.Conn, error) {

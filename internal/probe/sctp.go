@@ -46,7 +46,7 @@ func RunSCTP(ctx context.Context, cfg SCTPConfig) (*SCTPReport, error) {
 		return nil, err
 	}
 	p := &sctpProber{
-		cfg: cfg, budget: begin(ctx, cmp.Or(cfg.Limit, DefaultLimit)),
+		cfg: cfg, budget: newBudget(ctx, cmp.Or(cfg.Limit, DefaultLimit)),
 		report:   &SCTPReport{Peer: cfg.Addr, Network: "sctp"},
 		presence: &presence{timeout: cfg.Timeout, giveUp: cmp.Or(cfg.GiveUp, DefaultGiveUp)},
 	}
