@@ -42,16 +42,16 @@ func initiate(ctx context.Context, t *testing.T, timeout time.Duration) *exchang
 	t.Helper()
 	m, err := mpa.NewInitiator(mpa.Offer{Dialect: mpa.DialectRFC5044, Timeout: timeout})
 	testrig.Must(t, err)
-	return begin(ctx, t, m, func() []byte { return m.Start(time.Now()) })
+	return startExchange(ctx, t, m, func() []byte { return m.Start(time.Now()) })
 }
 
 // respond starts a Responder.
 func respond(ctx context.Context, t *testing.T, cfg mpa.ResponderConfig) *exchange {
 	m := mpa.NewResponder(cfg)
-	return begin(ctx, t, m, func() []byte { m.Start(time.Now()); return nil })
+	return startExchange(ctx, t, m, func() []byte { m.Start(time.Now()); return nil })
 }
 
-func begin(ctx context.Context, t *testing.T, m startup.Machine, start func() []byte) *exchange {
+func startExchange(ctx context.Context, t *testing.T, m startup.Machine, start func() []byte) *exchange {
 	a, b := net.Pipe()
 	t.Cleanup(func() { _ = a.Close(); _ = b.Close() })
 	e := &exchange{t: t, conn: a, outcome: make(chan error, 1)}
