@@ -33,7 +33,7 @@ func newHall(t *testing.T) *hall {
 	})
 	testrig.Must(t, err)
 	ln := testrig.NewListener("monitor")
-	m := begin(ln, h, slog.New(slog.DiscardHandler))
+	m := startServing(ln, h, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { testrig.Should(t, m.Close()) })
 	return &hall{t, ln}
 }

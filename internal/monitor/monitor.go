@@ -57,10 +57,10 @@ func Listen(ctx context.Context, addr string, of Sources, log *slog.Logger) (*Mo
 	if err != nil {
 		return nil, err
 	}
-	return begin(ln, h, log), nil
+	return startServing(ln, h, log), nil
 }
 
-func begin(ln net.Listener, h http.Handler, log *slog.Logger) *Monitor {
+func startServing(ln net.Listener, h http.Handler, log *slog.Logger) *Monitor {
 	m := &Monitor{ln: ln, errors: sparse.New(log.Handler()), ended: make(chan error, 1)}
 	m.server = http.Server{
 		Handler: noting(h), ConnContext: know, MaxHeaderBytes: 16 << 10,
