@@ -113,7 +113,7 @@ func (d *dialing) session(ctx context.Context) (*association.Session, mpa.Negoti
 func (d *dialing) ask(
 	ctx context.Context, in *sharing,
 ) (s *association.Session, agreed mpa.Negotiated, opened bool, err error) {
-	s, err = in.begin(ctx, d.to, d.offer, func(cfg association.Config) (*association.Association, error) {
+	s, err = in.openSession(ctx, d.to, d.offer, func(cfg association.Config) (*association.Association, error) {
 		opened = true
 		c, err := d.open(ctx)
 		if err != nil {

@@ -26,9 +26,11 @@ type shared struct {
 	open  []*association.Association
 }
 
-// begin asks for a session in an association that is there, or else in one that open makes. The offer is one that can
-// be said: Dial has checked it.
-func (s *sharing) begin(ctx context.Context, to destination, o mpa.Offer, open opener) (*association.Session, error) {
+// openSession asks for a session in an association that is there, or else in one that open makes. The offer is one that
+// can be said: Dial has checked it.
+func (s *sharing) openSession(
+	ctx context.Context, to destination, o mpa.Offer, open opener,
+) (*association.Session, error) {
 	all := s.enter(to)
 	defer s.leave(to, all)
 	select {
