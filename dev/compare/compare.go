@@ -30,7 +30,7 @@ func (c *cli) compare(ctx context.Context, own *own, rec *record) error {
 		for _, w := range works() {
 			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Rounds, w.title)
 			for _, t := range turned(tools, round) {
-				if err := all.take(ctx, round, t, w, c.cc()); err != nil {
+				if err := all.runTurn(ctx, round, t, w, c.cc()); err != nil {
 					return err
 				}
 			}

@@ -10,8 +10,8 @@ import (
 // What a ratio is depends on the machine, so of the parts that say what iWARP costs beside others the record keeps what
 // other machines had when one measures anew. A later measurement on such a machine replaces what is kept of it.
 
-// take has a part of another record in place of its own, if it is one that is kept of other machines.
-func (r *record) take(part string, from *record) {
+// copyPart has a part of another record in place of its own, if it is one that is kept of other machines.
+func (r *record) copyPart(part string, from *record) {
 	switch part {
 	case "tools":
 		r.CC, r.Rounds, r.Values, r.Missing = from.CC, from.Rounds, from.Values, from.Missing
@@ -39,7 +39,7 @@ func (r *record) take(part string, from *record) {
 func (r *record) setAside(part string, here hostinfo.Machine) {
 	for _, other := range r.Elsewhere {
 		if other.of(here) {
-			other.take(part, new(record))
+			other.copyPart(part, new(record))
 		}
 	}
 	if at, ok := r.Measured[part]; ok && !sameMachine(at.Machine, here) {
@@ -48,7 +48,7 @@ func (r *record) setAside(part string, here hostinfo.Machine) {
 			i = len(r.Elsewhere)
 			r.Elsewhere = append(r.Elsewhere, new(record))
 		}
-		r.Elsewhere[i].take(part, r)
+		r.Elsewhere[i].copyPart(part, r)
 	}
 	r.Elsewhere = slices.DeleteFunc(r.Elsewhere, func(other *record) bool { return len(other.Measured) == 0 })
 }

@@ -107,7 +107,7 @@ func (c *cli) turnsOf(ctx context.Context, own *own, tools []tool, to *librarySt
 		for _, w := range libraryWorks() {
 			fmt.Fprintf(os.Stderr, "round %d of %d: %s, beside programs on the library\n", round+1, c.Rounds, w.title)
 			for _, t := range turned(tools, round) {
-				if err := all.take(ctx, round, t, w, ""); err != nil {
+				if err := all.runTurn(ctx, round, t, w, ""); err != nil {
 					return err
 				}
 			}

@@ -50,7 +50,7 @@ func (e exchange) serve(ln net.Listener) {
 		}
 		go func() {
 			defer c.Close()
-			if e.take(c, 1) == nil && e.closeHalf(c) == nil {
+			if e.takeTurns(c, 1) == nil && e.closeHalf(c) == nil {
 				_, _ = io.Copy(io.Discard, c)
 			}
 		}()
@@ -63,7 +63,7 @@ func (e exchange) run(addr string) error {
 		return err
 	}
 	defer c.Close()
-	if err := e.take(c, 0); err != nil || !e.inOrder {
+	if err := e.takeTurns(c, 0); err != nil || !e.inOrder {
 		return err
 	}
 	if err := e.closeHalf(c); err != nil {
@@ -73,8 +73,8 @@ func (e exchange) run(addr string) error {
 	return err
 }
 
-// take has all turns: ours are those of an even number if first is 0, and the odd ones if it is 1.
-func (e exchange) take(c net.Conn, first int) error {
+// takeTurns has all turns: ours are those of an even number if first is 0, and the odd ones if it is 1.
+func (e exchange) takeTurns(c net.Conn, first int) error {
 	var room [256]byte
 	for i, n := range e.turns {
 		var err error

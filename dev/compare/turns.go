@@ -25,8 +25,8 @@ func newTurns() *turns {
 // maxFailures is how often a tool may fail at a work before it has no more turns at it.
 const maxFailures = 2
 
-// take measures a work with a tool. One of our own that fails ends the run.
-func (t *turns) take(ctx context.Context, round int, by tool, w work, cc string) error {
+// runTurn measures a work with a tool. One of our own that fails ends the run.
+func (t *turns) runTurn(ctx context.Context, round int, by tool, w work, cc string) error {
 	key := [2]string{w.key, by.name()}
 	if len(t.failed[key]) == maxFailures {
 		return nil

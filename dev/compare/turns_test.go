@@ -31,7 +31,7 @@ func played(t *testing.T, rounds int, tools ...tool) *turns {
 	all := newTurns()
 	for round := range rounds {
 		for _, by := range tools {
-			testrig.Must(t, all.take(t.Context(), round, by, works()[0], ""))
+			testrig.Must(t, all.runTurn(t.Context(), round, by, works()[0], ""))
 		}
 	}
 	return all
