@@ -27,7 +27,7 @@ func (a *arrowsCmd) Run(s *sources) error {
 	}
 	g := filesOf(p)
 	order := g.best()
-	g.tell(order)
+	g.printCounts(order)
 	if a.Order {
 		fmt.Println("\nthe order, the highest first:")
 		for _, f := range order {
@@ -115,8 +115,8 @@ func (g *graph) upward(order []int) [][]int {
 	return up
 }
 
-// tell prints how many arrows there are.
-func (g *graph) tell(order []int) {
+// printCounts prints how many arrows there are.
+func (g *graph) printCounts(order []int) {
 	up, all := 0, g.arrows()
 	for _, to := range g.upward(order) {
 		up += len(to)

@@ -32,7 +32,7 @@ func (e *exportedCmd) Run(s *sources) error {
 			fmt.Println(c.row(p.PkgPath))
 		}
 		if p.PkgPath == p.Module.Path && e.List {
-			names.tell()
+			names.print()
 		}
 		sum.add(c)
 	}
@@ -126,7 +126,7 @@ func (e *exports) count() (c counts) {
 	return c
 }
 
-func (e *exports) tell() {
+func (e *exports) print() {
 	for kind, names := range e {
 		of := [kinds]string{"types", "functions", "methods", "constants", "variables"}[kind]
 		fmt.Printf("  %s: %s\n", of, strings.Join(names, ", "))
