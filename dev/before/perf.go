@@ -86,7 +86,7 @@ func (c *perfCmd) Run(ctx context.Context) error {
 			}
 		}
 	}
-	return tell(all, runs)
+	return printTable(all, runs)
 }
 
 // wanted are the works that were asked for.
@@ -166,8 +166,8 @@ func parse(out []byte, w work) (result, error) {
 	return r.Results[0], nil
 }
 
-// tell prints a row for each quantity of each work.
-func tell(all []work, runs []pairs) error {
+// printTable prints a row for each quantity of each work.
+func printTable(all []work, runs []pairs) error {
 	slower := 0
 	fmt.Print(report.MarkdownHeading(
 		"work", "quantity", "before", "later", "later, divided by before", "interval of 95 %", "verdict"))
