@@ -39,13 +39,13 @@ func NewInitiator(o Offer) (*Initiator, error) {
 			o.Kind.always(o.Dialect), S: row.sBit, Rev: row.revision,
 		PrivateData: i.privateData(),
 	}
-	i.in = intake{role: RoleInitiator, kind: o.Kind, served: i.takes, asked: row.revision}
+	i.in = intake{role: RoleInitiator, kind: o.Kind, served: i.acceptsDialect, asked: row.revision}
 	return i, nil
 }
 
-// takes says which dialects a Reply may be of. An unfit one is refused by
+// acceptsDialect says which dialects a Reply may be of. An unfit one is refused by
 // mismatch, which knows what to do about it.
-func (i *Initiator) takes(d Dialect) bool {
+func (i *Initiator) acceptsDialect(d Dialect) bool {
 	switch {
 	case i.dialect == DialectRevision0, d == DialectRtr:
 		return d == i.dialect
@@ -115,7 +115,7 @@ func (i *Initiator) Input(now time.Time, b []byte) (n int, err error) {
 		k, err := i.in.consume(b[n:])
 		n += k
 		if err == nil && i.in.whole() {
-			err = i.arrive()
+			err = i.handleFrame()
 		}
 		if err != nil {
 			return n, err
@@ -124,8 +124,8 @@ func (i *Initiator) Input(now time.Time, b []byte) (n int, err error) {
 	return n, nil
 }
 
-// arrive goes on with a whole frame.
-func (i *Initiator) arrive() error {
+// handleFrame goes on with a whole frame.
+func (i *Initiator) handleFrame() error {
 	switch i.in.arrived {
 	case arrivedMessage:
 		// CULLEY, section 13.3.1: the "Initiating Consumer" gets the response, and
@@ -160,7 +160,7 @@ func (i *Initiator) reply(f StartupFrame) error {
 		i.in.err, i.in.deadline = i.mismatch(f), time.Time{}
 		return i.in.err
 	}
-	if err := i.halfway(d, f); err != nil {
+	if err := i.withoutMarkersError(d, f); err != nil {
 		i.in.err, i.in.deadline = err, time.Time{}
 		return err
 	}
@@ -177,13 +177,13 @@ func (i *Initiator) reply(f StartupFrame) error {
 	return nil
 }
 
-// halfway returns the error of an accepting Reply of revision 0 that does without markers
+// withoutMarkersError returns the error of an accepting Reply of revision 0 that does without markers
 // or CRCs. Both ends would use them all the same, so its sender has to be out of step.
 //
 // CARRIER, section 5.3.2: "the ULP or other supporting entity for the RDMAC RNIC will
 // create an MPA Reply Frame with Rev equal to zero and the M bit set to one"; 5.3.1: "with
 // revision set to zero and the M and C bits set to one". [N03] [N05]
-func (i *Initiator) halfway(d Dialect, f StartupFrame) *StartupError {
+func (i *Initiator) withoutMarkersError(d Dialect, f StartupFrame) *StartupError {
 	field := "M"
 	switch {
 	case !d.row().always || f.M() && f.C():
@@ -293,7 +293,7 @@ func (i *Initiator) HandleTimeout(now time.Time) error {
 // why, such as context.DeadlineExceeded. It returns a [*StartupError] that says what was
 // awaited, and wraps cause.
 func (i *Initiator) GiveUp(now time.Time, cause error) error {
-	return i.in.givenUp(now, cause, i.noReplyHint())
+	return i.in.cancelError(now, cause, i.noReplyHint())
 }
 
 // PeerClosed says that the connection ended, with io.EOF or a socket's error, and
@@ -312,7 +312,7 @@ func (i *Initiator) PeerClosed(cause error) error {
 	case i.in.err != nil:
 		return i.in.err
 	case i.done:
-		return i.in.lost(cause, "the peer closed the connection after the startup", i.goneAfterHint())
+		return i.in.connectionError(cause, "the peer closed the connection after the startup", i.goneAfterHint())
 	case i.in.await == awaitStartKey && i.offer.Messages && silent:
 		// CULLEY, section 13.3.1: "To reject the connection request, the Responding
 		// Consumer would send any ULP supplied "Private Data Response" (with reason
@@ -321,9 +321,9 @@ func (i *Initiator) PeerClosed(cause error) error {
 		i.done, i.in.deadline = true, time.Time{}
 		return i.rejected
 	case !silent || !i.dialect.row().enhanced:
-		return i.in.cut(cause, i.refusedHint())
+		return i.in.truncatedError(cause, i.refusedHint())
 	}
-	e := i.in.cut(cause, "a responder that does not know RFC 6581 ends an enhanced startup this way; retry with revision 1 on a new connection")
+	e := i.in.truncatedError(cause, "a responder that does not know RFC 6581 ends an enhanced startup this way; retry with revision 1 on a new connection")
 	e.Fallback = true
 	return e
 }

@@ -137,19 +137,19 @@ func (in *intake) timedOut(now time.Time, hint string) error {
 	if in.deadline.IsZero() || now.Before(in.deadline) {
 		return nil
 	}
-	return in.late(in.limit, nil, hint)
+	return in.timeoutError(in.limit, nil, hint)
 }
 
-// givenUp returns the error of a wait that the caller has ended, for a cause of its own.
-func (in *intake) givenUp(now time.Time, cause error, hint string) error {
+// cancelError returns the error of a wait that the caller has ended, for a cause of its own.
+func (in *intake) cancelError(now time.Time, cause error, hint string) error {
 	if in.err != nil {
 		return in.err
 	}
-	return in.late(now.Sub(in.since), cause, hint)
+	return in.timeoutError(now.Sub(in.since), cause, hint)
 }
 
-// late returns the error of a wait that was in vain.
-func (in *intake) late(waited time.Duration, cause error, hint string) error {
+// timeoutError returns the error of a wait that was in vain.
+func (in *intake) timeoutError(waited time.Duration, cause error, hint string) error {
 	in.deadline = time.Time{}
 	in.err = in.fail(FailureTimeout, &Error{
 		Code: CodeConnectionLost, Offset: uint64(len(in.buf)),
@@ -159,17 +159,17 @@ func (in *intake) late(waited time.Duration, cause error, hint string) error {
 	return in.err
 }
 
-// cut returns the error of a connection that ended before the frame was whole.
-func (in *intake) cut(cause error, hint string) *StartupError {
-	return in.lost(cause, fmt.Sprintf("the peer closed the connection before its %s was whole: %s",
+// truncatedError returns the error of a connection that ended before the frame was whole.
+func (in *intake) truncatedError(cause error, hint string) *StartupError {
+	return in.connectionError(cause, fmt.Sprintf("the peer closed the connection before its %s was whole: %s",
 		in.await, in.progress()), hint)
 }
 
-// lost returns the error of a connection that ended.
+// connectionError returns the error of a connection that ended.
 //
 // RFC 5044, section 8: code 1 "includes lost by timeout, too many retries, RST
 // received, or FIN received." [Q16]
-func (in *intake) lost(cause error, reason, hint string) *StartupError {
+func (in *intake) connectionError(cause error, reason, hint string) *StartupError {
 	in.deadline = time.Time{}
 	in.err = in.fail(FailureClosed, &Error{
 		Code: CodeConnectionLost, Offset: uint64(len(in.buf)), Reason: reason, Hint: hint, Err: cause,

@@ -61,19 +61,19 @@ func (r *Responder) Input(now time.Time, b []byte) (n int, err error) {
 	}
 	n, err = r.in.consume(b)
 	if err != nil {
-		r.farewell()
+		r.answerUnserved()
 	} else if r.in.whole() {
-		r.arrive()
+		r.handleFrame()
 	}
 	return n, err
 }
 
-// farewell answers a revision 0 Request that is not served.
+// answerUnserved answers a revision 0 Request that is not served.
 //
 // CARRIER, section 5.2.1: "Because the Non-permissive IETF RNIC cannot dynamically
 // downgrade the version number it uses for DDP and RDMAP, it would send an MPA Reply
 // Frame with the Rev field equal to one and then gracefully close the connection." [N04]
-func (r *Responder) farewell() {
+func (r *Responder) answerUnserved() {
 	if r.in.refusal != nil {
 		r.out = AppendStartup(nil, &StartupFields{Key: KeyReply, M: r.cfg.Markers, C: !r.cfg.NoCRC, Rev: revision1})
 	}
@@ -88,8 +88,8 @@ func (r *Responder) Output() []byte {
 	return b
 }
 
-// arrive goes on with a whole frame.
-func (r *Responder) arrive() {
+// handleFrame goes on with a whole frame.
+func (r *Responder) handleFrame() {
 	r.in.deadline = time.Time{}
 	switch {
 	case r.request == nil:
@@ -252,7 +252,7 @@ func (r *Responder) HandleTimeout(now time.Time) error {
 // why, such as context.DeadlineExceeded. It returns a [*StartupError] that says what was
 // awaited, and wraps cause.
 func (r *Responder) GiveUp(now time.Time, cause error) error {
-	return r.in.givenUp(now, cause, r.noRequestHint())
+	return r.in.cancelError(now, cause, r.noRequestHint())
 }
 
 // PeerClosed says that the connection ended, with io.EOF or a socket's error, and
@@ -262,12 +262,12 @@ func (r *Responder) PeerClosed(cause error) error {
 	case r.in.err != nil:
 		return r.in.err
 	case r.request == nil:
-		return r.in.cut(cause, r.goneHint())
+		return r.in.truncatedError(cause, r.goneHint())
 	case r.done:
-		return r.in.lost(cause, "the peer closed the connection after the startup", r.goneAfterHint())
+		return r.in.connectionError(cause, "the peer closed the connection after the startup", r.goneAfterHint())
 	case r.answered:
-		return r.in.cut(cause, "the initiator did not want the connection after our answer")
+		return r.in.truncatedError(cause, "the initiator did not want the connection after our answer")
 	}
-	return r.in.lost(cause, "the peer closed the connection before its Request was answered",
+	return r.in.connectionError(cause, "the peer closed the connection before its Request was answered",
 		"the initiator's timeout is shorter than the time taken to decide")
 }

@@ -70,7 +70,7 @@ func (w *Writer) Frame(dst, header, payload []byte) []byte {
 	at, size := len(dst), layout.ContentLen(n)
 	dst = slices.Grow(dst, size)[:at+size]
 	f := dst[at:]
-	from := lead(f, n, header)
+	from := writeHeader(f, n, header)
 	to := from + len(payload)
 	sum := uint32(0) // what the CRC field has when CRC is off [F05]
 	if w.crc {
@@ -95,9 +95,9 @@ const (
 	leadLong  = 18
 )
 
-// lead writes ULPDU_Length and a header to f, and returns how many octets. It writes the words that are summed then:
-// a processor that loads at once what it has just stored in other pieces waits for all its stores.
-func lead(f []byte, n int, header []byte) int {
+// writeHeader writes ULPDU_Length and a header to f, and returns how many octets. It writes the words that are summed
+// then: a processor that loads at once what it has just stored in other pieces waits for all its stores.
+func writeHeader(f []byte, n int, header []byte) int {
 	if len(header) == leadShort {
 		f, h := (*[layout.LengthLen + leadShort]byte)(f), (*[leadShort]byte)(header)
 		word := binary.BigEndian.Uint64(h[:])
@@ -147,9 +147,9 @@ func (w *Writer) Payload(dst, p []byte) []byte {
 	w.left -= len(p)
 	switch {
 	case w.markers && w.crc && len(p) >= weaveAtOnce:
-		return w.weaveSumming(dst, p)
+		return w.insertMarkersSumming(dst, p)
 	case w.markers:
-		return w.weave(dst, p)
+		return w.insertMarkers(dst, p)
 	case w.crc && len(p) >= sumAtOnce:
 		return w.copySumming(dst, p)
 	}
@@ -168,7 +168,7 @@ func (w *Writer) End(dst []byte) []byte {
 	// RFC 5044, section 4.1: "The pad data MUST be set to zero by the sender". [F03]
 	pad := zeros[:layout.PadLen(w.size)]
 	if w.markers {
-		dst = w.weave(dst, []byte(pad))
+		dst = w.insertMarkers(dst, []byte(pad))
 		dst = w.marker(dst)
 	} else {
 		dst = append(dst, pad...)
@@ -211,8 +211,8 @@ func (w *Writer) catchUp(dst []byte) {
 	}
 }
 
-// weave appends content, with a marker wherever one falls in front of an octet.
-func (w *Writer) weave(dst, p []byte) []byte {
+// insertMarkers appends content, with a marker wherever one falls in front of an octet.
+func (w *Writer) insertMarkers(dst, p []byte) []byte {
 	for len(p) > 0 {
 		dst = w.marker(dst)
 		run, _ := layout.ToMarker(w.offset)
@@ -227,10 +227,10 @@ func (w *Writer) weave(dst, p []byte) []byte {
 // weaveAtOnce is the length in octets from which a payload is summed while it is distributed between markers.
 const weaveAtOnce = 4096
 
-// weaveSumming appends p, of which all that is between two markers is summed in passing. [F07] [F08]
-func (w *Writer) weaveSumming(dst, p []byte) []byte {
+// insertMarkersSumming appends p, of which all that is between two markers is summed in passing. [F07] [F08]
+func (w *Writer) insertMarkersSumming(dst, p []byte) []byte {
 	lead := layout.NextMarker(w.offset)
-	dst, p = w.weave(dst, p[:lead]), p[lead:]
+	dst, p = w.insertMarkers(dst, p[:lead]), p[lead:]
 	w.catchUp(dst)
 
 	blocks := len(p) / crc32c.WeaveFrom
@@ -238,7 +238,7 @@ func (w *Writer) weaveSumming(dst, p []byte) []byte {
 	dst = slices.Grow(dst, to)[:at+to]
 	w.sum = crc32c.Weave(dst[at:], p[:from], uint32(w.offset-w.header), w.sum)
 	w.offset += uint64(to)
-	return w.weave(dst, p[from:])
+	return w.insertMarkers(dst, p[from:])
 }
 
 // marker appends a marker if one falls here, so that content may follow.
