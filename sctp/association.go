@@ -154,7 +154,7 @@ func (a *Association) Acked(now time.Time, id uint16, n uint64) {
 	}
 	st.acked = max(st.acked, min(n, st.given))
 	if s := st.session; s != nil {
-		a.evidence(now, s)
+		a.handleAcked(now, s)
 	}
 }
 
@@ -193,7 +193,7 @@ func (a *Association) finishAll(e End) {
 	a.end = e
 	for id := range a.cfg.Streams {
 		if st := a.streams[uint16(id)]; st != nil && st.session != nil {
-			a.over(time.Time{}, st.session, e.Cause)
+			a.endSession(time.Time{}, st.session, e.Cause)
 		}
 	}
 	for _, st := range a.turns {

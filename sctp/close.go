@@ -14,7 +14,7 @@ const maxUnacked = window - 1
 
 // Room returns how many segments Send takes now, on a stream whose session is open.
 func (a *Association) Room(id uint16) int {
-	s := a.at(id, Open)
+	s := a.sessionAt(id, Open)
 	if s == nil {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (a *Association) Send(id uint16, parts ...[]byte) error {
 	for _, p := range parts {
 		n += len(p)
 	}
-	s := a.at(id, Open)
+	s := a.sessionAt(id, Open)
 	switch {
 	case s == nil:
 		return ErrState
@@ -97,7 +97,7 @@ func (a *Association) Abort(now time.Time, id uint16) {
 		s.unheard = s.unheard || !s.discards
 		s.discards = true
 		if a.Close(now, id); s.state == TerminateSent {
-			a.limit(now, s)
+			a.setDeadline(now, s)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (a *Association) Abort(now time.Time, id uint16) {
 // stream is terminated."
 func (a *Association) Reset(now time.Time, id uint16, last []byte) {
 	state := a.State(id)
-	switch open := a.at(id, Open); {
+	switch open := a.sessionAt(id, Open); {
 	case a.live == 1 && (state == Open || state == TerminateSent && !a.streams[id].session.canceled):
 		a.abort(ErrReset)
 		return
@@ -172,7 +172,7 @@ func (a *Association) violate(now time.Time, s *session, number uint64, v *Viola
 	case Open:
 		a.fail(now, s, number, v)
 	case TerminateSent:
-		a.kill(now, s, v)
+		a.killStream(now, s, v)
 	}
 }
 

@@ -13,14 +13,14 @@ func (a *Association) Connect(now time.Time, o mpa.Offer) (id uint16, err error)
 	if o, err = resolved(o); err != nil {
 		return 0, err
 	}
-	id, ok := a.free()
+	id, ok := a.freeStream()
 	if !ok || a.busy >= a.cfg.MaxSessions || a.end.How != NotYet {
 		return 0, ErrLimit
 	}
 	enhanced := o.Dialect == mpa.DialectRFC6581
 	s := a.startSession(id, InitiateSent, session{enhanced: enhanced, offer: o, known: true})
 	s.deadline = now.Add(a.cfg.AnswerTimeout)
-	a.say(s, initiate(&o, enhanced))
+	a.sendControl(s, initiate(&o, enhanced))
 	return id, nil
 }
 
@@ -45,8 +45,8 @@ func resolved(o mpa.Offer) (mpa.Offer, error) {
 	return o, err
 }
 
-// free returns the lowest stream that is free and ours to choose.
-func (a *Association) free() (id uint16, ok bool) {
+// freeStream returns the lowest stream that is free and ours to choose.
+func (a *Association) freeStream() (id uint16, ok bool) {
 	for i := one(!a.cfg.Active); i < a.cfg.Streams; i += 2 {
 		if a.State(uint16(i)) == Idle {
 			return uint16(i), true
@@ -120,7 +120,7 @@ func dialectOf(f Function) mpa.Dialect {
 func (a *Association) refused(now time.Time, s *session, r *Refusal) {
 	a.emit(Event{Kind: EventRefused, Stream: s.on.id, Err: r})
 	s.known = false
-	a.over(now, s, nil)
+	a.endSession(now, s, nil)
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }

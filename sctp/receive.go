@@ -39,18 +39,18 @@ func (a *Association) receiver(id uint16) (*session, State) {
 // our last message, without which it must not use the stream again: RFC 5043, section 6.6.
 func (a *Association) drained(now time.Time, s *session, m Message) {
 	possible := !s.owed && s.on.given == s.on.sent
-	if ssn, _ := SSN(m.Data); !m.asks() || ssn != 0 || !possible {
+	if ssn, _ := SSN(m.Data); !m.startsSession() || ssn != 0 || !possible {
 		a.stats.Dropped++
 		return
 	}
 	s.on.acked = s.on.sent
-	a.over(now, s, nil)
+	a.endSession(now, s, nil)
 	a.idle(now, m)
 }
 
 // process judges a message of a session. One that has no place in the order of DDP-SSNs is wrong where it comes.
 func (a *Association) process(now time.Time, s *session, m Message) {
-	if v := a.form(m); v != nil {
+	if v := a.checkSSN(m); v != nil {
 		a.violate(now, s, min(s.next, s.endsAt), v)
 		return
 	}
@@ -68,18 +68,18 @@ func (a *Association) process(now time.Time, s *session, m Message) {
 	}
 	if s.highest > s.endsAt {
 		// Section 6.2: "The final User Data Chunk for each side MAY be a DDP Stream Terminate." [C04]
-		a.breaks(now, s, s.endsAt, violation(RuleSequence, "message %d, after the Terminate", s.highest))
+		a.noteViolation(now, s, s.endsAt, violation(RuleSequence, "message %d, after the Terminate", s.highest))
 	}
-	a.turn(now, s)
+	a.actInOrder(now, s)
 }
 
-// breaks takes note of a message that breaks a rule, until it has its turn. While our answer to an Initiate is
+// noteViolation takes note of a message that breaks a rule, until it has its turn. While our answer to an Initiate is
 // awaited, nothing that has come before it can make it legal.
 //
 // RFC 5043, section 6.1: "The normative sequence for considering Payload Data Chunks within a given session is based
 // upon each Data Chunk's DDP-SSN. When considered in this normative sequence, all sessions MUST conform to one of the
 // patterns". [C04] [C06]
-func (a *Association) breaks(now time.Time, s *session, number uint64, v *Violation) {
+func (a *Association) noteViolation(now time.Time, s *session, number uint64, v *Violation) {
 	switch {
 	case s.state == InitiateReceived:
 		a.violate(now, s, number, v)
@@ -88,9 +88,9 @@ func (a *Association) breaks(now time.Time, s *session, number uint64, v *Violat
 	}
 }
 
-// turn acts on what has its turn, as all before it is here: the first message that breaks a rule, and the peer's
+// actInOrder acts on what has its turn, as all before it is here: the first message that breaks a rule, and the peer's
 // Terminate.
-func (a *Association) turn(now time.Time, s *session) {
+func (a *Association) actInOrder(now time.Time, s *session) {
 	if v := s.wrong; v != nil && s.next > s.wrongAt {
 		s.wrong = nil
 		a.violate(now, s, s.wrongAt, v)
@@ -100,11 +100,11 @@ func (a *Association) turn(now time.Time, s *session) {
 	}
 }
 
-// form judges whether a message has a DDP-SSN.
+// checkSSN judges whether a message has a DDP-SSN.
 //
 // RFC 5043, section 5.1: "An SCTP Association that has had the DDP Adaptation Indication negotiated will carry only
 // SCTP Data Chunks as defined in this document." [C09]
-func (a *Association) form(m Message) *Violation {
+func (a *Association) checkSSN(m Message) *Violation {
 	switch {
 	case m.PPID != PPIDSegment && m.PPID != PPIDControl:
 		return violation(RulePPID, "PPID %d", m.PPID)
@@ -120,25 +120,25 @@ func (a *Association) segment(now time.Time, s *session, number uint64, segment 
 	case s.state == InitiateReceived || number == 0:
 		// RFC 5043, section 6.3: "DDP Stream Sessions allow each party to send a single non-payload message before the
 		// other end commits specific resources to the session." [C04]
-		a.breaks(now, s, number, violation(RuleSequence, "a DDP Segment before the session is open"))
+		a.noteViolation(now, s, number, violation(RuleSequence, "a DDP Segment before the session is open"))
 	case s.discards:
 		a.dropped(s)
 	case number > s.wrongAt:
 	case s.state == InitiateSent:
-		a.hold(now, s, number, segment)
+		a.holdEarly(now, s, number, segment)
 	default:
 		s.opened() // the active side has waited for our Accept
 		a.emit(Event{Kind: EventSegment, Stream: s.on.id, Number: number, Segment: segment})
-		a.evidence(now, s)
+		a.handleAcked(now, s)
 	}
 }
 
 // EarlyCost is what one segment that has overtaken an Accept counts, besides its octets.
 const EarlyCost = 128
 
-// hold keeps a segment that has overtaken the Accept. RFC 5043, section 6.2, lets the peer send any number of them: the
-// carrier is to hold it back in time.
-func (a *Association) hold(now time.Time, s *session, number uint64, segment []byte) {
+// holdEarly keeps a segment that has overtaken the Accept. RFC 5043, section 6.2, lets the peer send any number of
+// them: the carrier is to hold it back in time.
+func (a *Association) holdEarly(now time.Time, s *session, number uint64, segment []byte) {
 	cost := EarlyCost + len(segment)
 	if a.early+cost > a.cfg.MaxEarly {
 		a.emit(Event{Kind: EventRefused, Stream: s.on.id,
@@ -156,7 +156,7 @@ func (a *Association) controlled(now time.Time, s *session, number uint64, b []b
 	c, err := ParseControl(b)
 	switch v, bad := err.(*Violation); { //nolint:errorlint // ParseControl says so
 	case bad:
-		a.breaks(now, s, number, v)
+		a.noteViolation(now, s, number, v)
 	case number == 0 && s.state == InitiateSent:
 		a.answered(now, s, c)
 	case number == 0 && s.canceled:
@@ -164,7 +164,7 @@ func (a *Association) controlled(now time.Time, s *session, number uint64, b []b
 	case c.Function == FunctionTerminate:
 		a.ends(now, s, number)
 	default:
-		a.breaks(now, s, number, violation(RuleSequence, "%v as message %d", c.Function, number))
+		a.noteViolation(now, s, number, violation(RuleSequence, "%v as message %d", c.Function, number))
 	}
 }
 
@@ -173,7 +173,7 @@ func (a *Association) answeredLate(now time.Time, s *session, c Control) {
 	s.opened()
 	switch c.Function.Plain() {
 	case FunctionAccept:
-		a.evidence(now, s) // our Terminate follows
+		a.handleAcked(now, s) // our Terminate follows
 	case FunctionReject, FunctionTerminate:
 		s.owed = false // it is over without ours
 		a.drain(now, s)
@@ -185,7 +185,7 @@ func (a *Association) answeredLate(now time.Time, s *session, c Control) {
 // ends takes note of the peer's Terminate, until it has its turn.
 func (a *Association) ends(now time.Time, s *session, number uint64) {
 	if s.state == InitiateReceived && number > 1 {
-		a.breaks(now, s, number, violation(RuleSequence, "a Terminate that does not follow the Initiate"))
+		a.noteViolation(now, s, number, violation(RuleSequence, "a Terminate that does not follow the Initiate"))
 		return
 	}
 	s.endsAt = min(s.endsAt, number)

@@ -14,10 +14,10 @@ const maxStrays = 16
 func (a *Association) idle(now time.Time, m Message) {
 	c, err := ParseControl(m.Data)
 	switch {
-	case m.asks() && (err != nil || c.SSN != 0):
+	case m.startsSession() && (err != nil || c.SSN != 0):
 		a.malformed(now, m.Stream)
 	case m.PPID != PPIDControl || err != nil:
-		a.stray()
+		a.countStray()
 	case c.SSN == 0 && c.Function.Plain() == FunctionInitiate:
 		a.initiated(now, m.Stream, c)
 	case c.SSN == 1 && c.Function == FunctionTerminate && a.streams[m.Stream] != nil && a.streams[m.Stream].late:
@@ -26,13 +26,13 @@ func (a *Association) idle(now time.Time, m Message) {
 		a.streams[m.Stream].late = false
 		a.stats.Dropped++
 	default:
-		a.stray()
+		a.countStray()
 	}
 }
 
-// asks reports whether a message begins a session, in whatever form: it is no segment, and neither answers nor ends
-// one.
-func (m *Message) asks() bool {
+// startsSession reports whether a message begins a session, in whatever form: it is no segment, and neither answers nor
+// ends one.
+func (m *Message) startsSession() bool {
 	if m.PPID != PPIDControl || len(m.Data) < SSNLen {
 		return false
 	}
@@ -52,13 +52,13 @@ func (m *Message) asks() bool {
 // RFC 5043, section 6.1: "If the adaptation layer receives a Payload Data Chunk that conforms to none of the
 // enumerated legal patterns, the DDP Stream Session MUST be terminated." [C04]
 func (a *Association) malformed(now time.Time, id uint16) {
-	if a.stray(); a.end.How == NotYet {
+	if a.countStray(); a.end.How == NotYet {
 		a.terminate(now, a.passive(id, Draining, &mpa.Request{}), Draining)
 	}
 }
 
-// stray counts a message that belongs to no session.
-func (a *Association) stray() {
+// countStray counts a message that belongs to no session.
+func (a *Association) countStray() {
 	a.stats.Dropped++
 	if a.strays++; a.strays >= maxStrays {
 		a.abort(violation(RuleStray, "%d messages", a.strays))
@@ -111,7 +111,7 @@ func request(c Control) *mpa.Request {
 // Accept opens the session that the peer has asked for, and returns what was agreed on. The error is ErrState, or
 // wraps mpa.ErrOffer: then the request can still be answered.
 func (a *Association) Accept(now time.Time, id uint16, answer mpa.Answer) (n mpa.Negotiated, err error) {
-	s := a.at(id, InitiateReceived)
+	s := a.sessionAt(id, InitiateReceived)
 	if s == nil {
 		return n, ErrState
 	}
@@ -126,7 +126,7 @@ func (a *Association) Accept(now time.Time, id uint16, answer mpa.Answer) (n mpa
 	}
 	s.on.late = false
 	a.enter(s, Open)
-	a.say(s, c)
+	a.sendControl(s, c)
 	return n, nil
 }
 
@@ -136,7 +136,7 @@ func (a *Association) Accept(now time.Time, id uint16, answer mpa.Answer) (n mpa
 // RFC 5043, section 6.3: "A DDP Stream Session Reject message MUST NOT be sent unless the rejection is at the
 // direction of the ULP."
 func (a *Association) Reject(now time.Time, id uint16, privateData []byte, ird, ord mpa.Depth) error {
-	s := a.at(id, InitiateReceived)
+	s := a.sessionAt(id, InitiateReceived)
 	if s == nil {
 		return ErrState
 	}
@@ -154,6 +154,6 @@ func (a *Association) reject(now time.Time, s *session, privateData []byte, ird,
 	if s.enhanced {
 		c.Enhanced = s.request.Rejection(ird, ord, a.cfg.RTR)
 	}
-	a.say(s, c)
+	a.sendControl(s, c)
 	a.drain(now, s)
 }

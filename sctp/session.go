@@ -102,8 +102,8 @@ func one(b bool) int {
 	return 0
 }
 
-// over ends a session: the stream is idle again, unless it is dead.
-func (a *Association) over(now time.Time, s *session, err error) {
+// endSession ends a session: the stream is idle again, unless it is dead.
+func (a *Association) endSession(now time.Time, s *session, err error) {
 	a.enter(s, Idle)
 	a.forget(s)
 	s.on.session = nil
@@ -121,10 +121,10 @@ func (a *Association) forget(s *session) {
 	s.early, s.held = nil, 0
 }
 
-// kill makes the stream unusable. With its only session, the association is of no use either.
-func (a *Association) kill(now time.Time, s *session, err error) {
+// killStream makes the stream unusable. With its only session, the association is of no use either.
+func (a *Association) killStream(now time.Time, s *session, err error) {
 	s.on.dead = true
-	a.over(now, s, err)
+	a.endSession(now, s, err)
 	if a.live == 0 {
 		a.abort(err)
 	}
@@ -144,8 +144,8 @@ func (a *Association) State(id uint16) State {
 	}
 }
 
-// at returns the session on a stream if it is in a state.
-func (a *Association) at(id uint16, state State) *session {
+// sessionAt returns the session on a stream if it is in a state.
+func (a *Association) sessionAt(id uint16, state State) *session {
 	if st := a.streams[id]; st != nil && st.session != nil && st.session.state == state {
 		return st.session
 	}
@@ -168,8 +168,8 @@ func (a *Association) number(s *session, ppid uint32, data []byte) {
 	s.on.out = append(s.on.out, Message{Stream: s.on.id, PPID: ppid, Data: data})
 }
 
-// say sends a session control message.
-func (a *Association) say(s *session, c Control) {
+// sendControl sends a session control message.
+func (a *Association) sendControl(s *session, c Control) {
 	a.number(s, PPIDControl, AppendControl(nil, &c))
 	s.control = s.on.sent
 }
@@ -189,13 +189,13 @@ func (s *session) opened() { s.on.acked = max(s.on.acked, s.first+1) }
 func (a *Association) terminate(now time.Time, s *session, to State) {
 	a.enter(s, to)
 	s.owed = true
-	a.limit(now, s)
-	a.evidence(now, s)
+	a.setDeadline(now, s)
+	a.handleAcked(now, s)
 }
 
-// limit gives the peer time for what it has to do next. What is left of a connection whose half a consumer has closed
-// may take as long as the consumer wants.
-func (a *Association) limit(now time.Time, s *session) {
+// setDeadline gives the peer time for what it has to do next. What is left of a connection whose half a consumer has
+// closed may take as long as the consumer wants.
+func (a *Association) setDeadline(now time.Time, s *session) {
 	s.deadline, s.moved = now.Add(a.cfg.CloseTimeout), s.progress()
 	if s.state == TerminateSent && !s.owed && !s.discards {
 		s.deadline = time.Time{}
@@ -205,17 +205,17 @@ func (a *Association) limit(now time.Time, s *session) {
 // progress changes when SCTP takes one of our messages, or the peer has acknowledged some.
 func (s *session) progress() uint64 { return s.on.given + s.on.acked }
 
-// evidence goes on with what has waited for the peer to have our messages.
-func (a *Association) evidence(now time.Time, s *session) {
+// handleAcked goes on with what has waited for the peer to have our messages.
+func (a *Association) handleAcked(now time.Time, s *session) {
 	if s.owed && s.heard() {
 		s.owed = false
-		a.say(s, Control{Function: FunctionTerminate})
-		a.limit(now, s)
+		a.sendControl(s, Control{Function: FunctionTerminate})
+		a.setDeadline(now, s)
 	}
 	// RFC 5043, section 6.6: "A DDP Stream Identifier MUST NOT be reused for another DDP Stream Session while any Data
 	// Chunk from a prior session might be outstanding." [C08]
 	if s.state == Draining && !s.owed && s.on.acked == s.on.sent {
-		a.over(now, s, nil)
+		a.endSession(now, s, nil)
 	}
 }
 
@@ -223,6 +223,6 @@ func (a *Association) evidence(now time.Time, s *session) {
 func (a *Association) drain(now time.Time, s *session) {
 	a.enter(s, Draining)
 	a.forget(s)
-	a.limit(now, s)
-	a.evidence(now, s)
+	a.setDeadline(now, s)
+	a.handleAcked(now, s)
 }

@@ -26,7 +26,7 @@ func (a *Association) HandleTimeout(now time.Time) {
 	for id := range a.cfg.Streams {
 		st := a.streams[uint16(id)]
 		if st != nil && st.session != nil && !st.session.deadline.IsZero() && !now.Before(st.session.deadline) {
-			a.late(now, st.session)
+			a.handleTimeout(now, st.session)
 		}
 	}
 	if a.live == 0 && a.cfg.UnusedTimeout > 0 && a.end.How == NotYet && !now.Before(a.unused.Add(a.cfg.UnusedTimeout)) {
@@ -34,8 +34,8 @@ func (a *Association) HandleTimeout(now time.Time) {
 	}
 }
 
-// late acts on a session's deadline.
-func (a *Association) late(now time.Time, s *session) {
+// handleTimeout acts on a session's deadline.
+func (a *Association) handleTimeout(now time.Time, s *session) {
 	switch s.state {
 	case InitiateSent:
 		a.emit(Event{Kind: EventRefused, Stream: s.on.id,
@@ -46,7 +46,7 @@ func (a *Association) late(now time.Time, s *session) {
 	default: // TerminateSent, Draining
 		if s.on.acked < s.on.sent && s.progress() != s.moved && s.renewed < maxRenewed {
 			s.renewed++
-			a.limit(now, s)
+			a.setDeadline(now, s)
 			return
 		}
 		a.overdue(now, s)
@@ -64,8 +64,8 @@ func (a *Association) overdue(now time.Time, s *session) {
 		a.abort(fmt.Errorf("%w: our last session control message was not acknowledged within %v",
 			ErrTimeout, a.cfg.CloseTimeout))
 	case s.state == Draining:
-		a.kill(now, s, fmt.Errorf("%w: our Terminate was not acknowledged within %v", ErrTimeout, a.cfg.CloseTimeout))
+		a.killStream(now, s, fmt.Errorf("%w: our Terminate was not acknowledged within %v", ErrTimeout, a.cfg.CloseTimeout))
 	default:
-		a.kill(now, s, fmt.Errorf("%w: no Terminate from the peer within %v", ErrTimeout, a.cfg.CloseTimeout))
+		a.killStream(now, s, fmt.Errorf("%w: no Terminate from the peer within %v", ErrTimeout, a.cfg.CloseTimeout))
 	}
 }
