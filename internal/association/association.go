@@ -169,10 +169,10 @@ func (a *Association) write() {
 func (a *Association) processOutputs() {
 	a.count()
 	for e, ok := a.m.Event(); ok; e, ok = a.m.Event() {
-		a.happened(e)
+		a.handleEvent(e)
 	}
-	a.letGo()
-	a.weigh()
+	a.reportAcked()
+	a.applyBackpressure()
 	a.work.Signal()
 	if e := a.m.End(); e.How != sctp.NotYet {
 		a.closeCarrier(e)
@@ -192,8 +192,8 @@ func (a *Association) count() {
 	a.counted = all
 }
 
-// letGo tells of ends that the peer knows.
-func (a *Association) letGo() {
+// reportAcked tells of ends that the peer knows.
+func (a *Association) reportAcked() {
 	for s := range a.leaving {
 		if !a.m.Owes(s.id) {
 			close(s.told)

@@ -24,7 +24,7 @@ func (s *Session) Held(octets int) {
 	defer s.a.mu.Unlock()
 	if !s.over() {
 		s.setHeld(octets)
-		s.a.weigh()
+		s.a.applyBackpressure()
 	}
 }
 
@@ -33,8 +33,8 @@ func (s *Session) setHeld(octets int) {
 	s.held = octets
 }
 
-// weigh holds the peer back while too much is held.
-func (a *Association) weigh() {
+// applyBackpressure holds the peer back while too much is held.
+func (a *Association) applyBackpressure() {
 	if a.holder == nil {
 		return
 	}

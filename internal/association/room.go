@@ -16,16 +16,16 @@ const (
 	patience   = 5 * time.Second // without anything being received
 )
 
-// drop forgets what was not received.
-func (s *Session) drop() {
+// dropInbox forgets what was not received.
+func (s *Session) dropInbox() {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
 	s.inbox = nil
 	s.setUnread(0)
 }
 
-// full reports whether nothing more is kept.
-func (s *Session) full() bool {
+// inboxFull reports whether nothing more is kept.
+func (s *Session) inboxFull() bool {
 	return !s.over() && len(s.inbox) >= maxInbox && (s.a.m.Sessions() == 1 || s.a.unread > maxUnread)
 }
 
@@ -35,12 +35,12 @@ func (s *Session) setUnread(octets int) {
 	s.a.unread += octets - s.unread
 	s.unread = octets
 	if before > maxUnread && s.a.unread <= maxUnread {
-		s.a.stir()
+		s.a.wakeSessions()
 	}
 }
 
-// stir has all sessions see what has changed.
-func (a *Association) stir() {
+// wakeSessions has all sessions see what has changed.
+func (a *Association) wakeSessions() {
 	for _, s := range a.sessions {
 		s.changed.Broadcast()
 	}
@@ -49,7 +49,7 @@ func (a *Association) stir() {
 // waitForRoom waits until more is kept.
 func (s *Session) waitForRoom() {
 	taken, by := s.taken, time.Now().Add(patience)
-	for s.full() {
+	for s.inboxFull() {
 		alone := s.a.m.Sessions() == 1
 		if !alone && !time.Now().Before(by) {
 			s.overrun()

@@ -49,15 +49,15 @@ func (a *Association) newSession(id uint16) *Session {
 	s := &Session{a: a, id: id, answered: make(chan struct{}), told: make(chan struct{})}
 	s.changed.L = &a.mu
 	a.sessions[id], a.used = s, true
-	a.stir() // there may have been only one
+	a.wakeSessions() // there may have been only one
 	return s
 }
 
 // over reports whether nothing is to be received any more.
 func (s *Session) over() bool { return s.ended || s.closed }
 
-// happened acts on an event.
-func (a *Association) happened(e sctp.Event) {
+// handleEvent acts on an event.
+func (a *Association) handleEvent(e sctp.Event) {
 	s := a.sessions[e.Stream]
 	if e.Kind == sctp.EventRequest {
 		s = a.newSession(e.Stream)
@@ -81,7 +81,7 @@ func (a *Association) happened(e sctp.Event) {
 	case sctp.EventEnded:
 		s.onEnded(e.Err)
 	default:
-		s.arrive(e)
+		s.enqueue(e)
 	}
 }
 
@@ -145,8 +145,8 @@ func (s *Session) isAnswered() bool {
 	}
 }
 
-// arrive puts what has come into the inbox.
-func (s *Session) arrive(e sctp.Event) {
+// enqueue puts what has come into the inbox.
+func (s *Session) enqueue(e sctp.Event) {
 	if s.over() {
 		return
 	}
@@ -216,8 +216,8 @@ func (s *Session) answer(how func() error) error {
 	return nil
 }
 
-// gone is the error of a call on a session that is over.
-func (s *Session) gone() error {
+// closedError is the error of a call on a session that is over.
+func (s *Session) closedError() error {
 	if s.err != nil && !s.closed {
 		return s.err
 	}
@@ -234,7 +234,7 @@ func (s *Session) Send(v [][]byte) (octets int, err error) {
 	}
 	for _, segment := range v {
 		if s.over() {
-			return octets, s.gone()
+			return octets, s.closedError()
 		}
 		switch err := s.a.m.Send(s.id, segment); {
 		case errors.Is(err, sctp.ErrFull): // not with the first
@@ -256,7 +256,7 @@ func (s *Session) Recv() (iwarp.SegmentArrival, error) {
 		s.changed.Wait()
 	}
 	if s.closed || len(s.inbox) == 0 {
-		return iwarp.SegmentArrival{}, s.gone()
+		return iwarp.SegmentArrival{}, s.closedError()
 	}
 	v := s.inbox[0]
 	s.inbox[0] = iwarp.SegmentArrival{}
@@ -335,7 +335,7 @@ func (s *Session) leave(how func(now time.Time, id uint16)) {
 		s.closed = true
 		s.setHeld(0)
 	})
-	s.drop()
+	s.dropInbox()
 }
 
 // MULPDU returns the largest segment, in octets.
