@@ -86,8 +86,8 @@ func (r *Receiver) emit(ev Event) {
 	r.queue = append(r.queue, ev)
 }
 
-// lost reports octets up to an offset as given up, and moves there.
-func (r *Receiver) lost(to uint64) {
+// reportLost reports octets up to an offset as given up, and moves there.
+func (r *Receiver) reportLost(to uint64) {
 	if to <= r.next {
 		return
 	}

@@ -12,9 +12,9 @@ type seeking struct {
 	tried int    // octets that were there then
 }
 
-// lose gives up the boundary at next: another one is searched for. An FPDU at next is not
+// loseBoundary gives up the boundary at next: another one is searched for. An FPDU at next is not
 // found again, as it is not valid or not whole.
-func (r *Receiver) lose() bool {
+func (r *Receiver) loseBoundary() bool {
 	r.run.append(r.in)
 	r.in, r.synced, r.fresh, r.doubt, r.waits, r.final = nil, false, false, false, false, false
 	r.seeking = seeking{}
@@ -49,14 +49,14 @@ func (r *Receiver) reuse() {
 	r.remove(0)
 }
 
-// seek looks for a boundary from next on, and reports whether it made any progress.
-func (r *Receiver) seek() bool {
+// findBoundary looks for a boundary from next on, and reports whether it made any progress.
+func (r *Receiver) findBoundary() bool {
 	if len(r.spans) == 0 || r.spans[0].start > r.next {
 		return r.skipHole()
 	}
 	front := &r.spans[0]
 	if front.placed {
-		r.regain(Sync{
+		r.reportResync(Sync{
 			Offset: r.next, Markers: r.cfg.Markers, CRC: r.cfg.CRC,
 			FPDUs: front.fpdus, Agreeing: front.marks, Octets: front.end - front.start,
 			Confidence: ConfidenceCertain,
@@ -77,13 +77,13 @@ func (r *Receiver) seekHeld(front *span) bool {
 		return true
 	}
 	if !final && len(b) == window {
-		r.lost(r.next + uint64(len(b)/2))
+		r.reportLost(r.next + uint64(len(b)/2))
 		r.trim(r.next)
 		r.seeking.tried -= len(b) / 2
 		return true
 	}
 	if final {
-		r.lost(front.end)
+		r.reportLost(front.end)
 		r.remove(0)
 		r.seeking = seeking{}
 	}
@@ -95,7 +95,7 @@ func (r *Receiver) skipHole() bool {
 	if len(r.spans) == 0 || r.floor <= r.next || !r.begun {
 		return false
 	}
-	r.lost(min(r.floor, r.spans[0].start))
+	r.reportLost(min(r.floor, r.spans[0].start))
 	r.seeking = seeking{}
 	return true
 }
@@ -135,13 +135,13 @@ func (r *Receiver) resync(sync Sync) {
 		}
 	}
 	sync.Offset += r.next
-	r.lost(sync.Offset)
+	r.reportLost(sync.Offset)
 	r.trim(sync.Offset)
-	r.regain(sync)
+	r.reportResync(sync)
 }
 
-// regain reports that the boundary at next is known.
-func (r *Receiver) regain(sync Sync) {
+// reportResync reports that the boundary at next is known.
+func (r *Receiver) reportResync(sync Sync) {
 	r.synced, r.fresh, r.how = true, true, LocatedByScan
 	if sync.Phase = 0; sync.Markers {
 		sync.Phase = int(-r.shift % layout.MarkerInterval)
@@ -172,17 +172,17 @@ func (r *Receiver) giveUp() bool {
 	case r.waits:
 		r.fresh, r.final = true, true
 		return true
-	case r.cut():
+	case r.giveUpFPDU():
 		return true
 	case len(r.spans) == 0:
 		return false
 	}
-	return r.lose()
+	return r.loseBoundary()
 }
 
-// cut gives up the FPDU in order, which is not all there. If its ULPDU_Length is, it
+// giveUpFPDU gives up the FPDU in order, which is not all there. If its ULPDU_Length is, it
 // is taken to tell where the next one begins, unless something contradicts.
-func (r *Receiver) cut() bool {
+func (r *Receiver) giveUpFPDU() bool {
 	b := r.run.bytes()
 	length, size, ok := r.measure(r.next, b)
 	if !ok {
@@ -194,8 +194,8 @@ func (r *Receiver) cut() bool {
 	end := r.next + uint64(size)
 	ulpdu := r.ulpdu(r.next, b, length)
 	agree := r.agree(b, end)
-	if r.doubt && (!agree || !r.plausible(ulpdu) || r.cfg.CRC && r.hides(b)) {
-		return r.lose()
+	if r.doubt && (!agree || !r.plausible(ulpdu) || r.cfg.CRC && r.containsFPDU(b)) {
+		return r.loseBoundary()
 	}
 	ev := Event{
 		Kind: Cut, Offset: r.next, End: end, Length: length, Located: r.how, ULPDU: ulpdu, Markers: r.marks,
@@ -207,14 +207,14 @@ func (r *Receiver) cut() bool {
 		r.next, r.doubt, r.how = end, true, LocatedByCut
 		r.absorb()
 	} else {
-		r.lose()
+		r.loseBoundary()
 	}
 	r.emit(ev)
 	return true
 }
 
-// hides reports whether there is a valid FPDU within b, which is held at next.
-func (r *Receiver) hides(b []byte) bool {
+// containsFPDU reports whether there is a valid FPDU within b, which is held at next.
+func (r *Receiver) containsFPDU(b []byte) bool {
 	s := search{
 		markers: r.cfg.Markers, crc: true, phase: layout.NextMarker(r.place(r.next)), sums: &r.sums, at: r.next,
 	}
@@ -242,9 +242,9 @@ func (r *Receiver) agree(b []byte, end uint64) bool {
 	return ok
 }
 
-// enforce keeps to the bound on what is held: an analyzer gives up what is missing, a
+// enforceBound keeps to the bound on what is held: an analyzer gives up what is missing, a
 // receiver forgets what is farthest away, which its peer will send again. [R07]
-func (r *Receiver) enforce() bool {
+func (r *Receiver) enforceBound() bool {
 	over := r.held() - r.cfg.Buffer
 	switch {
 	case over <= 0:
@@ -252,7 +252,7 @@ func (r *Receiver) enforce() bool {
 	case !r.cfg.Resync:
 		return r.forget(over)
 	}
-	return r.raise() || r.cut() || r.forget(over)
+	return r.raise() || r.giveUpFPDU() || r.forget(over)
 }
 
 // raise tells that the first missing octets will not come, and reports whether any are.

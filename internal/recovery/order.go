@@ -45,7 +45,7 @@ func (r *Receiver) inOrder() bool {
 	}
 	ev.ULPDU = r.ulpdu(r.next, b, length)
 	if r.doubt && !ev.CRCValid && !r.plausible(ev.ULPDU) {
-		return r.lose()
+		return r.loseBoundary()
 	}
 	ev.Kind = Placed
 	r.consume(size)
@@ -129,7 +129,7 @@ func (r *Receiver) partial(size int) bool {
 // closed".
 func (r *Receiver) overlap(size int) bool {
 	if r.doubt {
-		return r.lose()
+		return r.loseBoundary()
 	}
 	at := r.spans[0].start
 	length, _, _ := r.measure(r.next, r.run.bytes())
@@ -146,7 +146,7 @@ func (r *Receiver) overlap(size int) bool {
 // invalid deals with a whole FPDU in order that is not valid: b begins with it.
 func (r *Receiver) invalid(ev Event, b []byte) bool {
 	if r.doubt && (!r.misled || !r.plausible(r.ulpdu(r.next, b, ev.Length))) {
-		return r.lose() // its start was only guessed
+		return r.loseBoundary() // its start was only guessed
 	}
 	// RFC 5044, section 8: code 3 is "In the event that the CRC is valid".
 	size := int(ev.End - ev.Offset)
@@ -188,7 +188,7 @@ func (r *Receiver) fail(ev Event, err *mpa.Error) bool {
 	ev.Kind, ev.Err = Failed, err
 	r.emit(ev)
 	if r.stopped = !r.cfg.Resync; !r.stopped {
-		r.lose()
+		r.loseBoundary()
 	}
 	return true
 }

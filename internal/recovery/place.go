@@ -9,15 +9,15 @@ import (
 // outOfOrder looks for an FPDU after what is in order, in the spans that changed.
 func (r *Receiver) outOfOrder() bool {
 	for ; r.dirty < len(r.spans); r.dirty++ {
-		if r.spans[r.dirty].dirty && r.look(r.dirty) {
+		if r.spans[r.dirty].dirty && r.searchSpan(r.dirty) {
 			return true
 		}
 	}
 	return false
 }
 
-// look looks for an FPDU in span i, which is held, and reports whether there was one.
-func (r *Receiver) look(i int) bool {
+// searchSpan looks for an FPDU in span i, which is held, and reports whether there was one.
+func (r *Receiver) searchSpan(i int) bool {
 	s := &r.spans[i]
 	if r.located(i) && !s.bad {
 		size, valid := r.whole(i, s.start)
@@ -26,7 +26,7 @@ func (r *Receiver) look(i int) bool {
 			// RFC 5044, section 6: "Having found an FPDU by means of a Marker, an
 			// optimized MPA/TCP receiver can find following contiguous FPDUs by
 			// using the ULPDU Length fields (from FPDUs with valid CRCs)". [R03]
-			r.found(i, s.start, size, LocatedByLength)
+			r.reportFound(i, s.start, size, LocatedByLength)
 			return true
 		case size == 0:
 			s.dirty = false
@@ -66,7 +66,7 @@ func (r *Receiver) byMarker(i int) bool {
 			kept = append(kept, c)
 		case candidateValid:
 			s.cands = append(kept, s.cands[k+1:]...)
-			r.found(i, c.start, size, LocatedByMarker)
+			r.reportFound(i, c.start, size, LocatedByMarker)
 			return true
 		}
 	}
@@ -115,21 +115,21 @@ func (r *Receiver) note(i int, from, to uint64) {
 	from = max(s.start, from-min(from, layout.MarkerLen-1))
 	for m := from + uint64(layout.NextMarker(r.place(from))); m < to &&
 		m+layout.MarkerLen <= s.end; m += layout.MarkerInterval {
-		start, ok := r.pointed(m, layout.Points(layout.FPDUPTR(s.bytes()[m-s.start:])))
+		start, ok := r.markerTarget(m, layout.Points(layout.FPDUPTR(s.bytes()[m-s.start:])))
 		if n := len(s.cands); ok && (n == 0 || s.cands[n-1].start != start) {
 			s.cands = append(s.cands, candidate{marker: m, start: start})
 		}
 	}
 }
 
-// pointed returns where the FPDU begins that a marker belongs to: at ULPDU_Length, or
+// markerTarget returns where the FPDU begins that a marker belongs to: at ULPDU_Length, or
 // at the marker in front of that. ok is false if no FPDU can begin there.
 //
 // RFC 5044, section 4.3: "the location of the first octet of the previous FPDU header
 // can be determined by subtracting the value of the given Marker from the current
 // octet-stream sequence number". "An FPDUPTR value of 0x0000 means that immediately
 // following the Marker is an FPDU header". [F09]
-func (r *Receiver) pointed(marker uint64, ptr uint16) (start uint64, ok bool) {
+func (r *Receiver) markerTarget(marker uint64, ptr uint16) (start uint64, ok bool) {
 	header := marker - uint64(ptr)
 	switch phase := r.place(header) % layout.MarkerInterval; {
 	case ptr == 0:
@@ -142,8 +142,8 @@ func (r *Receiver) pointed(marker uint64, ptr uint16) (start uint64, ok bool) {
 	return header, true
 }
 
-// found reports a valid FPDU in span i and takes it out of what is held.
-func (r *Receiver) found(i int, at uint64, size int, how Location) {
+// reportFound reports a valid FPDU in span i and takes it out of what is held.
+func (r *Receiver) reportFound(i int, at uint64, size int, how Location) {
 	s := &r.spans[i]
 	b := s.bytes()[at-s.start:]
 	length, _, _ := r.measure(at, b)

@@ -204,10 +204,10 @@ func (r *Receiver) step() bool {
 		return false
 	case r.synced && r.inOrder():
 	case r.outOfOrder():
-	case !r.synced && r.seek():
-	case r.piece():
+	case !r.synced && r.findBoundary():
+	case r.nextPiece():
 	case r.giveUp():
-	case r.enforce():
+	case r.enforceBound():
 	default:
 		if r.synced {
 			r.sums.release()

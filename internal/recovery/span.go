@@ -112,8 +112,8 @@ func (r *Receiver) located(i int) bool { return r.touching(i) && r.spans[i-1].pl
 // found, so that nothing will ever come after it.
 func (r *Receiver) blocked(i int) bool { return r.touching(i+1) && r.spans[i+1].placed }
 
-// piece takes the next part of the segment that was not there yet.
-func (r *Receiver) piece() bool {
+// nextPiece takes the next part of the segment that was not there yet.
+func (r *Receiver) nextPiece() bool {
 	seg := &r.segment
 	edge := r.next
 	if r.synced {
@@ -160,8 +160,8 @@ func (r *Receiver) acceptBytes(i, n int, inOrder bool) bool {
 	switch {
 	case inOrder:
 		r.in, r.fresh = b, true
-	case !r.room(i, offset, n):
-		if r.cfg.Resync && r.raise() && (r.giveUp() || r.seek()) {
+	case !r.hasRoom(i, offset, n):
+		if r.cfg.Resync && r.raise() && (r.giveUp() || r.findBoundary()) {
 			return true // and try again
 		}
 		r.stats.Dropped += uint64(n)
@@ -173,9 +173,9 @@ func (r *Receiver) acceptBytes(i, n int, inOrder bool) bool {
 	return true
 }
 
-// room reports whether octets in front of span i can be kept: there is always room
+// hasRoom reports whether octets in front of span i can be kept: there is always room
 // next to what is there.
-func (r *Receiver) room(i int, offset uint64, n int) bool {
+func (r *Receiver) hasRoom(i int, offset uint64, n int) bool {
 	return len(r.spans) < maxSpans || offset == r.next ||
 		i > 0 && r.spans[i-1].end == offset ||
 		i < len(r.spans) && r.spans[i].start == offset+uint64(n)
