@@ -20,7 +20,7 @@ const assurances = 3
 // ends. No other state than TIME-WAIT needs that: who has acknowledged a FIN that came after its own has what that
 // acknowledged.
 func (c *Conn) assure(state tcp.EndpointState) {
-	defer c.dismiss()
+	defer c.removeFromStack()
 	if state != tcp.StateTimeWait || c.flow == nil {
 		return
 	}

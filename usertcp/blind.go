@@ -83,9 +83,9 @@ func (f *flow) learn(s *segment, taken uint32) {
 	}
 }
 
-// heed takes what TCP tells of itself with its first segment. Its numbers may be those of an earlier SYN of ours than
-// the one that the flow began with: it takes its cookies back also when it has begun to remember SYNs again.
-func (f *flow) heed(s *tcp.TCPEndpointState) {
+// learnFromTCP takes what TCP tells of itself with its first segment. Its numbers may be those of an earlier SYN of
+// ours than the one that the flow began with: it takes its cookies back also when it has begun to remember SYNs again.
+func (f *flow) learnFromTCP(s *tcp.TCPEndpointState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told.Store(true)
@@ -126,7 +126,7 @@ func (t *taps) refuses(f *flow, s *segment, packet []byte) bool {
 	if s.has(header.TCPFlagSyn) || f.told.Load() {
 		t.challenge(f)
 	} else {
-		t.ask(f)
+		t.askTCP(f)
 	}
 	return true
 }

@@ -53,10 +53,10 @@ func (t *taps) challenge(f *flow) {
 	}
 }
 
-// ask has TCP itself answer, and tell of its numbers: until then it alone is sure of what it has sent.
-func (t *taps) ask(f *flow) {
+// askTCP has TCP itself answer, and tell of its numbers: until then it alone is sure of what it has sent.
+func (t *taps) askTCP(f *flow) {
 	f.mu.Lock()
-	packet := f.old()
+	packet := f.oldAck()
 	f.mu.Unlock()
 	t.deliver(packet, true)
 }
@@ -78,9 +78,9 @@ func (f *flow) challengeACK() []byte {
 	return acknowledgement(f.local, f.remote, fields, stamp)
 }
 
-// old returns an old acknowledgement of the peer's. TCP drops it, and answers with one of its own, at most twice a
+// oldAck returns an old acknowledgement of the peer's. TCP drops it, and answers with one of its own, at most twice a
 // second.
-func (f *flow) old() []byte {
+func (f *flow) oldAck() []byte {
 	fields := header.TCPFields{SeqNum: f.taken.Load() - 1, AckNum: f.sndNxt,
 		WindowSize: uint16(min(f.maxWindow, 1<<16-1))}
 	return acknowledgement(f.remote, f.local, fields, nil)

@@ -56,7 +56,7 @@ func (s *Stack) newConn(network string, ep tcpip.Endpoint, wq *waiter.Queue) *Co
 	c.writing.init()
 	c.onRead, c.readable = waiter.NewChannelEntry(waiter.ReadableEvents)
 	c.onWrite, c.writable = waiter.NewChannelEntry(waiter.WritableEvents)
-	c.onEnd = waiter.NewFunctionEntry(waiter.EventHUp, func(waiter.EventMask) { c.look() })
+	c.onEnd = waiter.NewFunctionEntry(waiter.EventHUp, func(waiter.EventMask) { c.updateEnd() })
 	wq.EventRegister(&c.onRead)
 	wq.EventRegister(&c.onWrite)
 	return c
@@ -212,7 +212,7 @@ func (c *Conn) close(end func()) {
 		if c.flow != nil {
 			c.flow.dead.Store(true)
 		}
-		c.look()
+		c.updateEnd()
 	})
 }
 

@@ -93,13 +93,13 @@ func (c *Conn) establish() error {
 	}
 	ends := ends{local: addrPort(local), remote: addrPort(remote)}
 	c.local, c.remote = tcpAddr(ends.local), tcpAddr(ends.remote)
-	if err := c.stack.enter(c); err != nil {
+	if err := c.stack.addConn(c); err != nil {
 		return err
 	}
 	c.flow = c.stack.taps.claim(ends)
 	c.flow.conn.Store(c)
 	c.wq.EventRegister(&c.onEnd)
-	c.look() // it may have ended before
+	c.updateEnd() // it may have ended before
 	return c.options()
 }
 

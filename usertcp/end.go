@@ -118,8 +118,8 @@ func (c *Conn) Unsent() bool {
 	return int32(c.written.Load()-f.sent()) > 0
 }
 
-// look finds out how far the end has come, whenever that may have changed. It may be called with TCP's locks held.
-func (c *Conn) look() {
+// updateEnd finds out how far the end has come, whenever that may have changed. It may be called with TCP's locks held.
+func (c *Conn) updateEnd() {
 	state := tcp.EndpointState(c.ep.State())
 	switch state {
 	case tcp.StateFinWait2, tcp.StateTimeWait, tcp.StateClose, tcp.StateError:
@@ -143,14 +143,14 @@ func (c *Conn) look() {
 	}
 }
 
-// dismiss takes the connection out of those that the Stack waits for.
-func (c *Conn) dismiss() {
+// removeFromStack takes the connection out of those that the Stack waits for.
+func (c *Conn) removeFromStack() {
 	close(c.end.assured)
-	c.stack.exit(c)
+	c.stack.removeConn(c)
 }
 
-// over reports whether the connection of a flow is.
-func (f *flow) over() bool {
+// isOver reports whether the connection of a flow is.
+func (f *flow) isOver() bool {
 	c := f.conn.Load()
 	if c == nil {
 		return false

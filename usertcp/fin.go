@@ -36,13 +36,14 @@ func (p *parting) wait(c *Conn) {
 
 func (p *parting) again(c *Conn) {
 	p.after(p.every, c, func() {
-		p.look(c)
+		p.resendUnacked(c)
 		p.again(c)
 	})
 }
 
-// look has what is not acknowledged sent again, if nothing was sent since the last look. It reports whether it has.
-func (p *parting) look(c *Conn) bool {
+// resendUnacked has what is not acknowledged sent again, if nothing was sent since the last call. It reports whether it
+// has.
+func (p *parting) resendUnacked(c *Conn) bool {
 	una := c.AckProgress()
 	packet, sent := c.flow.last.fin(una)
 	silent := sent == p.sent
@@ -144,8 +145,8 @@ func echoed(tcp header.TCP) []byte {
 	return option
 }
 
-// turn exchanges the addresses of a packet.
-func turn(packet []byte) {
+// swapAddresses exchanges the addresses of a packet.
+func swapAddresses(packet []byte) {
 	if header.IPVersion(packet) == header.IPv4Version {
 		ip := header.IPv4(packet)
 		from, to := ip.SourceAddress(), ip.DestinationAddress()

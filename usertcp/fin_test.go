@@ -22,15 +22,15 @@ func playFIN(t *testing.T) (p *played, c *Conn) {
 // looks until the FIN is sent again. TCP may have sent something since the last look.
 func (p *played) looks(c *Conn) {
 	p.t.Helper()
-	for over := testrig.Within(p.t); !c.end.parting.look(c); {
+	for over := testrig.Within(p.t); !c.end.parting.resendUnacked(c); {
 		must(p.t, over.Err())
 	}
 }
 
 // looksTwice reports whether the FIN is sent again where it is not to be.
 func looksTwice(c *Conn) bool {
-	first := c.end.parting.look(c)
-	return c.end.parting.look(c) || first
+	first := c.end.parting.resendUnacked(c)
+	return c.end.parting.resendUnacked(c) || first
 }
 
 // untilFIN waits for an acknowledgement, and for a FIN with it.
@@ -129,7 +129,7 @@ func dataAgain(t *testing.T, address string) bool {
 	must(t, errors.Join(err, c.CloseWrite()))
 	stats := a.net.Stats().TCP
 	for stats.SACKRecovery.Value() == 0 && stats.Timeouts.Value() == 0 {
-		c.end.parting.look(c)
+		c.end.parting.resendUnacked(c)
 	}
 	link.deaf.Store(false)
 	if _, err := io.ReadAll(s); err != nil {

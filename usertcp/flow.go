@@ -127,11 +127,11 @@ func (f *flow) agree(second header.TCPSynOptions) {
 	if f.remote.Addr().Is6() {
 		ip = header.IPv6MinimumSize
 	}
-	f.emss.Store(int32(max(1, min(int(f.theirs.MSS), f.mtu-ip-header.TCPMinimumSize)-f.room())))
+	f.emss.Store(int32(max(1, min(int(f.theirs.MSS), f.mtu-ip-header.TCPMinimumSize)-f.optionRoom())))
 }
 
-// room returns the octets of options that TCP leaves room for in each segment.
-func (f *flow) room() int {
+// optionRoom returns the octets of options that TCP leaves room for in each segment.
+func (f *flow) optionRoom() int {
 	switch {
 	case f.agreed.SACKPermitted && f.agreed.TS:
 		return header.TCPOptionsMaximumSize

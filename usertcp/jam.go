@@ -35,7 +35,7 @@ func (l *lastPacket) answer(una uint32, window uint16) []byte {
 	packet := l.headers()
 	s, _ := parseSegment(packet)
 	answer := append(packet[:ipLength(&s)+header.TCPMinimumSize], echoed(s.tcp)...)
-	turn(answer)
+	swapAddresses(answer)
 	tcp := header.TCP(answer[ipLength(&s):])
 	tcp.SetSourcePort(s.to.Port())
 	tcp.SetDestinationPort(s.from.Port())

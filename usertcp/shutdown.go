@@ -14,7 +14,7 @@ import (
 // system's TCP, nothing goes on then. [Stack.Shutdown] waits for it.
 func (s *Stack) Close() error {
 	s.closing.Do(func() {
-		s.leave()
+		s.stopAccepting()
 		close(s.closed)
 		s.taps.silent.Store(true)
 		s.net.Close()
@@ -37,7 +37,7 @@ func (s *Stack) Close() error {
 //
 //	err := errors.Join(rnic.Shutdown(ctx), stack.Shutdown(ctx))
 func (s *Stack) Shutdown(ctx context.Context) error {
-	for _, l := range s.leave() {
+	for _, l := range s.stopAccepting() {
 		_ = l.Close()
 	}
 	err := s.await(ctx)
@@ -46,7 +46,7 @@ func (s *Stack) Shutdown(ctx context.Context) error {
 
 // await waits until no connection is left, or the Stack is closed by others.
 func (s *Stack) await(ctx context.Context) error {
-	for left := s.left(); len(left) > 0; left = s.left() {
+	for left := s.openConns(); len(left) > 0; left = s.openConns() {
 		select {
 		case <-left[0].end.assured:
 		case <-s.closed:
@@ -58,8 +58,8 @@ func (s *Stack) await(ctx context.Context) error {
 	return nil
 }
 
-// leave has the Stack take nothing new. It returns the Listeners.
-func (s *Stack) leave() []*listener {
+// stopAccepting has the Stack take nothing new. It returns the Listeners.
+func (s *Stack) stopAccepting() []*listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaving = true
@@ -99,8 +99,8 @@ func (s *Stack) listensNoMore(l *listener) {
 	delete(s.listeners, l)
 }
 
-// enter takes note of a connection that is established.
-func (s *Stack) enter(c *Conn) error {
+// addConn takes note of a connection that is established.
+func (s *Stack) addConn(c *Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
@@ -110,14 +110,14 @@ func (s *Stack) enter(c *Conn) error {
 	return nil
 }
 
-func (s *Stack) exit(c *Conn) {
+func (s *Stack) removeConn(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 }
 
-// left returns the connections that are not over.
-func (s *Stack) left() []*Conn {
+// openConns returns the connections that are not over.
+func (s *Stack) openConns() []*Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.conns))

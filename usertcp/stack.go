@@ -91,7 +91,7 @@ func New(cfg Config) (*Stack, error) {
 	if err := cfg.resolve(); err != nil {
 		return nil, fmt.Errorf("usertcp: %w", err)
 	}
-	quiet()
+	silenceLog()
 	s := &Stack{
 		cfg: cfg, taps: newTaps(cfg.Link, cfg.MTU), closed: make(chan struct{}),
 		listeners: make(map[*listener]struct{}), conns: make(map[*Conn]struct{}),
@@ -219,9 +219,9 @@ func protocolOf(a netip.Addr) tcpip.NetworkProtocolNumber {
 	return ipv6.ProtocolNumber
 }
 
-// quiet has gVisor say nothing on standard error, where it warns of segments that peers send, as many as they like. Its
-// log is one for the whole program: who has set another target keeps that.
-func quiet() {
+// silenceLog has gVisor say nothing on standard error, where it warns of segments that peers send, as many as they
+// like. Its log is one for the whole program: who has set another target keeps that.
+func silenceLog() {
 	if e, ok := log.Log().Emitter.(log.GoogleEmitter); ok && e.Writer != nil && e.Writer.Next == os.Stderr {
 		log.SetTarget(&log.MultiEmitter{})
 	}

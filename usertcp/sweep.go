@@ -47,7 +47,7 @@ func (t *taps) dropUnowned(first int, all bool) {
 		f := e.Value.(*flow)
 		e = e.Next()
 		switch {
-		case owned(t.state(f.ends)):
+		case ownedByTCP(t.state(f.ends)):
 			f.aged = false
 		case all || f.aged:
 			t.drop(f)
@@ -57,8 +57,8 @@ func (t *taps) dropUnowned(first int, all bool) {
 	}
 }
 
-// owned reports whether TCP has a connection of its own, which a Listener is not.
-func owned(s tcp.EndpointState) bool {
+// ownedByTCP reports whether TCP has a connection of its own, which a Listener is not.
+func ownedByTCP(s tcp.EndpointState) bool {
 	return s != tcp.StateListen && s != tcp.StateClose && s != tcp.StateError
 }
 

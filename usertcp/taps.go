@@ -138,7 +138,7 @@ func (t *taps) outbound(packet []byte) []byte {
 	repeats := f.outbound(&s)
 	f.last.outbound(packet, &s)
 	switch {
-	case s.has(header.TCPFlagRst) && t.silent.Load() && f.over():
+	case s.has(header.TCPFlagRst) && t.silent.Load() && f.isOver():
 		return nil
 	case f.gaps.due.Load() && s.flags == header.TCPFlagAck && len(s.payload) == 0:
 		return f.gaps.acknowledging(packet, s.ack, repeats, t.send)
@@ -189,7 +189,7 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 	f.una.Store(uint32(s.Sender.SndUna))
 	f.taken.Store(uint32(s.Receiver.RcvNxt))
 	if !f.told.Load() {
-		f.heed(s)
+		f.learnFromTCP(s)
 	}
 	if f.held.Load() {
 		t.recheckReset(f, false)
@@ -200,7 +200,7 @@ func (t *taps) probe(s *tcp.TCPEndpointState) {
 		}
 	}
 	if c := f.conn.Load(); c != nil {
-		c.look()
+		c.updateEnd()
 		if jammed(&s.Sender) {
 			go c.unjam() // TCP's lock is held
 		}

@@ -38,7 +38,7 @@ func (c *Conn) WriteFPDUs(fpdus [][]byte) (octets int, err error) {
 		if len(b) == 0 {
 			continue
 		}
-		taken, err := c.unit(b, octets == 0)
+		taken, err := c.writeWhole(b, octets == 0)
 		if octets += taken; taken == 0 { // for want of room, or with an error
 			return octets, c.opError("write", err)
 		}
@@ -46,9 +46,9 @@ func (c *Conn) WriteFPDUs(fpdus [][]byte) (octets int, err error) {
 	return octets, nil
 }
 
-// unit has TCP take one slice, or nothing. One that is cut anyway, as it is longer than a segment, need not be taken in
-// one piece, and is waited for.
-func (c *Conn) unit(b []byte, wait bool) (int, error) {
+// writeWhole has TCP take one slice, or nothing. One that is cut anyway, as it is longer than a segment, need not be
+// taken in one piece, and is waited for.
+func (c *Conn) writeWhole(b []byte, wait bool) (int, error) {
 	if len(b) <= c.EMSS() {
 		return c.writeSome(&whole{b}, wait)
 	}

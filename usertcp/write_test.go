@@ -101,7 +101,7 @@ func TestQuietTwice(t *testing.T) {
 	was := log.Log().Emitter
 	defer log.SetTarget(was)
 	log.SetTarget(log.GoogleEmitter{})
-	quiet()
+	silenceLog()
 	if _, ok := log.Log().Emitter.(log.GoogleEmitter); !ok {
 		t.Errorf("the target is a %T", log.Log().Emitter)
 	}
