@@ -42,7 +42,7 @@ func (t *Tracker) accept(c *Connection, h *Half, d Dir) {
 	}
 	span := s.span()
 	for at := span.Offset; at < span.endOffset(); {
-		from, to := h.vacant(at, span.endOffset())
+		from, to := h.firstNew(at, span.endOffset())
 		if from < to {
 			p := t.piece(from, to)
 			h.latest = t.history.add(&p, h.latest)
@@ -96,11 +96,11 @@ func (t *Tracker) proceed(c *Connection, d Dir) {
 			t.finish(c, d, EndFIN)
 			return
 		}
-		to, ok := h.hole()
+		to, ok := h.holeEnd()
 		if !ok || !t.givesUp(h, to) {
 			return
 		}
-		t.leaveOut(c, h, d, to, CauseLimit)
+		t.skipGap(c, h, d, to, CauseLimit)
 	}
 }
 
@@ -121,9 +121,9 @@ func (t *Tracker) givesUp(h *Half, to uint64) bool {
 		t.held > t.cfg.MaxBufferedTotal && h.held > 0
 }
 
-// leaveOut makes a gap up to an offset. What was acknowledged is lost, and what was
+// skipGap makes a gap up to an offset. What was acknowledged is lost, and what was
 // not has another cause.
-func (t *Tracker) leaveOut(c *Connection, h *Half, d Dir, to uint64, unacked Cause) {
+func (t *Tracker) skipGap(c *Connection, h *Half, d Dir, to uint64, unacked Cause) {
 	if lost := min(to, h.acked); lost > h.next {
 		t.gap(c, h, Gap{d, h.next, lost - h.next, CauseLost, t.now})
 	}
@@ -140,7 +140,7 @@ func (t *Tracker) finish(c *Connection, d Dir, why EndReason) {
 	if h.ended {
 		return
 	}
-	t.exhaust(c, h, d)
+	t.deliverAll(c, h, d)
 	if h.isFin {
 		why = EndFIN
 	}
@@ -149,15 +149,15 @@ func (t *Tracker) finish(c *Connection, d Dir, why EndReason) {
 	t.sink.Ended(c, End{Dir: d, Offset: h.next, Reason: why, Packet: t.now, Peer: why == EndRST && h.RST == 0})
 }
 
-// exhaust gives out everything of a direction, with its gaps.
-func (t *Tracker) exhaust(c *Connection, h *Half, d Dir) {
+// deliverAll gives out everything of a direction, with its gaps.
+func (t *Tracker) deliverAll(c *Connection, h *Half, d Dir) {
 	for {
 		t.drain(c, h, d)
-		to, ok := h.hole()
+		to, ok := h.holeEnd()
 		if !ok {
 			break
 		}
-		t.leaveOut(c, h, d, to, CauseEnd)
+		t.skipGap(c, h, d, to, CauseEnd)
 	}
-	t.leaveOut(c, h, d, h.acked, CauseEnd)
+	t.skipGap(c, h, d, h.acked, CauseEnd)
 }

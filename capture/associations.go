@@ -153,7 +153,7 @@ func (t *Associations) chunk(a *Association, d Dir, c *chunk.Chunk) *Association
 	case chunk.TypeCookieEcho:
 		a = t.cookie(a, d)
 	}
-	if !t.meant(a, d, c) {
+	if !t.validTag(a, d, c) {
 		a.Ends[d].Count.Foreign++
 		return nil
 	}
@@ -173,9 +173,9 @@ func (t *Associations) chunk(a *Association, d Dir, c *chunk.Chunk) *Association
 	return a
 }
 
-// meant reports whether a packet has the verification tag of its receiver, or what it may
+// validTag reports whether a packet has the verification tag of its receiver, or what it may
 // have instead: RFC 9260, section 8.5.
-func (t *Associations) meant(a *Association, d Dir, c *chunk.Chunk) bool {
+func (t *Associations) validTag(a *Association, d Dir, c *chunk.Chunk) bool {
 	end := &a.Ends[d.Peer()]
 	if (c.Type == chunk.TypeAbort || c.Type == chunk.TypeShutdownComplete) && c.Flags&chunk.FlagT != 0 {
 		end = &a.Ends[d]

@@ -68,7 +68,7 @@ func (t *Tracker) classify(h *Half) {
 func (t *Tracker) fresh(h *Half, s Span) (first uint64, n int) {
 	first = s.endOffset()
 	for at := s.Offset; at < s.endOffset(); {
-		from, to := h.vacant(at, s.endOffset())
+		from, to := h.firstNew(at, s.endOffset())
 		first = min(first, from)
 		n += int(to - from)
 		at = to

@@ -28,7 +28,7 @@ func sniff(w *window) (format, error) {
 		return nil, &FormatError{"an empty file"}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, &FormatError{fmt.Sprintf("% x and no more", w.here(magicLen))}
+		return nil, &FormatError{fmt.Sprintf("% x and no more", w.buffered(magicLen))}
 	}
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func sniff(w *window) (format, error) {
 			return nil, &FormatError{"a modified pcap of old Linux; editcap -F pcapng converts it"}
 		}
 	}
-	return nil, &FormatError{identify(w.here(64))}
+	return nil, &FormatError{identify(w.buffered(64))}
 }
 
 // others are files that may be mistaken for a capture.

@@ -53,9 +53,9 @@ func (s *stream) offset(seq uint32) int64 {
 	return int64(near) + int64(int32(seq-s.start-uint32(near)))
 }
 
-// vacant returns the first run of octets in [from, to) that is new: neither given
+// firstNew returns the first run of octets in [from, to) that is new: neither given
 // out nor held back. It is empty, at to, if there is none.
-func (s *stream) vacant(from, to uint64) (uint64, uint64) {
+func (s *stream) firstNew(from, to uint64) (uint64, uint64) {
 	from = max(from, s.next)
 	at := s.pieces.search(from)
 	for p := s.pieces.at(at); p != nil && from < to && p.Offset <= from; p = s.pieces.at(at) {
@@ -89,8 +89,8 @@ func (s *stream) pop() piece {
 	return p
 }
 
-// hole returns where the octets go on after a hole at next.
-func (s *stream) hole() (to uint64, ok bool) {
+// holeEnd returns where the octets go on after a hole at next.
+func (s *stream) holeEnd() (to uint64, ok bool) {
 	if !s.pieces.empty() {
 		to, ok = s.pieces.first().Offset, true
 	}

@@ -37,8 +37,8 @@ func (w *window) peek(n int) ([]byte, error) {
 	return w.buf[w.r : w.r+n : w.r+n], nil
 }
 
-// here returns what is in memory of the next n octets.
-func (w *window) here(n int) []byte { return w.buf[w.r:min(w.w, w.r+n)] }
+// buffered returns what is in memory of the next n octets.
+func (w *window) buffered(n int) []byte { return w.buf[w.r:min(w.w, w.r+n)] }
 
 // consume drops n octets that peek has returned; these stay as they are until the
 // next peek.
