@@ -18,9 +18,9 @@ func (h *half) account(from, to uint64, p capture.Stamp) {
 	h.told = max(h.told, to)
 }
 
-// again takes note of an FPDU that was told of, and counted, as one in error, and is valid
+// recountValid takes note of an FPDU that was told of, and counted, as one in error, and is valid
 // in another mode. Its octets may be more than were told of.
-func (h *half) again(f *FPDU) {
+func (h *half) recountValid(f *FPDU) {
 	if f.End > h.told {
 		h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: max(h.told, f.Offset), End: f.End,
 			Captured: true, Packet: f.Last})
@@ -41,7 +41,7 @@ func (h *half) undecoded(from, to uint64, p capture.Stamp) {
 			}
 		}
 		if next > from {
-			h.out().Undecoded += next - from
+			h.publicHalf().Undecoded += next - from
 			h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: from, End: next, Captured: true, Packet: p})
 			h.c.report(findUndecoded, h.dir, from, p,
 				wording.Octets(next-from)+" are not decoded: "+h.c.unread().String(), "")

@@ -90,7 +90,7 @@ func (h *half) onWire(c *chunk) {
 	if h.shrunk(c) {
 		return
 	}
-	w, length, size := &h.out().Wire, c.segment.Length, c.cut.size
+	w, length, size := &h.publicHalf().Wire, c.segment.Length, c.cut.size
 	if c.cut.unknown(length) || h.cutOf(c.packet.Number).unknown(length) {
 		w.Unknown++
 		return
@@ -136,7 +136,7 @@ func (h *half) oversized(f *FPDU) {
 		return
 	}
 	h.full.large = true
-	h.at1(findOversized, f, fmt.Sprintf("an FPDU of %s takes %s of at most %s",
+	h.reportAt(findOversized, f, fmt.Sprintf("an FPDU of %s takes %s of at most %s",
 		wording.Count(f.Size(), "byte"), wording.Count((f.Size()+mss-1)/mss, "TCP segment"),
 		wording.Count(mss, "byte")),
 		"nothing of it can be placed before the last segment has come, as its CRC is behind it: a lost segment holds all of it up, "+

@@ -71,7 +71,7 @@ func (c *conn) faulty(k finding, dir capture.Dir, at uint64, p capture.Stamp, f 
 func (c *conn) answered(h *half, f *Startup) {
 	if c.start.left != nil {
 		c.gaveUp()
-		c.late(h, f)
+		c.lateAnswer(h, f)
 		return
 	}
 	c.early(f)
@@ -84,21 +84,21 @@ func (c *conn) answered(h *half, f *Startup) {
 	}
 	h.from = f.Offset + uint64(f.Size)
 	if c.start.machine == nil {
-		c.leave(f)
+		c.backToStreaming(f)
 		return
 	}
 	_, err := c.start.machine.Input(f.Last.Time, c.start.taken(f))
 	switch {
 	case err != nil:
 		c.mismatch(f, err)
-		c.leave(f)
+		c.backToStreaming(f)
 	case c.start.machine.Rejected() != nil:
 		c.pub.Rejected = true
 		c.judgeReply(f)
 		r := c.start.machine.Rejected()
 		c.report(findRejected, f.Dir, f.Offset, f.Last,
 			"the Responder has rejected the connection"+rejectedWith(f, r), r.Hint)
-		c.leave(f)
+		c.backToStreaming(f)
 	default:
 		c.agree(f)
 	}
@@ -140,8 +140,8 @@ func (c *conn) mismatch(f *Startup, err error) {
 	c.faulty(kind, f.Dir, f.Offset, f.Last, fault{frame: f, request: c.start.request}, err)
 }
 
-// leave goes back to streaming mode: the startup has not led to Full Operation.
-func (c *conn) leave(f *Startup) {
+// backToStreaming goes back to streaming mode: the startup has not led to Full Operation.
+func (c *conn) backToStreaming(f *Startup) {
 	responder := &c.halves[f.Dir]
 	initiator := responder.peer()
 	for _, h := range []*half{initiator, responder} {
@@ -270,13 +270,13 @@ func (h *half) unanswered() bool {
 	for len(held) > 0 {
 		part := held[:min(len(held), maxGuess/2)]
 		held = held[len(part):]
-		h.regard(part)
+		h.consumeHeld(part)
 	}
 	return true
 }
 
-// regard takes octets that were held.
-func (h *half) regard(b []byte) {
+// consumeHeld takes octets that were held.
+func (h *half) consumeHeld(b []byte) {
 	if h.mode == modeFull {
 		h.feed(h.at, b)
 		return

@@ -31,7 +31,7 @@ func (h *half) cutFrame(g *capture.Gap) bool {
 	h.buf = nil
 	if h.mode == modeAnswer {
 		h.c.answered(h, f)
-	} else if !h.c.meet(h, f) {
+	} else if !h.c.handleFrame(h, f) {
 		candidate := h.frame
 		h.stream(f.Octets)
 		h.frame = candidate

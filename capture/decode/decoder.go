@@ -126,15 +126,15 @@ func (d *Decoder) Opened(tc *capture.Connection) {
 	}
 }
 
-// of returns what is known of a connection, nil if it is not looked at.
-func of(tc *capture.Connection) *conn {
+// connOf returns what is known of a connection, nil if it is not looked at.
+func connOf(tc *capture.Connection) *conn {
 	c, _ := tc.State.(*conn)
 	return c
 }
 
 // Segment is part of [capture.Sink].
 func (d *Decoder) Segment(tc *capture.Connection, s *capture.Segment) {
-	c := of(tc)
+	c := connOf(tc)
 	if c == nil {
 		return
 	}
@@ -146,16 +146,16 @@ func (d *Decoder) Segment(tc *capture.Connection, s *capture.Segment) {
 	}
 	c.halves[s.Dir].acknowledges(s)
 	if c.pub == nil {
-		c.keep(&out)
+		c.keepSegment(&out)
 		return
 	}
-	c.passes(&out)
+	c.observeSegment(&out)
 	c.halves[s.Dir].arrived(&out, s.Data)
 	d.tellSegment(c, &out)
 }
 
-// keep keeps a segment until it is known whether the connection is iWARP.
-func (c *conn) keep(s *Segment) {
+// keepSegment keeps a segment until it is known whether the connection is iWARP.
+func (c *conn) keepSegment(s *Segment) {
 	if len(c.kept) >= maxKept {
 		c.kept = c.kept[:copy(c.kept, c.kept[1:])]
 	}
@@ -197,14 +197,14 @@ func (c *conn) found() {
 
 // Data is part of [capture.Sink].
 func (d *Decoder) Data(tc *capture.Connection, b capture.Data) {
-	if c := of(tc); c != nil {
+	if c := connOf(tc); c != nil {
 		c.halves[b.Dir].data(&b)
 	}
 }
 
 // Gap is part of [capture.Sink].
 func (d *Decoder) Gap(tc *capture.Connection, g capture.Gap) {
-	if c := of(tc); c != nil {
+	if c := connOf(tc); c != nil {
 		c.halves[g.Dir].gap(&g)
 	}
 }
@@ -215,14 +215,14 @@ func (d *Decoder) Ended(tc *capture.Connection, e capture.End) {
 		e.Reason == capture.EndEvicted {
 		d.totals.Evicted++
 	}
-	if c := of(tc); c != nil {
+	if c := connOf(tc); c != nil {
 		c.halves[e.Dir].finish(&e)
 	}
 }
 
 // Forgotten is part of [capture.Sink].
 func (d *Decoder) Forgotten(tc *capture.Connection) {
-	c := of(tc)
+	c := connOf(tc)
 	tc.State = nil
 	if c == nil || c.pub == nil {
 		return

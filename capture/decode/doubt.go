@@ -39,8 +39,8 @@ func (h *half) reconsider(f *FPDU) {
 	x.doubt = &doubt{search: h.newGuess(), at: f.Offset, first: bytes.Clone(f.Octets)}
 }
 
-// doubts gives octets to the search in other modes.
-func (h *half) doubts(at uint64, b []byte) {
+// searchOtherModes gives octets to the search in other modes.
+func (h *half) searchOtherModes(at uint64, b []byte) {
 	d := h.full.doubt
 	if d == nil {
 		return
@@ -59,12 +59,12 @@ func (h *half) doubts(at uint64, b []byte) {
 		return
 	}
 	d.search.Segment(at, b)
-	h.doubted(d)
+	h.checkOtherModes(d)
 }
 
-// doubted looks at what the search has found, and goes on in the mode that it has found
+// checkOtherModes looks at what the search has found, and goes on in the mode that it has found
 // if that cannot be the one that was agreed on.
-func (h *half) doubted(d *doubt) {
+func (h *half) checkOtherModes(d *doubt) {
 	for ev, ok := d.search.Next(); ok; ev, ok = d.search.Next() {
 		if !d.takes(&ev) {
 			h.full.doubt = nil

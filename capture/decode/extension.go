@@ -43,7 +43,7 @@ func (h *half) otherRequest(f *FPDU, r rdmap.Read) {
 // atomicOp judges which operation an Atomic Request asks for.
 func (h *half) atomicOp(f *FPDU) {
 	if r, err := rdmap.ParseAtomicRequest(f.Segment.Payload); err == nil && !r.Op.Known() {
-		h.at1(findOpcode, f, fmt.Sprintf("Atomic Request with %v, which is not assigned", r.Op),
+		h.reportAt(findOpcode, f, fmt.Sprintf("Atomic Request with %v, which is not assigned", r.Op),
 			"FetchAdd is 0 and CmpSwap 2; 1 is reserved, and some take it for CmpSwap: the receiver ends the stream")
 	}
 }
@@ -61,7 +61,7 @@ func (h *half) otherResponse(f *FPDU, id uint32) {
 	}
 	err := m.orq.CheckAnswer(f.Op, id)
 	if err != nil {
-		h.at1(findResponse, f, f.Op.String()+": "+err.Field+": "+err.Reason,
+		h.reportAt(findResponse, f, f.Op.String()+": "+err.Field+": "+err.Reason,
 			"Responses come in the order of the Requests, and repeat their Request Identifiers")
 		m.doubt()
 	}

@@ -119,7 +119,7 @@ func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp
 	c.pub.Findings[k.severity]++
 	c.d.totals.Findings[k.severity]++
 	if k.severity > Note {
-		c.halves[dir].expect(k, offset)
+		c.halves[dir].expectTerminate(k, offset)
 	}
 	if c.told == nil {
 		c.told, c.notes = map[string]int{}, map[string]bool{}
@@ -168,7 +168,7 @@ func (h *half) failed(f *FPDU) {
 		h.full.bad = true
 	case f.mispadded():
 		h.full.padded = true
-		h.at1(findPad, f, fmt.Sprintf("FPDU %d: %s", f.Number, f.Err.Reason), f.Err.Hint)
+		h.reportAt(findPad, f, fmt.Sprintf("FPDU %d: %s", f.Number, f.Err.Reason), f.Err.Hint)
 		return
 	default:
 		// What a sender does to all CRCs alike is said once.
@@ -181,5 +181,5 @@ func (h *half) failed(f *FPDU) {
 
 // inError1 reports what MPA finds wrong with an FPDU.
 func (h *half) inError1(k finding, f *FPDU) {
-	h.at1(k, f, fmt.Sprintf("FPDU %d: bad %s: %s", f.Number, f.Err.Field, f.Err.Reason), f.Err.Hint)
+	h.reportAt(k, f, fmt.Sprintf("FPDU %d: bad %s: %s", f.Number, f.Err.Field, f.Err.Reason), f.Err.Hint)
 }

@@ -49,7 +49,7 @@ func (h *half) newReceiver() *recovery.Receiver {
 // enter begins Full Operation with the Receiver there is.
 func (h *half) enter(at uint64) {
 	h.mode, h.at, h.guess = modeFull, at, nil
-	h.out().Start = at
+	h.publicHalf().Start = at
 	h.messages = messages{}
 	h.full.memory = newMemory(h, at)
 }
@@ -61,7 +61,7 @@ func (h *half) feed(at uint64, b []byte) {
 	f.memory.late(at, b)
 	f.rec.Segment(at-f.base, b)
 	h.drain()
-	h.doubts(at, b)
+	h.searchOtherModes(at, b)
 }
 
 // skip gives up missing octets before an offset.
@@ -79,7 +79,7 @@ func (h *half) skip(end uint64) {
 func (h *half) flush(e *capture.End) {
 	if d := h.full.doubt; d != nil {
 		d.search.SkipTo(math.MaxUint64)
-		h.doubted(d)
+		h.checkOtherModes(d)
 	}
 	edge := h.full.edge
 	if edge > h.at { // doubted has brought an FPDU that is not whole
@@ -141,7 +141,7 @@ func (h *half) located(ev *recovery.Event) {
 		h.full.cut = f.Offset
 	}
 	if h.failedAt.Length > 0 && f.Offset == h.failedAt.Offset {
-		h.again(f)
+		h.recountValid(f)
 		return
 	}
 	h.counts(ev.Kind, f)
@@ -176,7 +176,7 @@ func (h *half) judgeFrame(f *FPDU) {
 
 // counts counts an FPDU.
 func (h *half) counts(kind recovery.Kind, f *FPDU) {
-	o := h.out()
+	o := h.publicHalf()
 	switch kind {
 	case recovery.Failed:
 		o.Bad++
@@ -209,7 +209,7 @@ func (h *half) chained(f *FPDU) {
 
 // describe fills in an FPDU.
 func (h *half) describe(f *FPDU, ev *recovery.Event) {
-	base, o := h.full.base, h.out()
+	base, o := h.full.base, h.publicHalf()
 	*f = FPDU{
 		Dir: h.dir, Number: o.FPDUs + o.Bad + o.Cut + 1, Offset: base + ev.Offset,
 		End: base + ev.End, Length: ev.Length,
@@ -269,7 +269,7 @@ func (h *half) parseSegment(f *FPDU) {
 // decideUpTo takes note that everything before an offset is decided, as of a packet: it
 // counts the segments that end before.
 func (h *half) decideUpTo(to, packet uint64) {
-	o := h.out()
+	o := h.publicHalf()
 	h.full.edge = to
 	h.full.memory.placed(to, packet)
 	for c := h.in.front(); c != nil && c.end <= to; c = h.in.front() {
@@ -295,7 +295,7 @@ func (h *half) aligned(c *chunk, to uint64) bool {
 func (h *half) unlocated(from, to uint64) {
 	h.uncertain()
 	_, last := h.in.stamps(from, to)
-	h.out().Lost += to - min(max(from, h.told), to) // an FPDU in error was told of as that
+	h.publicHalf().Lost += to - min(max(from, h.told), to) // an FPDU in error was told of as that
 	h.decideUpTo(to, last.Number)
 }
 

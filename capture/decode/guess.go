@@ -11,9 +11,9 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// blind reports whether the startup of a direction may lie where the capture has
+// mayMissStartup reports whether the startup of a direction may lie where the capture has
 // nothing, so that FPDUs are searched for without it.
-func (h *half) blind() bool {
+func (h *half) mayMissStartup() bool {
 	return h.broken || h.peer().broken || h.c.lenient || h.c.tcp.Halves[h.dir].Midstream ||
 		h.c.pub != nil && h.c.pub.Midstream
 }
@@ -217,7 +217,7 @@ func (h *half) confirm(s *recovery.Sync) {
 
 // inError reports an FPDU in error that was put aside.
 func (h *half) inError(d *doubtful) {
-	h.out().Bad++
+	h.publicHalf().Bad++
 	h.c.report(findCRC, h.dir, d.offset, d.packet, d.text, d.advice)
 }
 

@@ -101,8 +101,8 @@ func (h *half) missed() bool {
 	return h.acked > t.Next()+fin
 }
 
-// out is the direction's part of what consumers see.
-func (h *half) out() *Half { return &h.c.pub.Halves[h.dir] }
+// publicHalf is the direction's part of what consumers see.
+func (h *half) publicHalf() *Half { return &h.c.pub.Halves[h.dir] }
 
 // peer is the other direction.
 func (h *half) peer() *half { return &h.c.halves[h.dir.Peer()] }
@@ -118,7 +118,7 @@ func (h *half) data(d *capture.Data) {
 	}
 	h.in.push(d, h.cutOf(d.Packet.Number))
 	h.consume(d.Octets)
-	if h.mode == modeSearch && h.blind() && !h.anchored(d) {
+	if h.mode == modeSearch && h.mayMissStartup() && !h.anchored(d) {
 		h.guessAt(d)
 		if h.mode == modeSearch {
 			h.inRow(d)
@@ -249,7 +249,7 @@ func (h *half) search(b []byte) int {
 		h.stream(b[:1])
 		return 1
 	}
-	if !h.c.meet(h, f) {
+	if !h.c.handleFrame(h, f) {
 		candidate := h.frame
 		h.stream(b[:f.Size])
 		h.frame = candidate

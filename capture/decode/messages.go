@@ -137,7 +137,7 @@ func (h *half) message(f *FPDU) {
 
 // rtrPlace reports whether the next FPDU is the first one of the Initiator.
 func (h *half) rtrPlace() bool {
-	o := h.out()
+	o := h.publicHalf()
 	return !h.c.pub.Midstream && h.dir == h.c.pub.Initiator && o.FPDUs == 1 && o.Bad+o.Cut == 0 && !h.broken
 }
 
@@ -149,7 +149,7 @@ func (h *half) judge(f *FPDU) {
 		return
 	}
 	if !f.HasSegment {
-		h.at1(findShort, f, fmt.Sprintf("a ULPDU of %s holds no DDP header", wording.Octets(f.Length)),
+		h.reportAt(findShort, f, fmt.Sprintf("a ULPDU of %s holds no DDP header", wording.Octets(f.Length)),
 			"the sender's MPA and DDP do not agree on what a ULPDU is, or the stream is not iWARP from here on")
 		return
 	}
@@ -179,7 +179,7 @@ func (h *half) malformed(f *FPDU) {
 // wellFormed counts a segment, and judges its place among the others.
 func (h *half) wellFormed(f *FPDU) {
 	if h.messages.ended {
-		h.at1(findAfterTerminate, f, fmt.Sprintf("%v after the Terminate of the same sender", f.Op),
+		h.reportAt(findAfterTerminate, f, fmt.Sprintf("%v after the Terminate of the same sender", f.Op),
 			"nothing may follow a Terminate, but the sender's stack goes on after an error")
 	}
 	h.count(f)
@@ -201,8 +201,8 @@ func (h *half) wellFormed(f *FPDU) {
 	}
 }
 
-// at1 reports a finding at an FPDU.
-func (h *half) at1(k finding, f *FPDU, text, advice string) {
+// reportAt reports a finding at an FPDU.
+func (h *half) reportAt(k finding, f *FPDU, text, advice string) {
 	h.c.report(k, h.dir, f.Offset, f.Last, text, advice)
 }
 
@@ -210,7 +210,7 @@ func (h *half) at1(k finding, f *FPDU, text, advice string) {
 func (h *half) form(f *FPDU) bool {
 	s, version := &f.Segment, h.c.pub.Version
 	if err := ddp.CheckVersion(&s.Header, version); err != nil {
-		h.at1(findVersion, f, "DDP: "+err.Reason, fmt.Sprintf(
+		h.reportAt(findVersion, f, "DDP: "+err.Reason, fmt.Sprintf(
 			"the startup agreed on version %d for both layers and both directions", version))
 		return false
 	}
@@ -221,18 +221,18 @@ func (h *half) form(f *FPDU) bool {
 	}
 	switch {
 	case err.Code == rdmap.CodeInvalidVersion:
-		h.at1(findVersion, f, "RDMAP: "+err.Reason,
+		h.reportAt(findVersion, f, "RDMAP: "+err.Reason,
 			fmt.Sprintf("the startup agreed on version %d for both layers and both directions", version))
 	case err.Code == rdmap.CodeDDPInvalidQN:
-		h.at1(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), rdmap.Queues)
+		h.reportAt(findQueue, f, fmt.Sprintf("%v on queue %d: %s", err.Op, s.QN, err.Reason), rdmap.Queues)
 	case err.Code == rdmap.CodeUnexpectedOpcode:
-		h.at1(findOpcode, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason),
+		h.reportAt(findOpcode, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason),
 			"the receiver ends the stream with Terminate 0x0206")
 	case f.Op == rdmap.OpReadRequest && len(s.Payload) == alignedReadLen:
-		h.at1(findRead32, f, fmt.Sprintf("RDMA Read Request of %d octets, where it has %d: as many as a C struct takes whose 64-bit fields are aligned", alignedReadLen, rdmap.ReadRequestLen),
+		h.reportAt(findRead32, f, fmt.Sprintf("RDMA Read Request of %d octets, where it has %d: as many as a C struct takes whose 64-bit fields are aligned", alignedReadLen, rdmap.ReadRequestLen),
 			"the sender must pack the fields: SinkSTag, SinkTO, RDMARDSZ, SrcSTag, SrcTO follow each other without a gap")
 	default:
-		h.at1(findForm, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason),
+		h.reportAt(findForm, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason),
 			"the segment is not a well-formed message")
 	}
 	return false
@@ -241,7 +241,7 @@ func (h *half) form(f *FPDU) bool {
 // reserved looks at bits that are sent as zero.
 func (h *half) reserved(f *FPDU) {
 	if f.Segment.Rsvd != 0 || f.Segment.RsvdULP&0x30 != 0 {
-		h.at1(findReserved, f, fmt.Sprintf("reserved bits are set: %#x in DDP's control octet, %#x in RDMAP's",
+		h.reportAt(findReserved, f, fmt.Sprintf("reserved bits are set: %#x in DDP's control octet, %#x in RDMAP's",
 			f.Segment.Rsvd, f.Segment.RsvdULP>>4&3),
 			"they are sent as zero, and ignored on receipt")
 	}
@@ -249,7 +249,7 @@ func (h *half) reserved(f *FPDU) {
 
 // count counts messages and payload.
 func (h *half) count(f *FPDU) {
-	o := &h.out().Ops[f.Op&0xf]
+	o := &h.publicHalf().Ops[f.Op&0xf]
 	o.Segments++
 	n := uint64(len(f.Segment.Payload))
 	if info, _ := f.Op.Info(); !info.Payload && !f.immediate() {
@@ -269,7 +269,7 @@ func (h *half) taggedMessage(f *FPDU) {
 	m, s := &h.messages, &f.Segment
 	if t := &m.tagged; t.open && (t.op != f.Op || t.stag != s.STag) {
 		// RFC 5040, section 5.1: a Write names "exactly one" Tagged Buffer. [P18]
-		h.at1(findTagged, f, fmt.Sprintf("%v to STag %#08x interrupts a %v to STag %#08x", f.Op, s.STag, t.op, t.stag),
+		h.reportAt(findTagged, f, fmt.Sprintf("%v to STag %#08x interrupts a %v to STag %#08x", f.Op, s.STag, t.op, t.stag),
 			"a message goes to one STag, and ends with the L bit before the next tagged one")
 	}
 	m.tagged.open, m.tagged.stag, m.tagged.op = !s.Last, s.STag, f.Op
@@ -299,17 +299,17 @@ func (h *half) sequence(f *FPDU) {
 			text += ": it is the number of the message if all queues are counted together"
 			advice = "the sender has one counter for all queues: each queue numbers its messages from 1"
 		}
-		h.at1(findMSN, f, text, advice)
+		h.reportAt(findMSN, f, text, advice)
 		q.resume(s)
 	}
 	q.seen, q.unknown = true, false
 	due := q.due
 	switch wrong := q.addSegment(s); {
 	case wrong != "":
-		h.at1(findMO, f, fmt.Sprintf("%v: message %d on queue %d: %s", f.Op, s.MSN, s.QN, wrong),
+		h.reportAt(findMO, f, fmt.Sprintf("%v: message %d on queue %d: %s", f.Op, s.MSN, s.QN, wrong),
 			"a segment of the message is left out, or the one with the L bit is not its last")
 	case uint64(s.MO) != due:
-		h.at1(findSegmentOrder, f, fmt.Sprintf("%v: MO %d on queue %d in message %d, where %d would be next",
+		h.reportAt(findSegmentOrder, f, fmt.Sprintf("%v: MO %d on queue %d in message %d, where %d would be next",
 			f.Op, s.MO, s.QN, s.MSN, due), adviceOrder)
 	}
 	if s.Last {

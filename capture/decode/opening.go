@@ -24,13 +24,13 @@ func (h *half) openers(f *FPDU) {
 // RFC 5044, section 7.1.2: "MPA Responder mode implementations MUST receive and
 // validate at least one FPDU before sending any FPDUs or Markers." [Q11]
 func (h *half) spokeFirst(f *FPDU) {
-	o, p := h.out(), h.peer()
+	o, p := h.publicHalf(), h.peer()
 	first := o.FPDUs+o.Bad+o.Cut == 1
 	if !first || h.c.pub.Midstream || h.unsure() || h.c.isDialect(mpa.DialectRtr) ||
 		f.Op == rdmap.OpTerminate && f.HasSegment {
 		return
 	}
-	if i := p.out(); p.mode == modeFull && i.FPDUs+i.Bad+i.Cut > 0 {
+	if i := p.publicHalf(); p.mode == modeFull && i.FPDUs+i.Bad+i.Cut > 0 {
 		return
 	}
 	k := findSpokeFirst
@@ -39,7 +39,7 @@ func (h *half) spokeFirst(f *FPDU) {
 		k.severity = Warning
 		advice += "; Linux's siw lets its consumer send without one"
 	}
-	h.at1(k, f, "the Responder sends an FPDU before it has received one", advice)
+	h.reportAt(k, f, "the Responder sends an FPDU before it has received one", advice)
 }
 
 // firstOfInitiator judges the Initiator's first FPDU.
@@ -54,35 +54,35 @@ func (h *half) firstOfInitiator(f *FPDU) {
 	common := r.Offered & r.Answered
 	switch {
 	case !r.PeerToPeer:
-		h.unasked(f)
+		h.reportUnasked(f)
 		return
 	case f.RTR == 0:
 		k := findNoRTR
 		if r.Offered == 0 {
 			k.severity = Warning // it said that it can send none
 		}
-		h.at1(k, f, fmt.Sprintf("the Initiator's first FPDU is %s, but an RTR indication is due: %v",
+		h.reportAt(k, f, fmt.Sprintf("the Initiator's first FPDU is %s, but an RTR indication is due: %v",
 			kindOf(f), cmp.Or(common, r.Answered)),
 			"a Responder that waits for the indication may end the connection")
 		return
 	case common&f.RTR == 0 && f.RTR == mpa.RTRSend:
-		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a Send, but %v was agreed on", common),
+		h.reportAt(findRTRKind, f, fmt.Sprintf("the RTR indication is a Send, but %v was agreed on", common),
 			"it uses up a receive buffer of the Responder's consumer; Linux's siw accepts it")
 	case common&f.RTR == 0:
-		h.at1(findRTRKind, f, fmt.Sprintf("the RTR indication is a %v, but %v was agreed on", f.RTR, common),
+		h.reportAt(findRTRKind, f, fmt.Sprintf("the RTR indication is a %v, but %v was agreed on", f.RTR, common),
 			"the Responder may end the connection with code 7; Chelsio's cxgb4 sends a Read whatever was agreed on")
 	}
 	r.Sent = f.RTR
 	h.rtrSTag(f)
 }
 
-// unasked names an RTR indication that nobody asked for.
-func (h *half) unasked(f *FPDU) {
+// reportUnasked names an RTR indication that nobody asked for.
+func (h *half) reportUnasked(f *FPDU) {
 	if f.RTR != mpa.RTRWrite && f.RTR != mpa.RTRRead {
 		return
 	}
 	h.c.pub.RTR.Sent = f.RTR
-	h.at1(findRTRPlain, f, fmt.Sprintf("the first FPDU is an empty %v, like an RTR indication, but none was negotiated",
+	h.reportAt(findRTRPlain, f, fmt.Sprintf("the first FPDU is an empty %v, like an RTR indication, but none was negotiated",
 		f.RTR),
 		"Chelsio's cxgb4 sends an empty Read in revision 1 when peer2peer is set: the Responder answers it as any other")
 }
@@ -94,7 +94,7 @@ func (h *half) rtrSTag(f *FPDU) {
 		stag, is = f.ReadRequest.SrcSTag, true
 	}
 	if is && stag == 0 {
-		h.at1(findRTRSTag, f, "the RTR indication has STag 0",
+		h.reportAt(findRTRSTag, f, "the RTR indication has STag 0",
 			"receivers must not look at it, but Chelsio's hardware refuses 0, which is why Linux's siw sends 1")
 	}
 }
@@ -110,16 +110,16 @@ func kindOf(f *FPDU) string {
 // terminate reports a Terminate.
 func (h *half) terminate(f *FPDU) {
 	if f.Terminate == nil {
-		h.at1(findTerminateForm, f, "a Terminate without its control field", "")
+		h.reportAt(findTerminateForm, f, "a Terminate without its control field", "")
 		return
 	}
 	t := f.Terminate
 	if _, err := rdmap.ParseTerminate(f.Segment.Payload); err != nil {
-		h.at1(findTerminateForm, f, "Terminate: "+err.Error(), "the headers that its HdrCt announces are cut short")
+		h.reportAt(findTerminateForm, f, "Terminate: "+err.Error(), "the headers that its HdrCt announces are cut short")
 	}
-	h.at1(findTerminate, f, "Terminate: "+t.String(), h.terminateAdvice(t.Code))
+	h.reportAt(findTerminate, f, "Terminate: "+t.String(), h.terminateAdvice(t.Code))
 	if t.Layout == rdmap.LayoutSIW {
-		h.at1(findTerminateSIW, f, "the Terminate is read with Layer and EType swapped, as Linux's siw sends it",
+		h.reportAt(findTerminateSIW, f, "the Terminate is read with Layer and EType swapped, as Linux's siw sends it",
 			"other receivers take it for a different error")
 	}
 }
@@ -134,8 +134,8 @@ type due struct {
 // maxDue bounds the findings of a direction that a Terminate may be the answer to.
 const maxDue = 16
 
-// expect takes note of a finding that a Terminate may be the answer to.
-func (h *half) expect(k finding, offset uint64) {
+// expectTerminate takes note of a finding that a Terminate may be the answer to.
+func (h *half) expectTerminate(k finding, offset uint64) {
 	for _, code := range terminates[k.name] {
 		if len(h.due) == maxDue {
 			h.due = h.due[:copy(h.due, h.due[1:])]
@@ -196,7 +196,7 @@ func (h *Half) extended() bool {
 // terminateAdvice says what a Terminate is about, and what to do about it.
 func (h *half) terminateAdvice(c rdmap.Code) string {
 	advice := codeAdvice(c)
-	if c == rdmap.CodeUnexpectedOpcode && h.peer().out().extended() {
+	if c == rdmap.CodeUnexpectedOpcode && h.peer().publicHalf().extended() {
 		advice = "the sender of the Terminate does not know the messages of RFC 7306, which the other end has sent: do without them"
 	}
 	i := slices.IndexFunc(h.peer().due, func(d due) bool { return d.code == c })

@@ -61,8 +61,8 @@ func (h *half) cutOf(packet uint64) cut {
 	return cut{size: h.mss()}
 }
 
-// passes takes note of a packet of the connection, before its octets are looked at.
-func (c *conn) passes(s *Segment) {
+// observeSegment takes note of a packet of the connection, before its octets are looked at.
+func (c *conn) observeSegment(s *Segment) {
 	for i := range c.halves {
 		c.halves[i].routed()
 	}
@@ -199,7 +199,7 @@ func (h *half) acknowledged(packet uint64, at int) {
 
 // contradicted takes back how the packets that are not acknowledged were counted.
 func (h *half) contradicted() {
-	p, w := &h.path, &h.out().Wire
+	p, w := &h.path, &h.publicHalf().Wire
 	h.change(cut{from: p.unacked[0].packet, least: leastMSS})
 	for i := range p.unacked {
 		u := &p.unacked[i]

@@ -39,7 +39,7 @@ func (m *messages) ask(r rdmap.Read, a *asked) bool {
 
 // outstanding counts the requests without a whole Response, of which this is one.
 func (h *half) outstanding(f *FPDU) {
-	o := h.out()
+	o := h.publicHalf()
 	o.OutstandingReads = max(o.OutstandingReads, h.messages.orq.Len())
 	h.depth(f)
 }
@@ -55,7 +55,7 @@ func (h *half) octetOrder(f *FPDU) {
 	small := r.Size&0xff == 0 && r.SinkSTag&0xff == 0 && r.SrcSTag&0xff == 0 &&
 		r.SinkTO&0xffff == 0 && r.SrcTO&0xffff == 0
 	if n := bits.ReverseBytes32(r.Size); small && r.Size != 0 && n < 1<<16 {
-		h.at1(findReadOrder, f, fmt.Sprintf("RDMA Read Request of %s: it would be %d in the other octet order, and all its fields small numbers", wording.Octets(r.Size), n),
+		h.reportAt(findReadOrder, f, fmt.Sprintf("RDMA Read Request of %s: it would be %d in the other octet order, and all its fields small numbers", wording.Octets(r.Size), n),
 			"the sender writes the fields in its host's octet order: they are big-endian on the wire")
 	}
 }
@@ -64,7 +64,7 @@ func (h *half) octetOrder(f *FPDU) {
 func (h *half) answersSwapped(f *FPDU) {
 	if r, _, ok := h.peer().messages.orq.Front(); ok && f.Segment.STag == bits.ReverseBytes32(r.SinkSTag) &&
 		r.SinkSTag != f.Segment.STag {
-		h.at1(findReadOrder, f, fmt.Sprintf("the Response goes to STag %#08x, which is the Request's SinkSTag in the other octet order", f.Segment.STag),
+		h.reportAt(findReadOrder, f, fmt.Sprintf("the Response goes to STag %#08x, which is the Request's SinkSTag in the other octet order", f.Segment.STag),
 			"the Request's sender writes the fields in its host's octet order, and the Response's reads them so: they are big-endian on the wire")
 	}
 }
@@ -77,7 +77,7 @@ func (h *half) depth(f *FPDU) {
 	}
 	limit, of, ok := h.depthLimit()
 	if n := h.messages.orq.Len(); ok && n > limit && f.RTR == 0 && !h.messages.lenient {
-		h.at1(findDepth, f, fmt.Sprintf("%d requests of Reads, or Atomic Operations, are outstanding, but the other end takes %d (%s)", n, limit, of),
+		h.reportAt(findDepth, f, fmt.Sprintf("%d requests of Reads, or Atomic Operations, are outstanding, but the other end takes %d (%s)", n, limit, of),
 			"the receiver may end the stream: lower the depth of Reads (max_rd_atomic, initiator_depth) of the end that asks")
 	}
 }
@@ -102,7 +102,7 @@ func (h *half) readResponse(f *FPDU) {
 	}
 	if err := m.orq.Check(&f.Segment); err != nil {
 		h.answersSwapped(f)
-		h.at1(findResponse, f, "RDMA Read Response: "+err.Field+": "+err.Reason,
+		h.reportAt(findResponse, f, "RDMA Read Response: "+err.Field+": "+err.Reason,
 			"Responses come in the order of the Requests, whole, to the sink STag and the octets that were asked for")
 		if m.orq.Len() > 0 && f.Segment.Last {
 			r, _ := m.orq.Pop()
@@ -112,7 +112,7 @@ func (h *half) readResponse(f *FPDU) {
 		return
 	}
 	if r, got, _ := m.orq.Front(); !m.lenient && len(f.Segment.Payload) > 0 && f.Segment.TO-r.SinkTO != uint64(got) {
-		h.at1(findSegmentOrder, f, fmt.Sprintf("RDMA Read Response: TO %#x, where %#x would be next",
+		h.reportAt(findSegmentOrder, f, fmt.Sprintf("RDMA Read Response: TO %#x, where %#x would be next",
 			f.Segment.TO, r.SinkTO+uint64(got)), adviceOrder)
 	}
 	r, done := m.orq.Advance(&f.Segment)
@@ -145,7 +145,7 @@ func (h *half) complete(f *FPDU, r rdmap.Read, a *asked) {
 	m.lenient = m.lenient && r.ID < m.sure // Responses come in order
 	read := Read{Dir: h.dir.Peer(), Request: a.sent, First: a.first, Last: f.Last, ReadRequest: a.request}
 	if l := read.Latency(); l >= 0 {
-		h.peer().out().Reads.Add(uint64(l))
+		h.peer().publicHalf().Reads.Add(uint64(l))
 	}
 	h.c.d.to.Read(h.c.pub, &read)
 }

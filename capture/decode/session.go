@@ -203,10 +203,10 @@ func (x *session) arrive(m *capture.Message) {
 	number := s.next + uint64(distance)
 	switch _, known := s.ahead[number]; {
 	case known:
-		x.again(h, m, ssn)
+		x.reportDuplicate(h, m, ssn)
 	case distance >= 1<<15:
 		if number-1<<16 >= s.start { // else it was on its way when the capture began
-			x.again(h, m, ssn)
+			x.reportDuplicate(h, m, ssn)
 		}
 	case distance > 0:
 		x.hold(s, number, m)
@@ -225,11 +225,11 @@ func (x *session) count(m *capture.Message) {
 	count.Octets += uint64(m.Length)
 }
 
-// again reports a DDP-SSN that was used before.
+// reportDuplicate reports a DDP-SSN that was used before.
 //
 // RFC 5043, section 10: SCTP does not duplicate: "An invalid DDP-SSN MAY result in
 // termination of the DDP stream."
-func (x *session) again(h *half, m *capture.Message, ssn uint16) {
+func (x *session) reportDuplicate(h *half, m *capture.Message, ssn uint16) {
 	x.pub().Session.Repeated[m.Dir]++
 	kind, advice := findSSNTwice, "each message of a session takes the next DDP-SSN: the sender has sent one twice, or counts wrongly"
 	if function(m) == sctp.FunctionInitiate {

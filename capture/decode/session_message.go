@@ -129,7 +129,7 @@ func (x *session) early(m *capture.Message, number, offset uint64) {
 
 // segment tells of a DDP Segment, and judges it as one in an FPDU.
 func (x *session) segment(h *half, m *capture.Message, offset uint64, ahead bool) {
-	f, o := &x.c.d.fpdu, h.out()
+	f, o := &x.c.d.fpdu, h.publicHalf()
 	*f = FPDU{
 		Dir: m.Dir, Number: o.FPDUs + o.Cut + 1, Offset: offset, End: offset + uint64(m.Length),
 		First: m.First, Last: m.Last,

@@ -80,7 +80,7 @@ func (h *half) goesOn(c *chunk, assumed tally) {
 	s.packets++
 	s.assumed.add(assumed)
 	s.shrunken.add(c.own.tallied(c.segment.Length, s.size))
-	h.out().Wire.Unknown++
+	h.publicHalf().Wire.Unknown++
 }
 
 // shrinks takes the size that a series shows as that of the path, from its first packet on, if
@@ -109,7 +109,7 @@ func (h *half) agrees(packet uint64, at int) {
 
 // decided counts the packets of a series, now that it is known how they were cut.
 func (h *half) decided(t tally) {
-	w, n := &h.out().Wire, h.path.series.packets
+	w, n := &h.publicHalf().Wire, h.path.series.packets
 	w.Unknown, w.Cut = w.Unknown-n, w.Cut+n
 	w.Segments, w.Aligned = w.Segments+t.segments, w.Aligned+t.aligned
 }

@@ -38,9 +38,9 @@ func (c *conn) reportStartup(s *Startup) {
 	c.d.to.Startup(c.pub, s)
 }
 
-// meet takes a startup frame that was found where anything may be, and reports whether
+// handleFrame takes a startup frame that was found where anything may be, and reports whether
 // it is one: a key may stand in any text.
-func (c *conn) meet(h *half, f *Startup) bool {
+func (c *conn) handleFrame(h *half, f *Startup) bool {
 	immediate := f.Offset == h.from && (f.Offset > 0 || !c.tcp.Halves[h.dir].Midstream)
 	sure := immediate || h.wholeSegment(f)
 	switch {

@@ -39,7 +39,7 @@ func (h *half) pad(f *FPDU) {
 		h.full.padded = true
 		text := fmt.Sprintf("FPDU %d: a pad of %s, where %d must be: the next FPDU shows where this one ends",
 			f.Number, wording.Octets(f.padLen()), layout.PadLen(f.Length))
-		h.at1(findPad, f, text, "the sender must pad the FPDU to a multiple of four bytes")
+		h.reportAt(findPad, f, text, "the sender must pad the FPDU to a multiple of four bytes")
 		return
 	}
 	pad, _ := f.Trailer()
@@ -55,7 +55,7 @@ func (h *half) pad(f *FPDU) {
 			k.severity, text = Warning, fmt.Sprintf("FPDU %d: the pad is %x, and not zero", f.Number, pad)
 			advice = ignored + ": Linux's siw leaves up to two octets of the kernel's memory there"
 		}
-		h.at1(k, f, text, advice)
+		h.reportAt(k, f, text, advice)
 		return
 	}
 }
@@ -68,12 +68,12 @@ func (h *half) firstCRC(f *FPDU) {
 	b := f.Octets
 	switch {
 	case [layout.CRCLen]byte(b[len(b)-layout.CRCLen:]) == [layout.CRCLen]byte{}:
-		h.at1(findCRCField, f, "CRC is off, and the field is zero", "it may hold anything; Linux's siw sends zeros")
+		h.reportAt(findCRCField, f, "CRC is off, and the field is zero", "it may hold anything; Linux's siw sends zeros")
 	case habitOf(b) == habitSwapped && h.full.guessed:
-		h.at1(findCRC, f, fmt.Sprintf("FPDU %d: the CRC is right in the other byte order", f.Number),
+		h.reportAt(findCRC, f, fmt.Sprintf("FPDU %d: the CRC is right in the other byte order", f.Number),
 			"the sender must send the CRC least significant byte first")
 	case layout.CRCValid(b):
-		h.at1(findCRCField, f, "CRC is off, and the field holds the right CRC",
+		h.reportAt(findCRCField, f, "CRC is off, and the field holds the right CRC",
 			"the sender generates CRCs though neither end asked for them")
 	}
 }

@@ -26,13 +26,13 @@ func (c *conn) unfinished(h *half, e *capture.End) {
 	switch {
 	case e.Reason == capture.EndFIN:
 		if h == responder || !h.knowsMore() {
-			c.parted(h, e)
+			c.reportLeft(h, e)
 		}
 	case h != responder && !responder.ended: // whose octets may still come
 	case e.Reason == capture.EndRST:
-		c.parted(h.resetBy(e), e)
+		c.reportLeft(h.resetBy(e), e)
 	default:
-		c.open(responder, e)
+		c.reportOpen(responder, e)
 	}
 }
 
@@ -52,14 +52,14 @@ func (h *half) knowsMore() bool {
 	return h.ack != h.c.start.ack
 }
 
-// parted reports the end that has left the startup.
+// reportLeft reports the end that has left the startup.
 //
 // RFC 5044, section 8: code 1 "includes lost by timeout, too many retries, RST received, or FIN received." [Q16]
-func (c *conn) parted(by *half, e *capture.End) {
+func (c *conn) reportLeft(by *half, e *capture.End) {
 	s, responder := &c.start, &c.halves[c.pub.Responder()]
 	s.left = by
 	_, _ = s.machine.Input(e.Packet.Time, responder.buf)
-	f := fault{request: s.request, arrived: len(responder.buf), waited: e.Packet.Time.Sub(s.time), act: actOf(e)}
+	f := fault{request: s.request, arrived: len(responder.buf), waited: e.Packet.Time.Sub(s.time), act: endVerb(e)}
 	if by == responder {
 		f.unheard = c.unheard()
 		c.closedOn(by, e, f)
@@ -110,8 +110,8 @@ func (c *conn) gaveUp() {
 	}
 }
 
-// actOf says what an end has done to a connection.
-func actOf(e *capture.End) string { return wording.If(e.Reason == capture.EndRST, "reset", "closed") }
+// endVerb says what an end has done to a connection.
+func endVerb(e *capture.End) string { return wording.If(e.Reason == capture.EndRST, "reset", "closed") }
 
 // unheard reports whether the Initiator's frame was sent again and never acknowledged. One
 // transmission alone proves nothing: a record of a socket's octets has no acknowledgments.
@@ -152,8 +152,8 @@ func (c *conn) role(h *half) string {
 	return wording.If(h.dir == c.pub.Initiator, "Initiator", "Responder")
 }
 
-// late takes an answer to an Initiator that is gone.
-func (c *conn) late(h *half, f *Startup) {
+// lateAnswer takes an answer to an Initiator that is gone.
+func (c *conn) lateAnswer(h *half, f *Startup) {
 	c.start.pending = false
 	c.reportStartup(f)
 	c.note(f)
@@ -163,11 +163,11 @@ func (c *conn) late(h *half, f *Startup) {
 		text += ", " + wording.Elapsed(waited) + " after its frame"
 	}
 	c.report(findLate, h.dir, f.Offset, f.Last, text, "let the Responder answer sooner, or the Initiator wait longer")
-	c.leave(f)
+	c.backToStreaming(f)
 }
 
-// open reports that the capture does not show how a startup has ended.
-func (c *conn) open(h *half, e *capture.End) {
+// reportOpen reports that the capture does not show how a startup has ended.
+func (c *conn) reportOpen(h *half, e *capture.End) {
 	c.start.pending = false
 	if c.unheard() {
 		c.unacknowledged(e)
