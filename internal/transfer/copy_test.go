@@ -224,7 +224,7 @@ func TestTexts(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	if got := clip(strings.Repeat("x", 100), 10); got != "xxxxxx ..." || clip("x", 10) != "x" {
+	if got := truncate(strings.Repeat("x", 100), 10); got != "xxxxxx ..." || truncate("x", 10) != "x" {
 		t.Error(got)
 	}
 	if got := partOf("d/" + strings.Repeat("x", 250)); len(got) != 2+1+64+len(message.PartSuffix) ||

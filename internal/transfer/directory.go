@@ -21,7 +21,7 @@ type directory struct {
 // inside returns where in root a path belongs, whose directory has to be the one that is being received: it is no
 // symbolic link then, which the user of this host may have put there, and meant for somewhere else.
 func (s *sink) inside(p string) (string, error) {
-	at, err := s.place(p)
+	at, err := s.resolve(p)
 	if err != nil || !strings.Contains(p, "/") {
 		return at, err
 	}
@@ -64,7 +64,7 @@ func (s *sink) isDirectory(at string) error {
 
 // leave has the names in a directory on disk.
 func (s *sink) leave(o message.Offer) error {
-	at, err := s.place(o.Path)
+	at, err := s.resolve(o.Path)
 	if err != nil {
 		return err
 	}

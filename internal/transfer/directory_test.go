@@ -187,7 +187,7 @@ func TestLinkInPlace(t *testing.T) {
 			err = root.Symlink(c.is, "l")
 		}
 		testrig.Must(t, err)
-		if a := answerOf((&sink{root: root, resume: c.resume, force: c.force}).tie("l", "to")); a.Code != c.want {
+		if a := answerOf((&sink{root: root, resume: c.resume, force: c.force}).makeSymlink("l", "to")); a.Code != c.want {
 			t.Errorf("%+v: %v", c, a)
 		}
 		if now, _ := root.Readlink("l"); (now == "to") != (c.want == message.OK || c.is == "to") {
@@ -229,7 +229,7 @@ func TestOtherPart(t *testing.T) {
 				testrig.Must(t, errors.Join(p.Close(), root.Remove(partOf("l"))))
 			}
 			testrig.Must(t, errors.Join(root.RemoveAll(partOf("l")), leave(root), root.WriteFile("l", nil, 0o600)))
-			if err := s.tie("l", "to"); s.force != (err == nil) {
+			if err := s.makeSymlink("l", "to"); s.force != (err == nil) {
 				t.Errorf("%s, force %v, resume %v: a link: %v", what, s.force, s.resume, err)
 			}
 			if _, err := root.Lstat(partOf("l")); s.force && !errors.Is(err, fs.ErrNotExist) {
@@ -251,7 +251,7 @@ func TestForeignPart(t *testing.T) {
 	if _, err := s.openPart("l"); answerOf(err).Code != message.NotRegular {
 		t.Errorf("a file: %v", err)
 	}
-	if err := s.tie("l", "to"); answerOf(err).Code != message.NotRegular {
+	if err := s.makeSymlink("l", "to"); answerOf(err).Code != message.NotRegular {
 		t.Errorf("a link: %v", err)
 	}
 	_, err = root.Lstat(partOf("l") + "/theirs")

@@ -29,7 +29,7 @@ func (l lacks) err() error {
 	if len(l) == 0 {
 		return nil
 	}
-	return fail(message.OK, clip(strings.Join(l, "; "), message.MaxText))
+	return fail(message.OK, truncate(strings.Join(l, "; "), message.MaxText))
 }
 
 // The first and the last time that a system is told of.

@@ -180,7 +180,7 @@ func (l *link) step(ctx context.Context) error {
 // keep keeps a message until it is received.
 func (l *link) keep(m message.Message) error {
 	if _, working := m.(message.Working); working {
-		return l.rest()
+		return l.releaseBlocks()
 	}
 	l.inbox = append(l.inbox, m)
 	if len(l.inbox) > recvDepth {
@@ -189,9 +189,9 @@ func (l *link) keep(m message.Message) error {
 	return nil
 }
 
-// rest gives back the memory of all blocks, as the other end is working. It may say so again and again, and has no
-// memory by that: only who is asked has a reason to, when all blocks have come.
-func (l *link) rest() error {
+// releaseBlocks gives back the memory of all blocks, as the other end is working. It may say so again and again, and
+// has no memory by that: only who is asked has a reason to, when all blocks have come.
+func (l *link) releaseBlocks() error {
 	if !l.asks || slices.ContainsFunc(l.blocks, func(b *block) bool { return b.busy }) {
 		return errors.New("transfer: the other end says that it is working, and was not asked for anything")
 	}
@@ -273,12 +273,12 @@ func (l *link) acquireBlock(ctx context.Context, n int, access iwarp.Access) (*b
 
 // grow makes memory for a block, in place of what is too small if there are as many as may be; nil: nothing is free.
 func (l *link) grow(n int, access iwarp.Access) (*block, uint64, error) {
-	i := l.place()
+	i := l.emptyBlock()
 	if i < 0 {
 		return nil, 0, nil
 	}
 	mr, err := l.register(n, access)
-	for at := l.spare(); errors.Is(err, iwarp.ErrLimit) && at >= 0; at = l.spare() {
+	for at := l.tooSmallBlock(); errors.Is(err, iwarp.ErrLimit) && at >= 0; at = l.tooSmallBlock() {
 		l.giveUp(l.blocks[at])
 		mr, err = l.register(n, access)
 	}
@@ -290,8 +290,8 @@ func (l *link) grow(n int, access iwarp.Access) (*block, uint64, error) {
 	return b, uint64(i), nil
 }
 
-// place returns a block without memory. -1: all have some that is in use.
-func (l *link) place() int {
+// emptyBlock returns a block without memory. -1: all have some that is in use.
+func (l *link) emptyBlock() int {
 	if i := slices.IndexFunc(l.blocks, func(b *block) bool { return b.mr == nil }); i >= 0 {
 		return i
 	}
@@ -299,7 +299,7 @@ func (l *link) place() int {
 		l.blocks = append(l.blocks, &block{})
 		return len(l.blocks) - 1
 	}
-	i := l.spare()
+	i := l.tooSmallBlock()
 	if i >= 0 {
 		l.giveUp(l.blocks[i])
 	}
@@ -318,9 +318,9 @@ func (l *link) register(n int, access iwarp.Access) (*iwarp.MR, error) {
 	return mr, err
 }
 
-// spare returns a block whose memory nothing is under way with, which is too small: it makes room for another. -1:
-// there is none.
-func (l *link) spare() int {
+// tooSmallBlock returns a block whose memory nothing is under way with, which is too small: it makes room for another.
+// -1: there is none.
+func (l *link) tooSmallBlock() int {
 	return slices.IndexFunc(l.blocks, func(b *block) bool { return !b.busy && b.mr != nil })
 }
 

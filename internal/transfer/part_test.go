@@ -113,8 +113,8 @@ func TestLongTexts(t *testing.T) {
 	for _, c := range []struct{ path, text int }{{message.MaxPath, message.MaxText},
 		{message.MaxPath + 1, message.MaxText + 1}, {2 * message.MaxPath, 3 * message.MaxText}} {
 		as, why := strings.Repeat("x", c.path-1)+"y", strings.Repeat("w", c.text)
-		testrig.Must(t, v.missed(as, why))
-		if path := said(got.Path); len(path) != message.MaxPath || !strings.HasSuffix(path, "xy") ||
+		testrig.Must(t, v.reportMissed(as, why))
+		if path := toUTF8(got.Path); len(path) != message.MaxPath || !strings.HasSuffix(path, "xy") ||
 			strings.HasPrefix(path, "... ") != (c.path > message.MaxPath) {
 			t.Errorf("a path of %d has become %d: %.5s", c.path, len(path), path)
 		}

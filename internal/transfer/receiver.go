@@ -46,7 +46,7 @@ func (r *receiver) done(ctx context.Context) error {
 	if err := r.send(ctx, a); err != nil || a.Code == message.OK {
 		return err
 	}
-	return &Outcome{r.sink.shown(r.sink.dir), a.Code, a.Text}
+	return &Outcome{r.sink.displayName(r.sink.dir), a.Code, a.Text}
 }
 
 // offered takes what is offered, if it may be.
@@ -67,7 +67,7 @@ func (r *receiver) offered(ctx context.Context, o message.Offer) error {
 
 // file receives one, and says what has become of it.
 func (r *receiver) file(ctx context.Context, o message.Offer) error {
-	r.begun(r.sink.goes(o.Path), int64(o.Size))
+	r.begun(r.sink.targetPath(o.Path), int64(o.Size))
 	v := &receiving{receiver: r, o: o, size: int64(o.Size), blocks: sha256.New()}
 	err := v.run(ctx)
 	var fatal *brokenError
@@ -151,7 +151,7 @@ func (v *receiving) open() error {
 		return err
 	case info.IsDir():
 		return special(info)
-	case v.sink.resume && info.Mode().IsRegular() && (!v.sink.force || v.alike(info)):
+	case v.sink.resume && info.Mode().IsRegular() && (!v.sink.force || v.probablySame(info)):
 		return v.compare(info)
 	default:
 		if err := mayReplace(v.sink.root, v.at); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// alike reports whether a file may well be what is offered.
-func (v *receiving) alike(info fs.FileInfo) bool {
+// probablySame reports whether a file may well be what is offered.
+func (v *receiving) probablySame(info fs.FileInfo) bool {
 	return info.Size() == v.size && info.ModTime().Equal(timeOf(v.o))
 }
 

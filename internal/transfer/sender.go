@@ -36,7 +36,7 @@ func newPace(octets uint64) *rate.Limiter {
 func (s *sender) sendAll(ctx context.Context, src source, recursive bool) error {
 	return src.visit(ctx, recursive, visitor{
 		file:  func(f *os.File, info fs.FileInfo, as string) error { return s.file(ctx, f, info, as) },
-		other: func(o message.Offer) (bool, error) { return s.other(ctx, o) },
+		other: func(o message.Offer) (bool, error) { return s.offerEmpty(ctx, o) },
 	})
 }
 
@@ -72,11 +72,11 @@ func unexpected(got message.Message, want string) error {
 	return fmt.Errorf("transfer: the other end sent %v in place of %s", got.Type(), want)
 }
 
-// other offers what has no octets.
-func (s *sender) other(ctx context.Context, o message.Offer) (bool, error) {
+// offerEmpty offers what has no octets.
+func (s *sender) offerEmpty(ctx context.Context, o message.Offer) (bool, error) {
 	sent := o
 	if o.Kind == message.Missed {
-		sent.Path = said(o.Path)
+		sent.Path = toUTF8(o.Path)
 	}
 	a, err := s.ask(ctx, sent)
 	switch {
@@ -171,7 +171,7 @@ func (s *sending) grant(ctx context.Context, g message.Grant) error {
 	w := message.Wrote{Offset: g.Offset, Length: g.Length}
 	if err := s.read(b.mr.Bytes()[:n], int64(g.Offset)); err != nil {
 		b.busy = false
-		s.over, s.why = true, clip(reasonOf(err), message.MaxText)
+		s.over, s.why = true, truncate(reasonOf(err), message.MaxText)
 		w.State, w.Text = message.Lost, s.why
 		return s.send(ctx, w)
 	}

@@ -30,8 +30,8 @@ type sink struct {
 	entered []directory // the directories that are being received, each in the one before
 }
 
-// place returns where in root a path belongs.
-func (s *sink) place(p string) (string, error) {
+// resolve returns where in root a path belongs.
+func (s *sink) resolve(p string) (string, error) {
 	first, rest, deeper := strings.Cut(p, "/")
 	if s.only != "" && first != s.only || deeper && !s.dirs {
 		return "", fail(message.BadName, "it was not asked for")

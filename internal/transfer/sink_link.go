@@ -22,19 +22,19 @@ func (s *sink) link(at string, o message.Offer) error {
 	if s.copied[s.name(at)] {
 		return fail(message.Twice, "")
 	}
-	if err := s.solid(at, o.Detail); err != nil {
+	if err := s.checkTarget(at, o.Detail); err != nil {
 		return err
 	}
-	err := s.tie(at, o.Detail)
+	err := s.makeSymlink(at, o.Detail)
 	if err == nil {
 		s.copied.add(s.name(at))
 	}
 	return err
 }
 
-// solid refuses a target that goes up from anything but a directory which is there: that stays one, as nothing that is
-// received takes its place. A link to the top of the tree in its place would have the next step lead out of it.
-func (s *sink) solid(at, to string) error {
+// checkTarget refuses a target that goes up from anything but a directory which is there: that stays one, as nothing
+// that is received takes its place. A link to the top of the tree in its place would have the next step lead out of it.
+func (s *sink) checkTarget(at, to string) error {
 	// the directories that it goes down through, and how many of them are there
 	dir, down, sure := path.Dir(at), []string(nil), 0
 	for name := range strings.SplitSeq(to, "/") {
@@ -60,8 +60,8 @@ func (s *sink) solid(at, to string) error {
 	return nil
 }
 
-// tie makes a symbolic link, unless there is the same. One that takes another's place does so in one step.
-func (s *sink) tie(at, to string) error {
+// makeSymlink makes a symbolic link, unless there is the same. One that takes another's place does so in one step.
+func (s *sink) makeSymlink(at, to string) error {
 	if now, err := s.root.Readlink(at); err == nil && s.resume && now == to {
 		return nil
 	}

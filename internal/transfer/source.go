@@ -39,29 +39,29 @@ func (s source) visit(ctx context.Context, recursive bool, v visitor) error {
 	info, err := s.root.Stat(s.name)
 	switch {
 	case err != nil:
-		return v.missed(s.as, reasonOf(err))
+		return v.reportMissed(s.as, reasonOf(err))
 	case info.IsDir() && !recursive:
-		return v.missed(s.as, "a directory: -r copies it with all that is in it")
+		return v.reportMissed(s.as, "a directory: -r copies it with all that is in it")
 	case !info.IsDir():
 		return v.regular(s.root, s.name, s.as)
 	}
 	below, err := s.root.OpenRoot(s.name)
 	if err != nil {
-		return v.missed(s.as, reasonOf(err))
+		return v.reportMissed(s.as, reasonOf(err))
 	}
 	defer below.Close()
 	return v.directory(ctx, below, ".", s.as)
 }
 
-// missed tells of something that is not sent.
-func (v visitor) missed(as, why string) error {
-	_, err := v.other(message.Offer{Kind: message.Missed, Path: as, Detail: clip(why, message.MaxText)})
+// reportMissed tells of something that is not sent.
+func (v visitor) reportMissed(as, why string) error {
+	_, err := v.other(message.Offer{Kind: message.Missed, Path: as, Detail: truncate(why, message.MaxText)})
 	return err
 }
 
-// said is a name, which may be anything, as the other end can be told it: messages are in UTF-8. Whoever tells people
+// toUTF8 is a name, which may be anything, as the other end can be told it: messages are in UTF-8. Whoever tells people
 // of it quotes it.
-func said(name string) string {
+func toUTF8(name string) string {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	if cut := len(name) - message.MaxPath; cut > 0 { // its end says more
 		name = "... " + strings.ToValidUTF8(name[cut+4:], "")
@@ -69,8 +69,8 @@ func said(name string) string {
 	return name
 }
 
-// clip cuts a text to so many octets.
-func clip(text string, most int) string {
+// truncate cuts a text to so many octets.
+func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -82,22 +82,22 @@ func clip(text string, most int) string {
 // what is written.
 func (v visitor) regular(root *os.Root, name, as string) error {
 	if err := message.CheckPath(as); err != nil {
-		return v.missed(as, err.Error())
+		return v.reportMissed(as, err.Error())
 	}
 	if info, err := root.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return v.missed(as, "not a regular file, but "+kindOf(info.Mode()))
+		return v.reportMissed(as, "not a regular file, but "+kindOf(info.Mode()))
 	}
 	f, err := root.OpenFile(name, os.O_RDONLY|noWait, 0)
 	if err != nil {
-		return v.missed(as, reasonOf(err))
+		return v.reportMissed(as, reasonOf(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return v.missed(as, reasonOf(err))
+		return v.reportMissed(as, reasonOf(err))
 	case !info.Mode().IsRegular():
-		return v.missed(as, "not a regular file, but "+kindOf(info.Mode()))
+		return v.reportMissed(as, "not a regular file, but "+kindOf(info.Mode()))
 	}
 	return v.file(f, info, as)
 }
@@ -122,19 +122,19 @@ func kindOf(m fs.FileMode) string {
 // directory offers one, and sends what is in it.
 func (v visitor) directory(ctx context.Context, root *os.Root, name, as string) error {
 	if err := message.CheckPath(as); err != nil {
-		return v.missed(as, err.Error())
+		return v.reportMissed(as, err.Error())
 	}
 	d, err := root.Open(name)
 	if err != nil {
-		return v.missed(as, reasonOf(err))
+		return v.reportMissed(as, reasonOf(err))
 	}
 	defer d.Close()
 	info, err := d.Stat()
 	if err != nil {
-		return v.missed(as, reasonOf(err))
+		return v.reportMissed(as, reasonOf(err))
 	}
 	if isUnfinished(root, name) {
-		return v.missed(as, "a copy is just making it, or was cut, and --resume goes on with that: "+
+		return v.reportMissed(as, "a copy is just making it, or was cut, and --resume goes on with that: "+
 			unfinished+" in it says so")
 	}
 	if made, err := v.other(described(message.Directory, info, as)); err != nil || !made {
@@ -172,7 +172,7 @@ func (v visitor) entries(ctx context.Context, root *os.Root, d *os.File, name, a
 	}
 	again, err := root.Open(name)
 	if err != nil {
-		return v.missed(as, "symbolic links in it: "+reasonOf(err))
+		return v.reportMissed(as, "symbolic links in it: "+reasonOf(err))
 	}
 	defer again.Close()
 	return v.each(ctx, again, as, func(e fs.DirEntry) error {
@@ -201,7 +201,7 @@ func (v visitor) each(ctx context.Context, d *os.File, as string, do func(fs.Dir
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return v.missed(as, "the rest of it: "+reasonOf(err))
+			return v.reportMissed(as, "the rest of it: "+reasonOf(err))
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (v visitor) entry(ctx context.Context, root *os.Root, e fs.DirEntry, name, 
 	case kind.IsDir():
 		return v.directory(ctx, root, name, as)
 	default:
-		return v.missed(as, "not a regular file, but "+kindOf(kind))
+		return v.reportMissed(as, "not a regular file, but "+kindOf(kind))
 	}
 }
 
@@ -221,13 +221,13 @@ func (v visitor) entry(ctx context.Context, root *os.Root, e fs.DirEntry, name, 
 func (v visitor) link(root *os.Root, name, as string) error {
 	target, err := root.Readlink(name)
 	if err != nil {
-		return v.missed(as, reasonOf(err))
+		return v.reportMissed(as, reasonOf(err))
 	}
 	if err := message.CheckPath(as); err != nil {
-		return v.missed(as, err.Error())
+		return v.reportMissed(as, err.Error())
 	}
 	if err := message.CheckLink(as, target); err != nil {
-		return v.missed(as, err.Error())
+		return v.reportMissed(as, err.Error())
 	}
 	_, err = v.other(message.Offer{Kind: message.Link, Path: as, Detail: target})
 	return err

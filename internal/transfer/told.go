@@ -9,19 +9,19 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// shown is what is in root by the name that people know it by: below the directory that is served, or as they have
-// named it here.
-func (s *sink) shown(at string) string {
+// displayName is what is in root by the name that people know it by: below the directory that is served, or as they
+// have named it here.
+func (s *sink) displayName(at string) string {
 	return filepath.Join(s.base, filepath.FromSlash(at))
 }
 
-// goes is where a path goes to, by that name.
-func (s *sink) goes(p string) string {
-	at, err := s.place(p)
+// targetPath is where a path goes to, by that name.
+func (s *sink) targetPath(p string) string {
+	at, err := s.resolve(p)
 	if err != nil {
 		return p
 	}
-	return s.shown(at)
+	return s.displayName(at)
 }
 
 // origin is what was not sent: for a client by its name at the server, and for a server, as all else, by where it would
@@ -33,7 +33,7 @@ func (s *sink) origin(p string) string {
 	case p == "" || path.Clean("/"+p) != "/"+p: // it may be anything
 		return p
 	}
-	return s.goes(p)
+	return s.targetPath(p)
 }
 
 // below is a path of what was asked for, in the directory that is served.
@@ -48,7 +48,7 @@ func below(from, p string) string {
 // outcome is what has become of a path.
 func (s *sink) outcome(p string, err error) *Outcome {
 	a := answered(err)
-	return &Outcome{s.goes(p), a.Code, a.Text}
+	return &Outcome{s.targetPath(p), a.Code, a.Text}
 }
 
 // answer tells the sender, and by which name something is here if it is not the one that the sender has for it.
@@ -59,7 +59,7 @@ func (s *sink) answer(err error) message.Answer {
 		if a.Text != "" {
 			name = a.Text + ": " + name
 		}
-		a.Text = clip(name, message.MaxText)
+		a.Text = truncate(name, message.MaxText)
 	}
 	return a
 }
