@@ -116,7 +116,7 @@ func (s *session) look(within time.Duration) sight {
 // anything or ends the connection. because says why it must not.
 func (s *session) expectNothing(because string) {
 	expected := "nothing, and an open connection: " + because
-	switch l := s.use(); s.look(s.quiet()) {
+	switch l := s.use(); s.look(s.quietTime()) {
 	case sightOctets:
 		s.unexpected(l, expected)
 	case sightEnd:

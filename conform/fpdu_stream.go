@@ -154,7 +154,7 @@ func fpduEnds() []Case {
 // drains goes on sending after a client's FIN. That the client receives is a SHOULD.
 func drains(d *dialogue) {
 	d.works()
-	if d.look(d.quiet()) != sightEnd || d.link.End() != script.FIN {
+	if d.look(d.quietTime()) != sightEnd || d.link.End() != script.FIN {
 		d.notApplicable("the client does not close the connection after its ping")
 	}
 	for range 3 { // a RST for the first is seen when the next is sent

@@ -319,7 +319,7 @@ func startKeyReplies() []Case {
 				peer := s.peerKey("a Start Key")
 				s.expectNothing("it MUST NOT send FPDUs or markers before it has a Start Key")
 				s.enterKeys(s.sendKey("Start Key", mpa.StartKeyFields{C: true}), peer)
-				s.stays()
+				s.expectOpen()
 			}),
 		toInitiator("startkey/passive-octets", "Q14 K01", culley,
 			"A Start Key that comes octet by octet is taken.", func(s *session) {
@@ -327,13 +327,13 @@ func startKeyReplies() []Case {
 				b := mpa.AppendStartKey(nil, &mpa.StartKeyFields{C: true})
 				s.sendEach("Start Key", b)
 				s.enterKeys(b, peer)
-				s.stays()
+				s.expectOpen()
 			}),
 		toInitiator("startkey/passive-res", "K05", culley,
 			"Reserved bits of a Start Key are not checked.", func(s *session) {
 				peer := s.peerKey("a Start Key")
 				s.enterKeys(s.sendKey("Start Key", mpa.StartKeyFields{C: true, Res: 3}), peer)
-				s.stays()
+				s.expectOpen()
 			}),
 		toInitiator("startkey/passive-reply", "K04", culley,
 			"A Reply Frame in place of a Start Key closes the connection.", func(s *session) {

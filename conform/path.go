@@ -7,9 +7,9 @@ import (
 	"github.com/goiwarp/iwarp/internal/tcp"
 )
 
-// quiet is for how long a case watches that the peer does not do what it must not. What the peer
+// quietTime is for how long a case watches that the peer does not do what it must not. What the peer
 // does at once takes a round trip to be seen.
-func (s *session) quiet() time.Duration { return s.opts.Quiet + s.path }
+func (s *session) quietTime() time.Duration { return s.opts.Quiet + s.path }
 
 // reached takes note of the round trip of a connection: as the system's TCP has measured it, or what
 // the peer needed to be reached, or to answer the Request before the first case, as far as these are known. Proxies
@@ -27,7 +27,7 @@ func (s *session) far(trip time.Duration) {
 // answeredIn returns how long after our first octets those of the peer came; zero if none have come, or only a part of
 // its answer: that was waited for, and not the path's to take so long.
 func (r *Result) answeredIn() time.Duration {
-	if r.part() != "" {
+	if r.partialAnswer() != "" {
 		return 0
 	}
 	sent, asked := time.Duration(0), false

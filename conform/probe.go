@@ -39,10 +39,10 @@ func (o *Options) probe(ctx context.Context) (f finding) {
 	if res.Verdict == Pass {
 		return f
 	}
-	if foreign := res.foreign(); foreign != "" {
+	if foreign := res.describeForeign(); foreign != "" {
 		return finding{foreign: foreign}
 	}
-	if part := res.part(); part != "" {
+	if part := res.partialAnswer(); part != "" {
 		return finding{unanswered: "the peer's answer to the first Request stays incomplete: " + part}
 	}
 	other := o.askAnother(ctx, res)
@@ -86,7 +86,7 @@ func (o *Options) listen(ctx context.Context) finding {
 		s.closeWrite()
 		s.peerReply("a Reply")
 	}})
-	if foreign := res.foreign(); foreign != "" {
+	if foreign := res.describeForeign(); foreign != "" {
 		return finding{foreign: foreign}
 	}
 	return finding{unanswered: "the peer answers no MPA Request: it is silent, and every case would wait for it"}
@@ -120,8 +120,8 @@ func (r *Result) exchange() (sent, got []byte) {
 	return sent, nil
 }
 
-// part says how much of its answer the peer has sent, if not all, and what came then; else it is empty.
-func (r *Result) part() string {
+// partialAnswer says how much of its answer the peer has sent, if not all, and what came then; else it is empty.
+func (r *Result) partialAnswer() string {
 	sent, got := r.exchange()
 	part := script.Part(got, wording.If(bytes.HasPrefix(sent, []byte(mpa.KeyStart)), mpa.KeyStart, mpa.KeyReply))
 	if part == "" {
@@ -141,8 +141,8 @@ func (r *Result) silent() bool {
 	return r.unanswered() && !slices.ContainsFunc(r.Dialogue, func(e Entry) bool { return e.Kind == Saw })
 }
 
-// foreign describes what the peer has said first, if that is not MPA.
-func (r *Result) foreign() string {
+// describeForeign describes what the peer has said first, if that is not MPA.
+func (r *Result) describeForeign() string {
 	for _, e := range r.Dialogue {
 		if e.Kind == Received && len(e.Octets) > 0 {
 			if mpa.BeginsAsKey(e.Octets) {

@@ -262,7 +262,7 @@ func (d *dialogue) refusal(seg ddp.Segment, expected string, codes []rdmap.Code)
 // for our half of it to be closed first.
 func (d *dialogue) isOver(because string) {
 	expected := "nothing more, and the end of the connection: " + because
-	for n, within := range []time.Duration{d.quiet(), d.opts.Timeout} {
+	for n, within := range []time.Duration{d.quietTime(), d.opts.Timeout} {
 		switch d.look(within) {
 		case sightOctets:
 			d.unexpected(d.link, expected)

@@ -126,7 +126,7 @@ func rdmapOtherResponses() []Case {
 				d.sendPart(h, 0, len(pingText()), true)
 				d.mayRefuse("only one Response was asked for", badResponse, func() {
 					d.peerAdvert("the server's first go ahead")
-					if d.look(d.quiet()) == sightOctets {
+					if d.look(d.quietTime()) == sightOctets {
 						d.refused(orCloses, "only one Response was asked for", badResponse...)
 					}
 				})

@@ -75,7 +75,7 @@ func (s *session) peerRejects(q script.Startup) mpa.StartupFrame {
 // leavesMPA sees that the peer sends no more after a rejection. It may close the connection.
 func (s *session) leavesMPA() {
 	const expected = "no FPDU: the Request was rejected"
-	if s.look(s.quiet()) == sightOctets {
+	if s.look(s.quietTime()) == sightOctets {
 		s.unexpected(s.link, expected)
 	}
 	s.note(Checked, expected, nil)

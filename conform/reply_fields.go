@@ -19,7 +19,7 @@ const shortData = "kernels read the four octets of enhanced data without checkin
 func replyPrivateData() []Case {
 	var cases []Case
 	for _, n := range lengths {
-		c := takes(fmt.Sprintf("startup/rep-pd-%d", n), "Q08 E01", fields,
+		c := mustAccept(fmt.Sprintf("startup/rep-pd-%d", n), "Q08 E01", fields,
 			fmt.Sprintf("A Reply with %s of Private Data is taken.", wording.Octets(n)),
 			func(f *script.Startup) { total(f, n) })
 		if n < mpa.EnhancedLen {

@@ -16,14 +16,14 @@ func (s *session) goesOn(q mpa.StartupFrame, f script.Startup) {
 	case s.app() == AppRping:
 		s.peerAdvert("the client's source advert")
 	default:
-		s.stays()
+		s.expectOpen()
 	}
 }
 
-// stays sees that the peer does not end the connection.
-func (s *session) stays() {
+// expectOpen sees that the peer does not end the connection.
+func (s *session) expectOpen() {
 	l := s.use()
-	if s.look(s.quiet()) == sightEnd {
+	if s.look(s.quietTime()) == sightEnd {
 		s.failf("an open connection", "the connection %s", l.End())
 	}
 	s.note(Checked, "the connection stays open", nil)
@@ -119,8 +119,8 @@ func (s *session) replyWithText(n int) (q mpa.StartupFrame, f script.Startup) {
 	return q, f
 }
 
-// takes returns a case in which an Initiator must take an adjusted Reply.
-func takes(id, requirements, section, text string, adjust func(f *script.Startup)) Case {
+// mustAccept returns a case in which an Initiator must take an adjusted Reply.
+func mustAccept(id, requirements, section, text string, adjust func(f *script.Startup)) Case {
 	return toInitiator(id, requirements, section, text, func(s *session) {
 		s.takesReply(func(_ mpa.StartupFrame, f *script.Startup) { adjust(f) })
 	})
@@ -193,18 +193,18 @@ func replyRevision0(s *session) {
 // replyFlags try the bits of octet 16.
 func replyFlags() []Case {
 	cases := []Case{
-		takes("negotiate/rep-m", "F07 F08 F11 Q04", "RFC 5044 4.3, 7.1.1",
+		mustAccept("negotiate/rep-m", "F07 F08 F11 Q04", "RFC 5044 4.3, 7.1.1",
 			"With M in the Reply the Initiator's FPDUs have markers, the first before the first FPDU.",
 			func(f *script.Startup) { f.M = true }),
-		takes("negotiate/rep-no-m", "F11 Q04", "RFC 5044 4.3, 7.1.1",
+		mustAccept("negotiate/rep-no-m", "F11 Q04", "RFC 5044 4.3, 7.1.1",
 			"Without M in the Reply the Initiator's FPDUs have no markers.", func(f *script.Startup) { f.M = false }),
-		takes("negotiate/rep-c", "F04 F14", "RFC 5044 4.4, 7.1.1",
+		mustAccept("negotiate/rep-c", "F04 F14", "RFC 5044 4.4, 7.1.1",
 			"With C in the Reply the Initiator's FPDUs have CRCs.", func(f *script.Startup) { f.C = true }),
-		takes("negotiate/rep-no-c", "F14", "RFC 5044 4.4, 7.1.1",
+		mustAccept("negotiate/rep-no-c", "F14", "RFC 5044 4.4, 7.1.1",
 			"Without C in the Reply the Request's C decides on CRCs.", func(f *script.Startup) { f.C = false }),
 	}
 	for bit := range 4 {
-		cases = append(cases, takes(fmt.Sprintf("startup/rep-res-%d", 1<<bit), "Q06", fields,
+		cases = append(cases, mustAccept(fmt.Sprintf("startup/rep-res-%d", 1<<bit), "Q06", fields,
 			fmt.Sprintf("The reserved bit 0x%02x in a Reply is not checked.", 1<<bit),
 			func(f *script.Startup) { f.Res = 1 << bit }))
 	}

@@ -182,7 +182,7 @@ func wrongKeys(due, other string) []wrongKey {
 
 func requestStartKey(s *session) {
 	s.sendKey("Start Key", mpa.StartKeyFields{C: true})
-	if s.look(s.quiet()) == sightNothing {
+	if s.look(s.quietTime()) == sightNothing {
 		s.send("more, for a peer that waits for a Request's whole header", make([]byte, 8))
 	}
 	if s.look(s.opts.Timeout) == sightOctets {

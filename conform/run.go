@@ -108,7 +108,7 @@ func Run(ctx context.Context, opts Options, report func(*Result)) (Summary, erro
 	}
 	found := o.probe(ctx)
 	if found.absent != nil && ctx.Err() == nil {
-		sum.Stopped, sum.Err = nobody(found.absent), found.absent
+		sum.Stopped, sum.Err = notConnected(found.absent), found.absent
 		return sum, nil
 	}
 	if found.unanswered != "" && ctx.Err() == nil { // else nobody has waited for an answer
@@ -160,8 +160,8 @@ func (i *idleness) text() string {
 	return "nothing was tested, as no case applies"
 }
 
-// nobody is why a run is not complete whose peer was never there.
-func nobody(err error) string { return "the peer cannot be connected: " + err.Error() }
+// notConnected is why a run is not complete whose peer was never there.
+func notConnected(err error) string { return "the peer cannot be connected: " + err.Error() }
 
 // runAll runs cases until one is interrupted or the peer is gone, and notes why it
 // stopped. No case applies to a peer that does not speak MPA as unspoken says.
@@ -194,7 +194,7 @@ func (o *Options) runAll(ctx context.Context, cases []Case, unspoken string, sum
 			absent = 0
 		}
 		if absent == o.patience() {
-			sum.Stopped, sum.Err = nobody(res.missing), res.missing
+			sum.Stopped, sum.Err = notConnected(res.missing), res.missing
 			return
 		}
 	}

@@ -119,13 +119,13 @@ func TestNoCases(t *testing.T) {
 		{"^startup/rek-", "no case has an ID that matches"},
 		{"^startup/rep-whole$", "1 case with an ID that matches"},
 	} {
-		o := conform.Options{Role: mpa.RoleResponder, Peer: new(nobody), Filter: regexp.MustCompile(c.filter)}
+		o := conform.Options{Role: mpa.RoleResponder, Peer: new(notConnected), Filter: regexp.MustCompile(c.filter)}
 		sum, err := conform.Run(t.Context(), o, nil)
 		var e *conform.NoCasesError
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || !reflect.DeepEqual(sum, conform.Summary{}) {
 			t.Errorf("%s: got %v, want %q", c.filter, err, c.want)
 		}
-		if o.Peer.(*nobody).asked > 0 {
+		if o.Peer.(*notConnected).asked > 0 {
 			t.Errorf("%s: the peer was connected", c.filter)
 		}
 	}
@@ -189,8 +189,8 @@ func TestOptions(t *testing.T) {
 		text string
 	}{
 		{conform.Options{Role: mpa.RoleResponder}, "no peer"},
-		{conform.Options{Peer: new(nobody)}, "role"},
-		{conform.Options{Role: mpa.RoleResponder, Peer: new(nobody), Quiet: -1}, "negative"},
+		{conform.Options{Peer: new(notConnected)}, "role"},
+		{conform.Options{Role: mpa.RoleResponder, Peer: new(notConnected), Quiet: -1}, "negative"},
 	} {
 		if _, err := conform.Run(t.Context(), c.o, nil); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("got %v, want %q", err, c.text)

@@ -109,7 +109,7 @@ func sctpAnswers() []Case {
 			func(ours *chunk.Setup) { ours.Adaptation = 7 }),
 		ofActive("waits", "C04", "RFC 5043 6.2", "No DDP Segment comes before the Accept.", func(s *session) {
 			d, _ := s.asked()
-			if m, ok := d.hear(s.quiet()); ok {
+			if m, ok := d.hear(s.quietTime()); ok {
 				d.want(m.PPID == sctp.PPIDControl, "no DDP Segment: the session is not accepted", describeMessage(&m))
 			}
 			s.note(Checked, "no DDP Segment: the session is not accepted", nil)
@@ -147,7 +147,7 @@ func sctpAnswers() []Case {
 			}
 			d.say(f.String(), d.Control(sctp.Control{Function: f,
 				Enhanced: mpa.Enhanced{IRD: q.Enhanced.ORD, ORD: q.Enhanced.IRD}}))
-			if m, ok := d.hear(s.quiet()); ok {
+			if m, ok := d.hear(s.quietTime()); ok {
 				d.want(m.PPID == sctp.PPIDControl, "no DDP Segment: the session is rejected", describeMessage(&m))
 			}
 			s.note(Checked, "no DDP Segment: the session is rejected", nil)
@@ -161,7 +161,7 @@ func unindicatedAnswer(id, text string, change func(*chunk.Setup)) Case {
 		ours := script.DDPSetup()
 		change(&ours)
 		if s.associate(ours) {
-			_, ok := s.assoc.Asked(time.Now().Add(s.quiet()))
+			_, ok := s.assoc.Asked(time.Now().Add(s.quietTime()))
 			s.want(!ok, "no session: DDP procedures MUST NOT be performed upon this association", "a message")
 			s.dissociate()
 		}

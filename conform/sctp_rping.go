@@ -102,7 +102,7 @@ func sctpWays() []Case {
 			(*session).undelayed)),
 		overSCTP("requests", "C07", "RFC 5043 6.4",
 			"Each of many Initiates that come together is answered, by a Terminate where no more can wait.",
-			(*session).crowds),
+			(*session).openMany),
 		overSCTP("error-among", "C13", "RFC 5043 11.3",
 			"An error in one session of several is told by an RDMAP Terminate, and the others go on.",
 			func(s *session) {
@@ -121,8 +121,8 @@ func sctpWays() []Case {
 	}
 }
 
-// crowds asks for sessions on many streams at once.
-func (s *session) crowds() {
+// openMany asks for sessions on many streams at once.
+func (s *session) openMany() {
 	const wanted = 64
 	ours := ddpSetupOf(wanted)
 	if !s.associate(ours) {

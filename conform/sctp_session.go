@@ -212,7 +212,7 @@ func (d *ddpSession) works(because string) {
 
 // unanswered sees for the quiet time that no Read Response comes. Anything else may.
 func (d *ddpSession) unanswered(because string) {
-	for until := time.Now().Add(d.quiet()); ; {
+	for until := time.Now().Add(d.quietTime()); ; {
 		m, ok := d.hear(time.Until(until))
 		if !ok {
 			d.note(Checked, "no RDMA Read Response: "+because, nil)
@@ -305,7 +305,7 @@ func (s *session) aborted() {
 // refusedOr sees that an Initiate that is not one opens no session: what the peer answers is
 // a Terminate, if anything.
 func (d *ddpSession) refusedOr(because string) {
-	m, ok := d.hear(d.quiet())
+	m, ok := d.hear(d.quietTime())
 	if ok {
 		c, err := sctp.ParseControl(m.Data)
 		d.want(m.PPID == sctp.PPIDControl && err == nil &&

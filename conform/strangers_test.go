@@ -187,21 +187,21 @@ func TestOtherInitiator(t *testing.T) {
 	}
 }
 
-// nobody is a peer that is not there.
-type nobody struct{ asked int }
+// notConnected is a peer that is not there.
+type notConnected struct{ asked int }
 
-func (n *nobody) Connect(context.Context) (net.Conn, error) {
+func (n *notConnected) Connect(context.Context) (net.Conn, error) {
 	n.asked++
 	return nil, errors.New("refused")
 }
-func (*nobody) Again(context.Context) (net.Conn, error) { return nil, errors.New("refused") }
-func (*nobody) Release()                                {}
+func (*notConnected) Again(context.Context) (net.Conn, error) { return nil, errors.New("refused") }
+func (*notConnected) Release()                                {}
 
 // TestNobody stops when the peer cannot be connected: a Responder before the first case, and an Initiator, for which a
 // case waits, after it.
 func TestNobody(t *testing.T) {
 	for _, role := range roles {
-		n := new(nobody)
+		n := new(notConnected)
 		all, sum := collect(t, conform.Options{Role: role, Peer: n, App: conform.AppRping})
 		if sum.OK() || sum.Stopped != "the peer cannot be connected: refused" || sum.PeerStopped || n.asked != 1 ||
 			sum.Err == nil || sum.Inconclusive != len(all) {

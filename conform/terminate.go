@@ -67,7 +67,7 @@ func (d *dialogue) sendTerminate(t rdmap.Terminate) {
 func (d *dialogue) takesTerminate() {
 	expected := "the connection closed: " + noAnswer
 	for range 2 {
-		for d.look(d.quiet()) == sightOctets {
+		for d.look(d.quietTime()) == sightOctets {
 			seg := d.segment(expected)
 			if op := rdmap.OpcodeOf(&seg.Header); op == rdmap.OpTerminate || op == rdmap.OpReadResponse {
 				d.failf(expected, "%s", describeSegment(&seg))
