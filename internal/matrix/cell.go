@@ -32,7 +32,7 @@ type cell struct {
 // run brings the two ends together and finds out what becomes of them. Its error says
 // that the row could not be run; errors of the ends are facts.
 func (c *cell) run(ctx context.Context) error {
-	defer c.shut()
+	defer c.closeAll()
 	if err := c.open(ctx); err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (c *cell) open(ctx context.Context) (err error) {
 	return err
 }
 
-// shut ends what is left. Nothing is, unless the row hangs.
-func (c *cell) shut() {
+// closeAll ends what is left. Nothing is, unless the row hangs.
+func (c *cell) closeAll() {
 	if c.tap != nil {
 		c.tap.close()
 	}
@@ -146,7 +146,7 @@ func (c *cell) connect(ctx context.Context) error {
 		return askOverSCTP(ctx, c.tap.addr(), in)
 	}
 	offer := in.Offer
-	offer.Timeout = longer(ctx)
+	offer.Timeout = beyondTimeLeft(ctx)
 	d := iwarp.Dialer{
 		KeepRejected: true,
 		PD:           c.i.pd, QP: c.i.qpConfig(ctx), MPA: offer, NoReads: in.NoReads,

@@ -58,11 +58,11 @@ func newEndpoint(who string, kind mpa.Kind, seed byte) (*endpoint, error) {
 
 // qpConfig gives a close as long as the row has.
 func (e *endpoint) qpConfig(ctx context.Context) iwarp.QPConfig {
-	return iwarp.QPConfig{CloseTimeout: left(ctx)}
+	return iwarp.QPConfig{CloseTimeout: timeLeft(ctx)}
 }
 
-// left is how much time the row has yet, or 0 if it has no bound.
-func left(ctx context.Context) time.Duration {
+// timeLeft is how much time the row has yet, or 0 if it has no bound.
+func timeLeft(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return 0
@@ -70,10 +70,10 @@ func left(ctx context.Context) time.Duration {
 	return max(time.Until(end), time.Nanosecond)
 }
 
-// longer is more time than the row has, or 0 if it has no bound: it is the row's end that ends a startup, and is told
-// of as that.
-func longer(ctx context.Context) time.Duration {
-	if left := left(ctx); left > 0 {
+// beyondTimeLeft is more time than the row has, or 0 if it has no bound: it is the row's end that ends a startup, and
+// is told of as that.
+func beyondTimeLeft(ctx context.Context) time.Duration {
+	if left := timeLeft(ctx); left > 0 {
 		return left + time.Minute
 	}
 	return 0

@@ -75,7 +75,7 @@ func (r *relay) connect(w *wire) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
-		w.cut()
+		w.abort()
 		return
 	}
 	r.wires = append(r.wires, w)
@@ -104,7 +104,7 @@ func (r *relay) close() {
 	r.mu.Lock()
 	r.ended = true
 	for _, w := range r.wires {
-		w.cut()
+		w.abort()
 	}
 	r.mu.Unlock()
 	r.tasks.Wait()
@@ -139,7 +139,7 @@ func (w *wire) run() {
 	pumps.Go(func() { w.pump(toResponder) })
 	pumps.Go(func() { w.pump(toInitiator) })
 	pumps.Wait()
-	w.cut()
+	w.abort()
 }
 
 // pump passes one direction on. Octets are kept before they are passed on, so that
@@ -158,8 +158,8 @@ func (w *wire) keep(dir direction, b []byte) {
 	w.turns = append(w.turns, turn{dir, [2]int{len(w.octets[0]), len(w.octets[1])}})
 }
 
-// cut ends the connection, if it has not ended.
-func (w *wire) cut() {
+// abort ends the connection, if it has not ended.
+func (w *wire) abort() {
 	for _, c := range w.ends {
 		_ = c.Close()
 	}

@@ -40,7 +40,7 @@ func listen(ctx context.Context, over *network.Network, spec *Responder) (*respo
 	r := &responder{endpoint: e, spec: spec, answers: make(chan answer, maxConnections)}
 	r.ln, err = over.Listen(ctx, over.Here, &iwarp.ListenConfig{
 		RNIC: e.rnic, PD: e.pd, Dialects: spec.Dialects, Messages: spec.Messages,
-		Markers: spec.Answer.Markers, NoCRC: spec.Answer.NoCRC, RequestTimeout: longer(ctx),
+		Markers: spec.Answer.Markers, NoCRC: spec.Answer.NoCRC, RequestTimeout: beyondTimeLeft(ctx),
 	})
 	if err != nil {
 		return nil, err
