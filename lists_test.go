@@ -23,14 +23,14 @@ func TestLists(t *testing.T) {
 			meet(ini, res)
 			both := [2]*lister{newLister(ini, r), newLister(res, r)}
 			for range 2 {
-				both[0].begin()
-				both[1].begin()
+				both[0].startRound()
+				both[1].startRound()
 				both[0].plan(both[1])
 				both[1].plan(both[0])
 				both[0].postAll()
 				both[1].postAll()
-				both[0].settle()
-				both[1].settle()
+				both[0].awaitCompletions()
+				both[1].awaitCompletions()
 				both[0].compare()
 				both[1].compare()
 			}
@@ -202,8 +202,8 @@ func (l *lister) receives(octets []byte) bool {
 	return true
 }
 
-// begin begins a round.
-func (l *lister) begin() {
+// startRound starts a round.
+func (l *lister) startRound() {
 	l.posts = nil
 	for _, s := range l.sink {
 		s.used = min(l.r.IntN(10), len(s.at))
@@ -263,8 +263,8 @@ func (l *lister) postAll() {
 	}
 }
 
-// settle waits for the completions of a round.
-func (l *lister) settle() {
+// awaitCompletions waits for the completions of a round.
+func (l *lister) awaitCompletions() {
 	l.end.T.Helper()
 	sent := 0
 	for came := 0; sent < len(l.posts) || came < len(l.lengths); {
