@@ -144,7 +144,7 @@ func TestBroken(t *testing.T) {
 	s.receive(1)
 	s.arrives(0, send(1, nil))
 	s.Machine.Broken(s.clock, 1, &mpa.Error{Code: mpa.CodeCRC, Offset: 1})
-	s.settle()
+	s.collectOutputs()
 	s.completion(success(1, OpReceive, 0))
 	s.wantCause(rdmap.CodeMPACRC, false)
 }

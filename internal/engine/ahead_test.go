@@ -39,7 +39,7 @@ func (s *sender) sends(want ...fpdu) {
 // ends reports the end of the peer's half.
 func (s *sender) ends(at uint64) {
 	s.Machine.Ended(s.clock, at)
-	s.settle()
+	s.collectOutputs()
 }
 
 // A Write that comes ahead of a Send is in place at once, and is delivered with what follows it.

@@ -79,7 +79,7 @@ func (w *wire) drained(p *peer) {
 		w.write(v)
 		p.Machine.Sent(*p.now, p.g, n)
 	}
-	p.settle()
+	p.collectOutputs()
 }
 
 // Proves S01, S04, S06, S07: each TCP segment begins with an FPDU and holds whole ones, whatever

@@ -169,7 +169,7 @@ func (f *secretive) surprise(at uint64, ulpdu []byte) {
 	case at%3 == 1:
 		f.Machine.Broken(f.clock, at, &mpa.Error{Code: mpa.CodeCRC})
 	}
-	f.settle()
+	f.collectOutputs()
 	f.check()
 	if a := &f.Machine.ahead; len(a.held) > 5 || a.octets > 200 {
 		f.Fatalf("%d segments and %d octets are held", len(a.held), a.octets)

@@ -14,7 +14,7 @@ func TestAtomicCutOff(t *testing.T) {
 	p.post(add(1, 5))
 	p.want(added(1, 1, 5))
 	p.fin()
-	p.settle()
+	p.collectOutputs()
 	f := p.wantCause(rdmap.CodeCatastrophicStream, false)
 	if !strings.Contains(f.Reason, "Atomic Operations were outstanding") {
 		t.Error(f)
@@ -30,7 +30,7 @@ func TestAtomicUnansweredAtClose(t *testing.T) {
 	p.wantNothing()
 	p.wantState(RTS)
 	p.advance(closeTime)
-	p.settle()
+	p.collectOutputs()
 	p.wantState(Error)
 	if err := p.Machine.Cause(); !strings.Contains(err.Error(), "did not answer RDMA Reads or Atomic Operations") {
 		t.Error(err)

@@ -103,7 +103,7 @@ func TestShownBudget(t *testing.T) {
 		t.Errorf("%d octets are left, %d dropped", p.left, s.Machine.Stats().Ahead.Dropped)
 	}
 	p.left = before
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	if p.left != all || !bytes.Equal(buf[3*large:], numbered(large)) || s.Machine.Stats().RecvFPDUs != 4 {
 		t.Errorf("%d octets are left after all has come, %d FPDUs", p.left, s.Machine.Stats().RecvFPDUs)
 	}
@@ -131,7 +131,7 @@ func TestShownBudgetNotes(t *testing.T) {
 		s.Machine.Stats().Ahead.Placed < 5 {
 		t.Errorf("%d octets are left, %d notes, %+v", p.left, len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
 	}
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	if p.left != all || s.Machine.Stats().RecvFPDUs != 1+small {
 		t.Errorf("%d octets are left, %d FPDUs", p.left, s.Machine.Stats().RecvFPDUs)
 	}

@@ -47,7 +47,7 @@ func TestTerminateNotTaken(t *testing.T) {
 	p.noCompletion()
 	p.Machine.Abandon(p.clock, p.g)
 	p.Machine.Failed(p.clock, errReset)
-	p.settle()
+	p.collectOutputs()
 	p.completion(flushed(1, OpSend))
 }
 
@@ -58,13 +58,13 @@ func TestTerminateTooLate(t *testing.T) {
 	p.modify(Terminate)
 	p.noCompletion()
 	p.Machine.HandleTimeout(p.Machine.Deadline())
-	p.settle()
+	p.collectOutputs()
 	p.completion(flushed(1, OpReceive))
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.wantNothing()
 	p.Machine.Abort(errReset) // once more does no harm
-	p.settle()
+	p.collectOutputs()
 	p.wantLLP()
 	p.wantCause(0, false)
 }
@@ -77,7 +77,7 @@ func TestLostBeforeTerminate(t *testing.T) {
 	p.modify(Terminate)
 	p.noCompletion()
 	p.Machine.Failed(p.clock, errReset)
-	p.settle()
+	p.collectOutputs()
 	p.wantState(Error)
 	p.wantLLP(Drop)
 	p.completion(flushed(2, OpSend), flushed(1, OpReceive))
@@ -88,7 +88,7 @@ func TestAbort(t *testing.T) {
 	p := initiator(t)
 	p.post(work(1, OpSend))
 	p.Machine.Abort(errReset)
-	p.settle()
+	p.collectOutputs()
 	p.wantState(Error)
 	p.wantLLP(Reset)
 	p.completion(flushed(1, OpSend))
@@ -114,7 +114,7 @@ func TestUndelivered(t *testing.T) {
 	p.wantLLP(Drop)
 	for range 2 {
 		p.Machine.Undelivered(errReset)
-		p.settle()
+		p.collectOutputs()
 		p.wantState(Error)
 		p.wantLLP()
 		if !errors.Is(p.Machine.Cause(), ErrLost) || !errors.Is(p.Machine.Cause(), errReset) {

@@ -278,7 +278,7 @@ func TestHalfCloseByUs(t *testing.T) {
 func TestErrorAfterOurFIN(t *testing.T) {
 	p := initiator(t)
 	p.Machine.BeginHalfClose(p.clock)
-	p.settle()
+	p.collectOutputs()
 	p.wantLLP(Finish)
 	p.send(send(1, nil)) // for which there is no receive
 	p.wantNothing()

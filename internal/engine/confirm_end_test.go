@@ -19,7 +19,7 @@ func TestConfirmWholeClosed(t *testing.T) {
 	}
 	p.Machine.WholeClosed(p.clock)
 	p.Machine.Sent(p.clock, p.g, n)
-	p.settle()
+	p.collectOutputs()
 	p.completion(flushed(1, OpSend))
 }
 
@@ -50,7 +50,7 @@ func TestConfirmRefusedWriteImm(t *testing.T) {
 	p.output()
 	p.send(terminateFor(rdmap.CodeDDPMessageTooLong, send(0, nil)))
 	p.window = -1
-	p.settle()
+	p.collectOutputs()
 	p.output()
 	p.completion(flushed(1, OpWriteImm))
 }

@@ -126,7 +126,7 @@ func TestConfirmMany(t *testing.T) {
 		p.post(work(id, OpSend))
 	}
 	p.window = -1
-	p.settle()
+	p.collectOutputs()
 	asked := p.untilQuestion()
 	if p.send(answer); len(p.done) != asked {
 		t.Errorf("%d completions of %d", len(p.done), asked)
@@ -209,7 +209,7 @@ func TestConfirmRefusedEnded(t *testing.T) {
 	p.send(terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)))
 	p.fin()
 	p.Machine.Sent(p.clock, p.g, n)
-	p.settle()
+	p.collectOutputs()
 	p.completion(success(1, OpSend, 0), failed(2, OpSend, StatusRemoteOperation), flushed(3, OpSend))
 }
 
@@ -222,7 +222,7 @@ func TestConfirmRefusedLong(t *testing.T) {
 	first, _ := p.next()
 	p.send(terminateFor(rdmap.CodeDDPMessageTooLong, first))
 	p.window = -1
-	p.settle()
+	p.collectOutputs()
 	p.output()
 	p.completion(failed(1, OpSend, StatusRemoteOperation))
 }

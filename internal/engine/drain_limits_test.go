@@ -124,6 +124,6 @@ func TestDrainLimitOfReads(t *testing.T) {
 		t.Errorf("%d late Reads", got)
 	}
 	p.Machine.HandleTimeout(p.clock)
-	p.settle()
+	p.collectOutputs()
 	p.wantState(Error)
 }

@@ -128,7 +128,7 @@ func TestCloseMuteLost(t *testing.T) {
 		p.completion(flushed(1, OpSend))
 		p.wantLLP(Finish)
 		c.end(p)
-		p.settle()
+		p.collectOutputs()
 		p.wantLLP(Reset)
 		p.wantState(Error)
 		for _, is := range append(c.want, ErrMute) {
@@ -153,7 +153,7 @@ func TestFailureUnheard(t *testing.T) {
 	} {
 		p := responder(t)
 		fails(p)
-		p.settle()
+		p.collectOutputs()
 		p.wantLLP(Reset)
 		p.wantState(Error)
 		if f, ok := p.Machine.Cause().(*Failure); !ok {

@@ -263,7 +263,7 @@ func TestWholeClosed(t *testing.T) {
 	p.closeOrderly()
 	p.wantLLP(Finish)
 	p.Machine.WholeClosed(p.clock)
-	p.settle()
+	p.collectOutputs()
 	p.wantState(Idle)
 	p.wantLLP(Drop)
 	p.completion(flushed(1, OpReceive))
@@ -274,7 +274,7 @@ func TestWholeClosed(t *testing.T) {
 	} {
 		p = initiator(t, change)
 		p.Machine.WholeClosed(p.clock)
-		p.settle()
+		p.collectOutputs()
 		p.wantStates(RTS, Closing, Idle)
 		p.wantLLP(Drop)
 	}
@@ -283,7 +283,7 @@ func TestWholeClosed(t *testing.T) {
 	p.modify(Terminate)
 	p.want(terminate(0))
 	p.Machine.WholeClosed(p.clock)
-	p.settle()
+	p.collectOutputs()
 	p.wantStates(RTS, Terminate, Error)
 }
 

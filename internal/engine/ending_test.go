@@ -14,7 +14,7 @@ var endings = []struct {
 	do   func(p *pair, s *side)
 }{
 	{"close", func(_ *pair, s *side) { s.closeOrderly() }},
-	{"half close", func(p *pair, s *side) { s.Machine.BeginHalfClose(p.clock); s.settle() }},
+	{"half close", func(p *pair, s *side) { s.Machine.BeginHalfClose(p.clock); s.collectOutputs() }},
 	{"Modify to Closing", func(p *pair, s *side) { s.ask(p, Closing) }},
 	{"Modify to Terminate", func(p *pair, s *side) { s.ask(p, Terminate) }},
 	{"Modify to Error", func(p *pair, s *side) { s.ask(p, Error) }},
@@ -32,7 +32,7 @@ var endings = []struct {
 // ask is Modify; it may be refused, as the connection may have ended already.
 func (s *side) ask(p *pair, to State) {
 	_ = s.Machine.Modify(p.clock, to)
-	s.settle()
+	s.collectOutputs()
 }
 
 // try posts a request that may be refused, and counts it if it is not.
@@ -42,7 +42,7 @@ func (s *side) try(w SendWork) {
 	if s.Machine.PostSend(&w) == nil {
 		s.wantSend = append(s.wantSend, Completion{ID: w.ID, Op: w.Op})
 	}
-	s.settle()
+	s.collectOutputs()
 }
 
 // pass lets time pass for both, as long as anything waits for it.
@@ -52,7 +52,7 @@ func (p *pair) pass() {
 		for _, h := range []*host{p.a, p.b} {
 			if at := h.Machine.Deadline(); !at.IsZero() && !p.clock.Before(at) {
 				h.Machine.HandleTimeout(p.clock)
-				h.settle()
+				h.collectOutputs()
 			}
 		}
 		p.run()

@@ -17,8 +17,8 @@ func TestCloseParts(t *testing.T) {
 		llp   LLP
 		cause error
 	}{
-		"acknowledged": {func(p *peer) { p.Machine.FINAcked(p.clock); p.settle() }, Idle, Drop, ErrPeerClosed},
-		"reset":        {func(p *peer) { p.Machine.Failed(p.clock, errReset); p.settle() }, Error, Reset, ErrLost},
+		"acknowledged": {func(p *peer) { p.Machine.FINAcked(p.clock); p.collectOutputs() }, Idle, Drop, ErrPeerClosed},
+		"reset":        {func(p *peer) { p.Machine.Failed(p.clock, errReset); p.collectOutputs() }, Error, Reset, ErrLost},
 		"neither":      {func(p *peer) { p.advance(closeTime) }, Idle, Drop, ErrPeerClosed},
 		"all but the FIN": {func(p *peer) {
 			p.Machine.Unacked(p.clock, 100)

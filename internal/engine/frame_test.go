@@ -162,7 +162,7 @@ func TestResponderIsSilent(t *testing.T) {
 		"a Read":      func(p *peer) { p.post(work(1, OpRead)) },
 		"Terminate":   func(p *peer) { p.modify(Terminate) },
 		"close":       func(p *peer) { p.closeOrderly() },
-		"half close":  func(p *peer) { p.Machine.BeginHalfClose(p.clock); p.settle() },
+		"half close":  func(p *peer) { p.Machine.BeginHalfClose(p.clock); p.collectOutputs() },
 		"time passes": func(p *peer) { p.advance(1 << 40) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestLocalWorkBehindFlushed(t *testing.T) {
 	}
 	p.Machine.Abandon(p.clock, p.g)
 	p.Machine.Failed(p.clock, errReset)
-	p.settle()
+	p.collectOutputs()
 	p.completion(flushed(7, OpSend), success(1, OpLocalInvalidate, 0), flushed(8, OpSend))
 }
 

@@ -120,7 +120,7 @@ func TestLostAfterAnyOctet(t *testing.T) {
 		p.output()
 		p.Machine.Abandon(p.clock, p.g)
 		p.Machine.Failed(p.clock, errReset)
-		p.settle()
+		p.collectOutputs()
 		for id := range uint64(3) {
 			want := StatusFlushed
 			if 24*(int(id)+1) <= n {
@@ -139,7 +139,7 @@ func TestLost(t *testing.T) {
 		p.output()
 		p.llp, p.notices, p.done = nil, nil, nil
 		p.Machine.Failed(p.clock, errReset)
-		p.settle()
+		p.collectOutputs()
 		switch s {
 		case RTS, Closing:
 			p.wantState(Error)
@@ -171,7 +171,7 @@ func TestLostInFlight(t *testing.T) {
 	p.noCompletion()
 	p.Machine.Abandon(p.clock, p.g)
 	p.Machine.Failed(p.clock, errReset)
-	p.settle()
+	p.collectOutputs()
 	p.completion(flushed(2, OpSend))
 	p.wantState(Error)
 }

@@ -46,7 +46,7 @@ func (h *host) letters() [][]byte {
 		}
 	}
 	h.checkQuiet()
-	h.settle()
+	h.collectOutputs()
 	return out
 }
 
@@ -60,7 +60,7 @@ func (h *host) segment(at uint64, b []byte) bool {
 		h.Fatal("a segment was written to")
 	}
 	clear(b)
-	h.settle()
+	h.collectOutputs()
 	return taken
 }
 
@@ -100,7 +100,7 @@ func (p *pair) carry(from *host, way *pipe, to *host) bool {
 	case way.fin && !way.ended && (len(m.letters) == 0 || m.early != nil && m.early()):
 		way.ended = true
 		to.Machine.Ended(p.clock, m.count)
-		to.settle()
+		to.collectOutputs()
 		return true
 	}
 	return m.next(to)

@@ -152,7 +152,7 @@ func (n *twin) becomesReady() {
 	if n.Machine.State() == RTS {
 		n.receive(1)
 		n.Machine.Ready(*n.now)
-		n.settle()
+		n.collectOutputs()
 	}
 }
 

@@ -195,7 +195,7 @@ func TestLostAfterNudge(t *testing.T) {
 		p.want(send(1, nil))
 		c.before(p)
 		p.Machine.Failed(p.clock, lost)
-		p.settle()
+		p.collectOutputs()
 		if err := p.Machine.Cause(); !errors.Is(err, lost) || !errors.Is(err, ErrLost) ||
 			strings.Contains(err.Error(), "QPConfig.Nudge") != c.blamed {
 			t.Errorf("%s: %v", name, err)

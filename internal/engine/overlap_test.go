@@ -109,11 +109,11 @@ func TestNextOverlapsAhead(t *testing.T) {
 	fill := func(b byte) []byte { return bytes.Repeat([]byte{b}, large) }
 	s.writes(write(1, 0, nil), send(1, fill('a')).more(), send(1, fill('b')).at(large).more(),
 		send(1, fill('c')).at(large+9).more(), send(1, fill('d')).at(2*large))
-	s.tell(s.begins[1])
+	s.inputTo(s.begins[1])
 	s.showFPDU(3)
 	s.showFPDU(4)
 	s.wantPlaced(1) // the other overlaps it
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	s.completion(success(1, OpReceive, 3*large))
 	want := append(append(append(fill('a'), fill('b')[:9]...), fill('c')[:large-9]...), fill('d')...)
 	if s.wantState(RTS); !bytes.Equal(buf[:3*large], want) {

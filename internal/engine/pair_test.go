@@ -112,7 +112,7 @@ func (p *pair) move(from *host, way *pipe, to *host) bool {
 
 // collect takes over what a host sends and what it does to the connection.
 func (p *pair) collect(from *host, way *pipe) {
-	if n := way.take(from); way.fin && n > 0 {
+	if n := way.pullFrom(from); way.fin && n > 0 {
 		p.Fatalf("%d octets or segments after the FIN", n)
 	}
 	for _, l := range from.llp {
@@ -126,8 +126,8 @@ func (p *pair) collect(from *host, way *pipe) {
 	from.llp = nil
 }
 
-// take takes over what a host has to send.
-func (w *pipe) take(from *host) int {
+// pullFrom takes over what a host has to send.
+func (w *pipe) pullFrom(from *host) int {
 	if w.mail != nil {
 		n := w.mail.count
 		w.mail.post(from)
@@ -154,7 +154,7 @@ func (p *pair) lose(h *host) {
 		h.Machine.Abandon(p.clock, h.g)
 	}
 	h.Machine.Failed(p.clock, errReset)
-	h.settle()
+	h.collectOutputs()
 	h.llp = nil
 }
 

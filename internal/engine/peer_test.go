@@ -252,7 +252,7 @@ func (p *peer) advance(d time.Duration) {
 		}
 		p.clock = at
 		p.Machine.HandleTimeout(p.clock)
-		p.settle()
+		p.collectOutputs()
 		if p.Machine.Deadline().Equal(at) {
 			p.Fatal("the deadline stays where it is")
 		}

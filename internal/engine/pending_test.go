@@ -211,7 +211,7 @@ func TestLostAfterRevisions(t *testing.T) {
 			p.modify(Closing)
 		}
 		p.Machine.Failed(p.clock, errReset)
-		p.settle()
+		p.collectOutputs()
 		if got := strings.Contains(p.Machine.Cause().Error(),
 			"before the peer's first FPDU; its startup frame was of revision"); got != c.want {
 			t.Errorf("closing %t: %v", c.closing, p.Machine.Cause())

@@ -12,7 +12,7 @@ const near = time.Microsecond
 
 func (p *peer) closeNear() {
 	p.Machine.BeginClose(p.clock, near)
-	p.settle()
+	p.collectOutputs()
 }
 
 // A peer that asked for a Read shortly before the close began may ask for another: it is

@@ -16,7 +16,7 @@ const rtt = 150 * time.Millisecond
 // closeFar is BeginClose on a path with a round trip.
 func (p *peer) closeFar() {
 	p.Machine.BeginClose(p.clock, rtt)
-	p.settle()
+	p.collectOutputs()
 }
 
 // wantLateFIN wants a FIN now, after half of CloseTimeout.
@@ -117,14 +117,14 @@ func TestQuietBothAtOnce(t *testing.T) {
 	p.run()
 	for _, h := range []*host{p.a, p.b} {
 		h.Machine.BeginClose(p.clock, rtt)
-		h.settle()
+		h.collectOutputs()
 	}
 	p.run()
 	p.a.wantState(RTS)
 	p.clock = p.clock.Add(rtt)
 	for _, h := range []*host{p.a, p.b} {
 		h.Machine.HandleTimeout(p.clock)
-		h.settle()
+		h.collectOutputs()
 	}
 	p.run()
 	p.a.wantState(Idle)
@@ -178,7 +178,7 @@ func TestQuietWhileOctetsCome(t *testing.T) {
 
 	p, r = served(t) // on a short path a peer that has sent something gets some time
 	p.Machine.BeginClose(p.clock, time.Microsecond)
-	p.settle()
+	p.collectOutputs()
 	p.send(write(r.STag(), 0, numbered(10)))
 	p.advance(activeWait - 1)
 	p.send(request(2, readOf(r.STag(), 10)))
@@ -279,7 +279,7 @@ func TestQuietThenCloseTimeout(t *testing.T) {
 	p.closeFar()
 	p.clock = p.clock.Add(rtt + activeWait)
 	p.Machine.HandleTimeout(p.clock)
-	p.settle()
+	p.collectOutputs()
 	p.wantLLP(Finish)
 	if left := p.Machine.Deadline().Sub(p.clock); left != closeTime {
 		t.Errorf("%v left", left)

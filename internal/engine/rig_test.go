@@ -95,7 +95,7 @@ func (h *host) connect(s *setup) {
 	if err := h.Machine.Connect(&s.Params); err != nil {
 		h.Fatal(err)
 	}
-	h.settle()
+	h.collectOutputs()
 }
 
 // region registers n octets, zero or numbered, for the QP's Protection Domain.
@@ -120,7 +120,7 @@ func (h *host) post(w SendWork) {
 	if err := h.Machine.PostSend(&w); err != nil {
 		h.Fatalf("post %d: %v", w.ID, err)
 	}
-	h.settle()
+	h.collectOutputs()
 }
 
 // receive posts a receive into the elements.
@@ -130,7 +130,7 @@ func (h *host) receive(id uint64, sgl ...SGE) {
 	if err := h.Machine.PostReceive(&w); err != nil {
 		h.Fatalf("post receive %d: %v", id, err)
 	}
-	h.settle()
+	h.collectOutputs()
 }
 
 // work is a request with the elements as its memory.
@@ -168,7 +168,7 @@ func (h *host) output() []byte {
 	if cap(h.g.arena) != GatherArena {
 		h.Fatal("more was built than there was room for")
 	}
-	h.settle()
+	h.collectOutputs()
 	return out
 }
 
@@ -195,8 +195,8 @@ func (h *host) checkQuiet() {
 	}
 }
 
-// settle takes over what happened, as the driver does after every call.
-func (h *host) settle() {
+// collectOutputs takes over what happened, as the driver does after every call.
+func (h *host) collectOutputs() {
 	h.spare = h.Machine.Completions(h.spare)
 	h.done = append(h.done, h.spare...)
 	notices := h.Machine.Notices(nil)
@@ -251,13 +251,13 @@ func (h *host) input(b []byte) {
 	}
 	clear(work)
 	h.unread = h.unread[n:]
-	h.settle()
+	h.collectOutputs()
 }
 
 // fin reports the peer's FIN.
 func (h *host) fin() {
 	h.Machine.PeerClosed(*h.now, len(h.unread))
-	h.settle()
+	h.collectOutputs()
 }
 
 // modify asks for a transition and expects no objection.
@@ -266,13 +266,13 @@ func (h *host) modify(to State) {
 	if err := h.Machine.Modify(*h.now, to); err != nil {
 		h.Fatalf("modify to %v: %v", to, err)
 	}
-	h.settle()
+	h.collectOutputs()
 }
 
 // closeOrderly is BeginClose.
 func (h *host) closeOrderly() {
 	h.Machine.BeginClose(*h.now, 0)
-	h.settle()
+	h.collectOutputs()
 }
 
 // wantState expects the QP to be in a state.

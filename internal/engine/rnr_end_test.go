@@ -98,7 +98,7 @@ func TestRNRCloseAfterFIN(t *testing.T) {
 	p = responder(t, patient(1<<20, 100))
 	p.send(send(1, nil))
 	p.Machine.BeginHalfClose(p.clock)
-	p.settle()
+	p.collectOutputs()
 	p.closeOrderly()
 	p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false)
 	p.wantLLP(Finish, Reset)
@@ -133,7 +133,7 @@ func TestRNRFIN(t *testing.T) {
 	s := overAware(t, mpa.RoleResponder, patient(1<<20, 100))
 	r := s.region(make([]byte, 2*large), remoteAll)
 	s.writes(send(1, nil), write(r.STag(), 0, numbered(large)), write(r.STag(), large, numbered(large)))
-	s.tell(s.begins[1])
+	s.inputTo(s.begins[1])
 	s.fin()
 	s.showFPDU(2)
 	if s.Machine.Stats().Ahead.Placed != 0 {
@@ -169,7 +169,7 @@ func TestRNRBudget(t *testing.T) {
 		}
 	}
 	spent(func(p *peer) { p.send(send(3, numbered(11))) })
-	spent(func(p *peer) { p.Machine.HoldsTooMuch(p.clock, errSpent); p.settle() })
+	spent(func(p *peer) { p.Machine.HoldsTooMuch(p.clock, errSpent); p.collectOutputs() })
 	p := responder(t, patient(1<<20, 100))
 	p.Machine.HoldsTooMuch(p.clock, errSpent) // when nothing waits any more
 	p.wantState(RTS)

@@ -20,7 +20,7 @@ func (p *peer) receiveLate(id uint64, sgl ...SGE) {
 	p.Helper()
 	p.receive(id, sgl...)
 	p.Machine.Ready(p.clock)
-	p.settle()
+	p.collectOutputs()
 }
 
 // Sends that find no receive wait for one, in their order and whatever the order of their segments. What the peer asks
@@ -175,7 +175,7 @@ func TestRNRShared(t *testing.T) {
 	p.send(send(1, nil))
 	src.work = append(src.work, RecvWork{ID: 5})
 	p.Machine.Ready(p.clock)
-	p.settle()
+	p.collectOutputs()
 	p.completion(success(5, OpReceive, 0))
 	src.shut = true
 	p.send(send(2, nil))

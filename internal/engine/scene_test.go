@@ -162,7 +162,7 @@ func (x *scene) play(p *plot, order []int) {
 	for _, i := range order {
 		if i == len(p.ulpdus) {
 			x.Machine.Ended(x.clock, uint64(i))
-			x.settle()
+			x.collectOutputs()
 		} else {
 			x.peer.segment(uint64(i), x.translate(p, p.ulpdus[i]))
 		}

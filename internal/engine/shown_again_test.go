@@ -23,12 +23,12 @@ func TestShownBecomesWhole(t *testing.T) {
 	middle := s.begins[1] + 50
 	s.show(middle, len(s.stream))
 	s.wantPlaced(0)
-	s.tell(middle)
+	s.inputTo(middle)
 	s.wantPlaced(1)
 	if want := append(make([]byte, large), numbered(5)...); !bytes.Equal(buf, want) {
 		t.Errorf("% x", buf)
 	}
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	if s.wantState(RTS); !bytes.Equal(buf[:large], numbered(large)) || s.Machine.Stats().RecvFPDUs != 3 {
 		t.Errorf("%d FPDUs, % x", s.Machine.Stats().RecvFPDUs, buf)
 	}
@@ -51,11 +51,11 @@ func TestShownIsRemembered(t *testing.T) {
 	s.receive(1, all(s.region(buf, memory.LocalWrite), large))
 	other := s.region(make([]byte, 100), remoteAll)
 	s.writes(write(1, 0, nil), write(other.STag(), 0, numbered(100)), write(1, 0, nil), send(1, numbered(large)))
-	s.tell(s.begins[1])
+	s.inputTo(s.begins[1])
 	s.showFPDU(3)
-	s.tell(s.begins[2])
+	s.inputTo(s.begins[2])
 	clear(buf) // which no consumer may do as yet
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	s.completion(success(1, OpReceive, large))
 	if !bytes.Equal(buf, make([]byte, large)) {
 		t.Errorf("placed again: % x", buf)
@@ -75,11 +75,11 @@ func TestShownMakesRoom(t *testing.T) {
 	s.showFPDU(1)
 	s.showFPDU(3) // for which there is no room
 	s.wantPlaced(1)
-	s.tell(s.begins[2])
+	s.inputTo(s.begins[2])
 	s.writes(write(r.STag(), 0, numbered(large)))
 	s.showFPDU(4)
 	s.wantPlaced(2)
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	s.wantState(RTS)
 }
 
@@ -91,7 +91,7 @@ func TestShownBetweenFPDUs(t *testing.T) {
 	buf := make([]byte, large)
 	s.receive(1, all(s.region(buf, memory.LocalWrite), large))
 	s.writes(write(1, 0, nil))
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	w := s.w
 	forged := w.Append(nil, write(1, 0, nil).ulpdu())
 	forged = w.Append(forged, send(1, bytes.Repeat([]byte{0xee}, large)).ulpdu())
@@ -99,7 +99,7 @@ func TestShownBetweenFPDUs(t *testing.T) {
 	s.writes(send(1, numbered(large)), write(1, 0, nil), write(1, 0, nil))
 	s.showAs(int64(at), forged)
 	s.wantPlaced(2)
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	s.completion(success(1, OpReceive, large))
 	if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) || len(s.Machine.ahead.held) > 0 {
 		t.Errorf("%d are held, % x", len(s.Machine.ahead.held), buf)
@@ -136,14 +136,14 @@ func TestShownHasSameCRC(t *testing.T) {
 			buf := make([]byte, large)
 			s.receive(1, all(s.region(buf, memory.LocalWrite), large))
 			s.writes(write(1, 0, nil))
-			s.tell(len(s.stream))
+			s.inputTo(len(s.stream))
 			w := s.w
 			forged := w.Append(nil, lie.ulpdu())
 			s.writes(send(1, numbered(large)))
 			endsIn(forged, s.stream)
 			s.showAs(int64(s.begins[1]), forged)
 			s.wantPlaced(1)
-			s.tell(len(s.stream))
+			s.inputTo(len(s.stream))
 			s.completion(success(1, OpReceive, large))
 			if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) {
 				t.Errorf("% x", buf)
@@ -182,7 +182,7 @@ func TestShownInManyPieces(t *testing.T) {
 	if st := s.Machine.Stats().Ahead; st.Dropped != 1 {
 		t.Errorf("%+v", st)
 	}
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	if s.wantState(RTS); s.Machine.Stats().RecvFPDUs != 1 {
 		t.Errorf("%d FPDUs", s.Machine.Stats().RecvFPDUs)
 	}

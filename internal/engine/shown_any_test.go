@@ -108,7 +108,7 @@ func FuzzInputAhead(f *testing.F) {
 				fallthrough
 			default:
 				x.Machine.InputAhead(x.clock, uint64(told+at), from[min(told+at, len(from)):min(told+at+n, len(from))])
-				x.settle()
+				x.collectOutputs()
 			}
 			x.check()
 			if len(x.Machine.ahead.held) > 5 || x.Machine.Stats().Ahead.MostOctets > 3000 {

@@ -53,13 +53,13 @@ func (s *showing) showAs(at int64, b []byte) {
 		s.Fatal("octets that were shown were written to")
 	}
 	clear(b)
-	s.settle()
+	s.collectOutputs()
 }
 
 func (s *showing) showFPDU(n int) { s.show(s.fpdu(n)) }
 
-// tell has octets arrive in order, up to an offset.
-func (s *showing) tell(to int) {
+// inputTo has octets arrive in order, up to an offset.
+func (s *showing) inputTo(to int) {
 	s.input(s.stream[s.told:to])
 	s.told = to
 }
@@ -86,7 +86,7 @@ func TestShownIsPlaced(t *testing.T) {
 		s.receive(uint64(id), SGE{Region: r, Offset: id * large, Length: large})
 	}
 	s.writes(send(1, nil), send(2, numbered(large)), write(r.STag(), 2*large, numbered(large)), send(3, nil))
-	s.tell(s.begins[1])
+	s.inputTo(s.begins[1])
 	s.completion(success(0, OpReceive, 0))
 	s.show(s.begins[2], len(s.stream))
 	if !bytes.Equal(buf[2*large:], numbered(large)) || s.Machine.shown.missing.Stats().Held != 0 {
@@ -94,7 +94,7 @@ func TestShownIsPlaced(t *testing.T) {
 	}
 	s.receive(2, SGE{Region: r, Offset: 0, Length: 10})
 	s.noCompletion()
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	s.completion(success(1, OpReceive, large), success(2, OpReceive, 0))
 	s.wantAhead(AheadStats{Placed: 1, PlacedOctets: large, Held: 1, HeldOctets: 18}) // the last had no receive
 	if !bytes.Equal(buf[large:2*large], numbered(large)) || s.Machine.shown.missing != nil {
@@ -116,10 +116,10 @@ func TestShownIsPlacedOnce(t *testing.T) {
 	s.receive(1, all(r, large))
 	s.receive(2)
 	s.writes(write(1, 0, nil), send(1, numbered(large)), send(2, nil))
-	s.tell(s.begins[1])
+	s.inputTo(s.begins[1])
 	s.show(s.begins[1], len(s.stream))
 	clear(buf) // which no consumer may do as yet
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	s.completion(success(1, OpReceive, large), success(2, OpReceive, 0))
 	if !bytes.Equal(buf, make([]byte, large)) {
 		t.Errorf("% x", buf)
@@ -145,7 +145,7 @@ func TestShownAreLies(t *testing.T) {
 			s.receive(1, all(s.region(buf, memory.LocalWrite), large))
 			s.receive(2)
 			s.writes(write(1, 0, nil))
-			s.tell(len(s.stream))
+			s.inputTo(len(s.stream))
 			w := s.w
 			forged := w.Append(nil, lie.ulpdu())
 			at := len(s.stream)
@@ -153,7 +153,7 @@ func TestShownAreLies(t *testing.T) {
 			s.showAs(int64(at), forged)
 			s.noCompletion()
 			s.writes(write(1, 0, nil), write(1, 0, nil), write(1, 0, nil)) // beyond the end of what was shown
-			s.tell(len(s.stream))
+			s.inputTo(len(s.stream))
 			s.completion(success(1, OpReceive, large), success(2, OpReceive, 0))
 			if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) {
 				t.Errorf("% x", buf)
@@ -174,18 +174,18 @@ func TestShownIsDamaged(t *testing.T) {
 	buf := make([]byte, large)
 	r := s.region(buf, remoteAll)
 	s.writes(write(1, 0, nil), write(r.STag(), 0, numbered(large)))
-	s.tell(s.begins[1])
+	s.inputTo(s.begins[1])
 	damaged := bytes.Clone(s.stream[s.begins[1]:])
 	damaged[100] ^= 1
 	s.showAs(int64(s.begins[1]), damaged)
 	s.wantState(RTS)
 	s.wantAhead(AheadStats{})
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) || s.Machine.looksAhead() {
 		t.Errorf("% x", buf)
 	}
 	s.stream = append(s.stream, damaged...)
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	s.wantCause(rdmap.CodeMPACRC, false)
 }
 
@@ -244,7 +244,7 @@ func TestFloodOfShown(t *testing.T) {
 	if len(s.Machine.ahead.held) > segments || s.Machine.Stats().Ahead.Dropped == 0 {
 		t.Errorf("%d FPDUs are held, %+v", len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
 	}
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	if s.wantState(RTS); len(s.Machine.ahead.held) > 0 || s.Machine.shown.missing != nil ||
 		s.Machine.Stats().RecvFPDUs != 512 {
 		t.Errorf("%d FPDUs are held, %d received", len(s.Machine.ahead.held), s.Machine.Stats().RecvFPDUs)
@@ -268,7 +268,7 @@ func TestQuietWhileMissing(t *testing.T) {
 	s.show(s.begins[1], len(s.stream))
 	s.advance(rtt + activeWait + time.Millisecond)
 	s.wantLLP()
-	s.tell(len(s.stream))
+	s.inputTo(len(s.stream))
 	s.advance(rtt + activeWait)
 	s.wantLLP(Finish)
 }

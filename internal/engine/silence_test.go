@@ -51,7 +51,7 @@ func (p *pair) wake(h *host) time.Duration {
 			p.clock = at
 		}
 		h.Machine.HandleTimeout(p.clock)
-		h.settle()
+		h.collectOutputs()
 		p.run()
 		p.wantDeadlines()
 	}

@@ -182,7 +182,7 @@ func TestErrorToIdleWhileFlushing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Machine.Abandon(p.clock, p.g)
-	p.settle()
+	p.collectOutputs()
 	p.completion(flushed(1, OpSend))
 	p.modify(Idle)
 }
@@ -206,7 +206,7 @@ func TestErrorWhileInFlight(t *testing.T) {
 		n += len(b)
 	}
 	p.Machine.Sent(p.clock, p.g, n)
-	p.settle()
+	p.collectOutputs()
 	if len(p.done) != 3 || p.done[2] != flushed(3, OpReceive) {
 		t.Fatalf("%+v", p.done)
 	}

@@ -211,7 +211,7 @@ func TestDeserted(t *testing.T) {
 
 	p = responder(t, version0, revisions(0, 1))
 	p.Machine.Failed(*p.now, errReset)
-	p.settle()
+	p.collectOutputs()
 	p.wantLLP(Reset)
 	if err := p.Machine.Cause(); !errors.Is(err, ErrLost) || !errors.Is(err, errReset) ||
 		err.Error() == errReset.Error() {
