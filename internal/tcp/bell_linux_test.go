@@ -51,13 +51,13 @@ func TestNoBellOfClosed(t *testing.T) {
 // the bell keeps watch itself.
 func TestNoTimer(t *testing.T) {
 	s := standBack(t)
-	s.take()
+	s.acquire()
 	s.c.role.mu.Lock()
 	s.c.role.bell.timer = 1 << 30 // which is no descriptor
 	s.c.role.mu.Unlock()
 	for range 2 * steady {
 		s.c.ReleaseRole(false, false)
-		s.take()
+		s.acquire()
 	}
 	s.c.ReleaseRole(false, false)
 	s.write("x")

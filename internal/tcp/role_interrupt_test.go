@@ -11,7 +11,7 @@ import (
 // are octets already, which are not lost.
 func TestInterrupt(t *testing.T) {
 	s := standBack(t)
-	s.take()
+	s.acquire()
 	s.c.Interrupt() // nobody is going to read
 	s.write("a")
 	s.wantRead("a")
@@ -44,7 +44,7 @@ func TestInterrupt(t *testing.T) {
 // when something comes.
 func TestWithheld(t *testing.T) {
 	s := standBack(t)
-	s.take()
+	s.acquire()
 	s.c.ReleaseRole(true, false)
 	if s.c.AcquireRole() {
 		t.Error("taken")
@@ -54,7 +54,7 @@ func TestWithheld(t *testing.T) {
 	s.wantBack(1)
 	recv(t, s.c, 1, 0)
 	s.again()
-	s.take()
+	s.acquire()
 }
 
 // TestInterruptWith has contexts interrupt: the one watched last, and it for as long as it is the same.
@@ -64,7 +64,7 @@ func TestInterruptWith(t *testing.T) {
 	second, endSecond := context.WithCancel(t.Context())
 	defer endFirst()
 	lead := func(ctx context.Context) {
-		s.take()
+		s.acquire()
 		s.c.InterruptWith(ctx)
 		s.c.Announce()
 	}
@@ -89,11 +89,11 @@ func TestInterruptWith(t *testing.T) {
 func TestInterruptWithOnce(t *testing.T) {
 	s := standBack(t)
 	ctx, end := context.WithCancel(t.Context())
-	s.take()
+	s.acquire()
 	s.c.InterruptWith(ctx)
 	s.c.ReleaseRole(false, false)
 	end()
-	s.take()
+	s.acquire()
 	s.write("x")
 	s.wantRead("x")
 	again, end := context.WithCancel(t.Context())

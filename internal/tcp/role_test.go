@@ -43,8 +43,8 @@ func (s *standby) again() {
 	}()
 }
 
-// take is a consumer's Take, as soon as the receiving goroutine has stood back.
-func (s *standby) take() {
+// acquire is a consumer's AcquireRole, as soon as the receiving goroutine has stood back.
+func (s *standby) acquire() {
 	s.t.Helper()
 	for ctx := testrig.Within(s.t); !s.c.AcquireRole(); runtime.Gosched() {
 		if ctx.Err() != nil {
@@ -134,7 +134,7 @@ func TestBell(t *testing.T) {
 func TestTake(t *testing.T) {
 	s := standBack(t)
 	for range 3 {
-		s.take()
+		s.acquire()
 		if s.c.AcquireRole() {
 			t.Fatal("two consumers have the role")
 		}
@@ -156,10 +156,10 @@ func TestTake(t *testing.T) {
 func TestTakeSteadily(t *testing.T) {
 	s := standBack(t)
 	for range 3 {
-		s.take()
+		s.acquire()
 		for range 2 * steady {
 			s.c.ReleaseRole(false, false)
-			s.take()
+			s.acquire()
 		}
 		s.wantTimed(true)
 		s.write("x")
@@ -193,10 +193,10 @@ func TestEndOfSteady(t *testing.T) {
 func steadied(t *testing.T) *standby {
 	t.Helper()
 	s := standBack(t)
-	s.take()
+	s.acquire()
 	for range 2 * steady {
 		s.c.ReleaseRole(false, false)
-		s.take()
+		s.acquire()
 	}
 	return s
 }
@@ -225,7 +225,7 @@ func TestLookOut(t *testing.T) {
 			s := steadied(t)
 			leave(s.c)
 			s.wantArmed(true)
-			s.take()
+			s.acquire()
 			s.c.ReleaseRole(false, false)
 			s.wantArmed(false) // that was for one time
 		})
@@ -282,7 +282,7 @@ func TestEndTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := standBack(t)
-			s.take()
+			s.acquire()
 			testrig.Must(t, s.c.Close())
 			for ctx := testrig.Within(t); !standsBy(); runtime.Gosched() {
 				s.wantAway()

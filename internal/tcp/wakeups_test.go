@@ -174,7 +174,7 @@ func TestHushAndTake(t *testing.T) {
 	if !s.c.role.suppressed {
 		t.Error("not suppressed with nobody who waits")
 	}
-	s.take()
+	s.acquire()
 	if s.c.role.suppressed {
 		t.Error("still suppressed with a consumer that waits")
 	}

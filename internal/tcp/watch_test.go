@@ -22,7 +22,7 @@ func keepsBuffer(c *Conn) bool {
 // after many, where the role is withheld from more.
 func TestLeaveKeepsWatch(t *testing.T) {
 	s := standBack(t)
-	s.take()
+	s.acquire()
 	s.write("x")
 	s.wantRead("x")
 	if !keepsBuffer(s.c) {
@@ -34,11 +34,11 @@ func TestLeaveKeepsWatch(t *testing.T) {
 	}
 	for range steady - 1 {
 		s.wantWatch()
-		s.take()
+		s.acquire()
 		s.c.ReleaseRole(false, false)
 	}
 	s.wantWatch()
-	s.take()
+	s.acquire()
 	s.c.role.mu.Lock()
 	s.c.role.timed = false
 	s.c.role.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *standby) wantWatch() {
 // TestCloseTakesBellDown closes the connection, and then looks for the bell.
 func TestCloseTakesBellDown(t *testing.T) {
 	s := standBack(t)
-	s.take()
+	s.acquire()
 	s.c.ReleaseRole(false, false)
 	testrig.Must(t, s.c.Close())
 	if s.c.CanYieldRole() {
@@ -71,7 +71,7 @@ func TestCloseTakesBellDown(t *testing.T) {
 // disarmed, and the receiving goroutine gets it back.
 func TestBellOfLostSocket(t *testing.T) {
 	s := standBack(t)
-	s.take()
+	s.acquire()
 	testrig.Must(t, s.c.Conn.Close())
 	s.c.ReleaseRole(false, false)
 	s.wantBack(1)
@@ -89,7 +89,7 @@ func TestContextsWatched(t *testing.T) {
 	second, cancel2 := context.WithCancel(t.Context())
 	defer cancel2()
 	lead := func(ctx context.Context) (unwatch func() bool) {
-		s.take()
+		s.acquire()
 		s.c.InterruptWith(ctx)
 		unwatch = s.c.role.stop
 		s.c.ReleaseRole(false, false)
@@ -107,7 +107,7 @@ func TestContextsWatched(t *testing.T) {
 		t.Error("another came, and it is watched")
 	}
 	again = lead(second)
-	s.take()
+	s.acquire()
 	s.c.End()
 	if again() {
 		t.Error("the connection is over, and it is watched")
