@@ -234,7 +234,7 @@ func TestExtensionsOfVersion0(t *testing.T) {
 //
 // Proves A31.
 func TestImmediateInCalls(t *testing.T) {
-	ini, res := rig.Connect(t)
+	ini, res := connectPatient(t)
 	dst := res.MR(8, iwarp.RemoteWrite)
 	got := make(chan iwarp.WC, 1)
 	received := rig.DialInBackground(t, func() error {

@@ -16,9 +16,17 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
+// patient configures a QP that Recv may be called on at any time.
+func patient() iwarp.QPConfig { return iwarp.QPConfig{RNR: iwarp.RNRPolicy{Messages: 16}} }
+
+func connectPatient(t *testing.T) (ini, res *rig.End) {
+	t.Helper()
+	return rig.Setup{Dialer: iwarp.Dialer{QP: patient()}, Accept: iwarp.AcceptConfig{QP: patient()}}.Connect(t)
+}
+
 // TestCallWithoutTime makes calls whose context is over: they post nothing.
 func TestCallWithoutTime(t *testing.T) {
-	ini, res := rig.Connect(t)
+	ini, res := connectPatient(t)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	mr, away := ini.MR(8, iwarp.LocalWrite), res.MR(8, iwarp.RemoteWrite|iwarp.RemoteRead)
@@ -76,7 +84,7 @@ func TestRecvGivenUp(t *testing.T) {
 // for the next Recv, which gets it before a later one, and the memory says when it is
 // free.
 func TestRecvKept(t *testing.T) {
-	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
+	res, p := rig.RespondToPeer(t, patient())
 	dst := res.MR(64, iwarp.LocalWrite)
 	ctx, cancel := context.WithCancel(t.Context())
 	call := rig.DialInBackground(t, func() error { _, err := res.Recv(ctx, dst.Slice(0, 16)); return err })
@@ -198,7 +206,7 @@ func TestSendGivenUpIdle(t *testing.T) {
 // other message is kept beyond the end of the connection.
 func TestRecvKeptAtTheEnd(t *testing.T) {
 	t.Parallel()
-	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
+	res, p := rig.RespondToPeer(t, patient())
 	dst := res.MR(64, iwarp.LocalWrite)
 	var calls [2]<-chan error
 	var cancels [2]context.CancelFunc
@@ -241,7 +249,7 @@ func TestRecvKeptAtTheEnd(t *testing.T) {
 
 // TestRecvKeptEmpty keeps a message of no bytes but a prefix for a Recv that has no memory either.
 func TestRecvKeptEmpty(t *testing.T) {
-	res, p := rig.RespondToPeerAs(t, iwarp.AcceptConfig{Prepare: func(
+	res, p := rig.RespondToPeerAs(t, iwarp.AcceptConfig{QP: patient(), Prepare: func(
 		qp *iwarp.QP) error {
 		return emulation.SetPrefix(qp, true)
 	}})
@@ -270,7 +278,7 @@ func TestRecvKeptEmpty(t *testing.T) {
 // TestLeadWritesMuch has a caller receive for itself while another goroutine sends what it has
 // posted: it returns when that is done, although the peer says nothing.
 func TestLeadWritesMuch(t *testing.T) {
-	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
+	res, p := rig.RespondToPeer(t, patient())
 	dst := res.MR(8, iwarp.LocalWrite)
 	msn := uint32(1)
 	feed := func() error {

@@ -34,7 +34,7 @@ func TestWaitersEndSuppression(t *testing.T) {
 				rig.Must(t, err)
 				cqs[i] = cq
 			}
-			qp := rig.NewQP(t, pd, iwarp.QPConfig{SendCQ: cqs[0], RecvCQ: cqs[1]})
+			qp := rig.NewQP(t, pd, iwarp.QPConfig{SendCQ: cqs[0], RecvCQ: cqs[1], RNR: patient().RNR})
 			defer qp.Abort()
 			n := mpa.Negotiated{Role: mpa.RoleInitiator, DDPVersion: 1, RDMAPVersion: 1, SendFirst: true, CRC: true}
 			rig.Must(t, qp.ModifyRTS(a, n, nil))

@@ -51,7 +51,7 @@ func wantText(e *rig.End, s iwarp.SGE, want string) {
 // TestRecvKeptInOrder keeps messages that came to memory in the middle of a region, for Recvs of which the first has
 // not enough memory: none is passed over for it.
 func TestRecvKeptInOrder(t *testing.T) {
-	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
+	res, p := rig.RespondToPeer(t, patient())
 	dst := res.Filled(64, 'z', iwarp.LocalWrite)
 	texts := []string{"the first", "the second"}
 	var given [2]func(msn uint32, text string, put part)
@@ -77,7 +77,7 @@ func TestRecvKeptOfAnother(t *testing.T) {
 	for _, modify := range []bool{true, false} {
 		res := rig.NewEnd(t, iwarp.RNICConfig{})
 		ln := rig.Listen(t, iwarp.ListenConfig{PD: res.PD})
-		res.QP = rig.NewQP(t, res.PD, iwarp.QPConfig{})
+		res.QP = rig.NewQP(t, res.PD, patient())
 		dst := res.MR(64, iwarp.LocalWrite)
 		p := takesPeer(res, ln)
 		beginRecv(res, dst.Slice(0, 16), 1)(1, "a secret", p.SendPart)
@@ -127,7 +127,7 @@ func TestRecvKeptOfAnotherSession(t *testing.T) {
 		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1})
 	rig.Must(t, err)
 	defer ln.Close()
-	res.QP = rig.NewQP(t, res.PD, iwarp.QPConfig{})
+	res.QP = rig.NewQP(t, res.PD, patient())
 	dst := res.MR(64, iwarp.LocalWrite)
 	takesPeer := func() (*rig.SCTPPeer, part) {
 		accepted, p, ssn := takesAgain(res, ln), rig.NewSCTPPeer(t, ln), 0
@@ -183,7 +183,7 @@ func (c *lastMoment) Done() <-chan struct{} {
 func TestRecvAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, req := rig.RespondOverPipe(t.Context(), t, iwarp.ListenConfig{}, func(p *rig.Peer) { p.Start(2) })
-		qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{})
+		qp, err := req.Accept(t.Context(), iwarp.AcceptConfig{QP: patient()})
 		rig.Must(t, err)
 		synctest.Wait() // for the RTR indication, which the peer sends by itself
 		mr, err := qp.PD().Register(make([]byte, 16), iwarp.LocalWrite)

@@ -180,7 +180,7 @@ func TestLeadServes(t *testing.T) {
 
 // TestLeadCalls has the one-call forms receive for themselves, and give up with their context.
 func TestLeadCalls(t *testing.T) {
-	res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
+	res, p := rig.RespondToPeer(t, patient())
 	dst := res.MR(8, iwarp.LocalWrite)
 	ctx, cancel := context.WithCancel(t.Context())
 	msn := uint32(1)
@@ -200,8 +200,8 @@ func TestLeadCalls(t *testing.T) {
 		t.Error(err)
 	}
 	// Nobody is there now: the receiving goroutine finds what is wrong with the next one.
-	p.Send(p.Message(rdmap.OpSend, msn, []byte("hello")))
-	p.WantTerminate(rdmap.CodeDDPInvalidMSNNoBuffer)
+	p.Send(p.Message(rdmap.OpSend, msn-1, []byte("hello")))
+	p.WantTerminate(rdmap.CodeDDPInvalidMSNRange)
 	_ = res.Abort()
 }
 

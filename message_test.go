@@ -232,3 +232,24 @@ func BenchmarkTurn(b *testing.B) {
 		})
 	}
 }
+
+// Recv counts on no message having come: where one may have, it says what to do, and the connection goes on.
+func TestRiskyRecv(t *testing.T) {
+	t.Parallel()
+	ini, res := rig.Connect(t)
+	mr := res.MR(8, iwarp.LocalWrite)
+	for range 2 {
+		if _, err := res.Recv(rig.Within(t), mr.Slice(0, 8)); !errors.Is(err, iwarp.ErrRiskyRecv) ||
+			!strings.Contains(err.Error(), "QPConfig.Receives") {
+			t.Errorf("nothing is posted: %v", err)
+		}
+	}
+	res.MustPostRecv(1, mr.Slice(0, 4))
+	received := rig.DialInBackground(t, func() error { _, err := res.Recv(rig.Within(t), mr.Slice(4, 4)); return err })
+	rig.Until(t, func() bool { return res.Query().Receives == 2 }, "the receive")
+	sendText(t, ini, "one")
+	sendText(t, ini, "two")
+	rig.Should(t, <-received)
+	res.WantReceived(1, iwarp.StatusSuccess)
+	rig.Finish(t, ini, res)
+}

@@ -65,7 +65,7 @@ func TestGivenUpSaysWhat(t *testing.T) {
 		_, err = e.Recv(soon, iwarp.SGE{})
 		rig.WantSaid(t, "Recv without a connection", err, context.DeadlineExceeded, "no connection")
 	})
-	_, res := rig.Connect(t)
+	_, res := connectPatient(t)
 	soon, cancel := context.WithCancel(t.Context())
 	call := rig.DialInBackground(t, func() error { _, err := res.Recv(soon, iwarp.SGE{}); return err })
 	rig.Until(t, func() bool { return res.Query().Receives == 1 }, "the receive")

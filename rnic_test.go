@@ -54,7 +54,7 @@ func TestNothingOfClosedRNIC(t *testing.T) {
 
 // TestClosedRNICIsNamed has a QP, and a call that waits on it, told that the RNIC has ended it.
 func TestClosedRNICIsNamed(t *testing.T) {
-	ini, _ := rig.Connect(t)
+	ini, _ := connectPatient(t)
 	received := rig.DialInBackground(t, func() error { _, err := ini.Recv(rig.Within(t), iwarp.SGE{}); return err })
 	rig.Until(t, func() bool { return ini.Query().Receives == 1 }, "the receive")
 	rig.Must(t, ini.RNIC.Close())

@@ -200,6 +200,7 @@ func TestQueueFull(t *testing.T) {
 // TestOneCall uses the forms that wait, from both sides at once.
 func TestOneCall(t *testing.T) {
 	overAll(t, func(t *testing.T, s rig.Setup) {
+		s.Accept.QP = patient()
 		ini, res := s.Connect(t)
 		ctx := rig.Within(t)
 		src, dst := ini.Filled(5000, 1, 0), res.MR(5000, iwarp.RemoteWrite|iwarp.RemoteRead)

@@ -90,7 +90,9 @@ func (r *rig) dial(data string) (*iwarp.QP, error) { return r.dialFrom("client",
 func (r *rig) dialFrom(address, data string) (*iwarp.QP, error) {
 	ours, theirs := testrig.Pipe(address, "server")
 	testrig.Must(r.t, r.ln.Offer(r.t.Context(), theirs))
-	qp, err := (&iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte(data)}}).Initiate(r.t.Context(), ours, nil)
+	qp, err := (&iwarp.Dialer{
+		MPA: mpa.Offer{PrivateData: []byte(data)}, QP: iwarp.QPConfig{RNR: iwarp.RNRPolicy{Messages: 1}},
+	}).Initiate(r.t.Context(), ours, nil)
 	if refused := (*iwarp.RejectError)(nil); errors.As(err, &refused) && refused.Conn != nil {
 		_ = refused.Conn.Close()
 	}

@@ -16,7 +16,7 @@ import (
 // TestCauseOfCancel: whatever waits with a context that the caller cancels returns an error that wraps the caller's
 // cause, and context.Canceled too.
 func TestCauseOfCancel(t *testing.T) {
-	ini, res := rig.Connect(t)
+	ini, res := rig.Setup{Dialer: iwarp.Dialer{QP: iwarp.QPConfig{RNR: iwarp.RNRPolicy{Messages: 1}}}}.Connect(t)
 	ln := rig.Listen(t, iwarp.ListenConfig{})
 	mr := ini.MR(8, iwarp.LocalWrite)
 	silent, err := net.ListenPacket("udp4", "127.0.0.1:0")
