@@ -61,7 +61,7 @@ func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
 		return nil, op.with(err)
 	}
 	up := false
-	defer qp.undoUnless(&up)
+	defer undoUnless(qp, &up)
 	if err := r.connect(ctx, qp, &cfg); err != nil {
 		return nil, op.with(err)
 	}
@@ -212,7 +212,7 @@ func (r *Request) answerFor(qp *QP, cfg *AcceptConfig) (answer mpa.Answer, err e
 	offer, err := r.preset.offer(qp.rnic, r.MPA(), cfg.MPA.Offer(), cfg.NoReads)
 	if err == nil {
 		offer.Dialect = r.MPA().Dialect
-		offer, err = qp.narrow(offer)
+		offer, err = narrow(qp, offer)
 	}
 	if err != nil {
 		return answer, err

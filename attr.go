@@ -187,7 +187,7 @@ func (r *RNIC) chosen(a StreamAttr) StreamAttr {
 
 // narrow puts the QP's attributes and the RNIC's preferences into an offer, which may
 // narrow the kind further. [N01]
-func (qp *QP) narrow(o mpa.Offer) (mpa.Offer, error) {
+func narrow(qp *QP, o mpa.Offer) (mpa.Offer, error) {
 	a := qp.stream()
 	kind := a.kind(qp.rnic.kind)
 	switch {

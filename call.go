@@ -57,7 +57,7 @@ func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
 	if c := qp.abandoned.pop(qp); c != nil {
 		return c.awaitMessage(ctx, s)
 	}
-	if err := qp.riskyRecv(); err != nil {
+	if err := riskyRecv(qp); err != nil {
 		return WC{}, &OpError{Op: "receive", Err: err}
 	}
 	c := newCall(qp, s)
@@ -107,7 +107,7 @@ func (qp *QP) do(ctx context.Context, s SGE, wr SendWR) (WC, error) {
 	if info := engine.Op(wr.Op).Info(); info.MaxSGE > 0 && info.Result == 0 {
 		c.send.SGL = c.sgl[:]
 	}
-	if err := qp.postWaiting(ctx, &c.send, c); err != nil {
+	if err := qp.room.post(ctx, &c.send, c); err != nil {
 		c.free()
 		return WC{}, err
 	}

@@ -42,7 +42,7 @@ func newQP(pd *PD, rnic *RNIC, cfg *QPConfig, prepare func(*QP) error) (*QP, err
 		return nil, err
 	}
 	ready := false
-	defer qp.undoUnless(&ready)
+	defer undoUnless(qp, &ready)
 	if err := qp.prepare(prepare); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (qp *QP) prepare(f func(*QP) error) error {
 // undoUnless releases a new QP, unless the call that has created it has kept it. A call defers it, as a panic of the
 // consumer's code is to leave nothing of the QP either. The QP may have a connection: one that Prepare has made by
 // itself.
-func (qp *QP) undoUnless(kept *bool) {
+func undoUnless(qp *QP, kept *bool) {
 	if *kept {
 		return
 	}

@@ -84,7 +84,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 		return nil, op.with(err)
 	}
 	up := false
-	defer qp.undoUnless(&up)
+	defer undoUnless(qp, &up)
 	if err := d.dial(ctx, qp, network, addr); err != nil {
 		return nil, op.with(err)
 	}

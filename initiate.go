@@ -32,7 +32,7 @@ func (d *Dialer) Initiate(ctx context.Context, conn net.Conn, lastMessage []byte
 		return nil, op.with(err)
 	}
 	up := false
-	defer qp.undoUnless(&up)
+	defer undoUnless(qp, &up)
 	if err := d.initiate(ctx, qp, conn, lastMessage); err != nil {
 		return nil, op.with(err)
 	}
@@ -98,7 +98,7 @@ func (d *Dialer) claim(qp *QP) (mpa.Offer, error) {
 	}
 	offer, err := d.Preset.offer(qp.rnic, nil, d.MPA, d.NoReads)
 	if err == nil {
-		offer, err = qp.narrow(offer)
+		offer, err = narrow(qp, offer)
 	}
 	if err == nil {
 		err = sendable(offer)

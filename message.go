@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/engine"
 )
 
@@ -43,7 +44,7 @@ var ErrRiskyRecv = errors.New("no receive is posted, and a message that comes be
 	"set QPConfig.Receives and call Receive, set QPConfig.RNR, or post receives in Prepare and take them from the CQ")
 
 // riskyRecv returns an error if a call of Recv counts on it that no message has come yet.
-func (qp *QP) riskyRecv() error {
+func riskyRecv(qp *QP) error {
 	c := qp.conn.Load()
 	if c == nil || qp.cfg.RNR != (RNRPolicy{}) || qp.cfg.SRQ != nil || qp.inbox != nil {
 		return nil
@@ -138,7 +139,7 @@ func (qp *QP) Receive(ctx context.Context) (Message, error) {
 		case err == nil:
 			in.post(wc.ID) // for the next connection, if the QP is ready for that already
 		case errors.Is(err, ErrNoQP), errors.Is(err, ErrClosed):
-			return Message{}, &OpError{Op: "receive", Err: qp.noMoreMessages()}
+			return Message{}, &OpError{Op: "receive", Err: in.whyNoMore()}
 		default:
 			return Message{}, &OpError{Op: "receive", Err: errors.Unwrap(err)}
 		}
@@ -166,8 +167,9 @@ func (qp *QP) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	}
 }
 
-// noMoreMessages says why no message comes any more.
-func (qp *QP) noMoreMessages() error {
+// whyNoMore says why no message comes any more.
+func (in *inbox) whyNoMore() error {
+	qp := in.qp
 	if err := qp.Err(); err != nil {
 		return err
 	}
@@ -204,6 +206,18 @@ const (
 	slotPosted           // or its completion is in the CQ
 	slotOut              // the program has its message
 )
+
+// withUnread adds to the orderly end of a connection how many messages were left unread. The caller holds QP.mu.
+func (in *inbox) withUnread(err error, ended *driver.End) error {
+	if in == nil || ended == nil || !orderly(err) {
+		return err
+	}
+	n := int(in.unread.Load()) + int(ended.Stats.Discarded)
+	if n == 0 {
+		return err
+	}
+	return &UnreadError{Messages: n, Err: err}
+}
 
 // newInbox registers the memory of the receives, and posts them.
 func newInbox(qp *QP) (*inbox, error) {

@@ -58,7 +58,7 @@ func (qp *QP) modify(to engine.State) error {
 		return stillClosing(qp.endedError())
 	case c != nil:
 		qp.mu.Unlock()
-		return qp.refusedModify(to, c.Modify(to))
+		return refusedModify(qp, to, c.Modify(to))
 	case to == engine.Idle:
 		qp.reset()
 		qp.mu.Unlock()
@@ -69,7 +69,7 @@ func (qp *QP) modify(to engine.State) error {
 	if to == engine.Error && qp.endIdle(engine.ErrAborted) {
 		return nil
 	}
-	return qp.refusedModify(to, fmt.Errorf("from %v to %v: %w", qp.State(), to, ErrBadState))
+	return refusedModify(qp, to, fmt.Errorf("from %v to %v: %w", qp.State(), to, ErrBadState))
 }
 
 // awaitLast waits for the last completions of a connection whose lower layer is closed already. A consumer that has
@@ -88,7 +88,7 @@ func (qp *QP) awaitLast() {
 }
 
 // refusedModify returns the error of a transition, if the engine does not make it.
-func (qp *QP) refusedModify(to engine.State, err error) error {
+func refusedModify(qp *QP, to engine.State, err error) error {
 	if err == nil {
 		return nil
 	}

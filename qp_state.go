@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/goiwarp/iwarp/internal/deadline"
 	"github.com/goiwarp/iwarp/internal/driver"
@@ -106,21 +105,8 @@ func (qp *QP) Err() error {
 	case errors.Is(s.cause, errReleased): // there was none
 		return nil
 	default:
-		return qp.withUnread(publicError(s.cause))
+		return qp.inbox.withUnread(publicError(s.cause), qp.ended)
 	}
-}
-
-// withUnread adds to an orderly end how many messages were left unread, if the QP posts its receives. The caller holds
-// qp.mu.
-func (qp *QP) withUnread(err error) error {
-	if qp.inbox == nil || qp.ended == nil || !orderly(err) {
-		return err
-	}
-	n := int(qp.inbox.unread.Load()) + int(qp.ended.Stats.Discarded)
-	if n == 0 {
-		return err
-	}
-	return &UnreadError{Messages: n, Err: err}
 }
 
 // Done is closed when the connection has ended and all work is flushed, and when
@@ -164,14 +150,6 @@ func connected(qp *QP) *driver.Conn {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	return qp.conn.Load()
-}
-
-// heldBack returns for how long the peer has been held back, as messages wait to be received.
-func (qp *QP) heldBack() time.Duration {
-	if c := qp.conn.Load(); c != nil {
-		return c.HeldBack()
-	}
-	return 0
 }
 
 // connectable reports whether the QP may get a connection. The caller holds qp.mu.

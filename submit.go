@@ -26,7 +26,7 @@ func (qp *QP) Submit(ctx context.Context, wr *SendWR) (*Pending, error) {
 		return nil, err
 	}
 	c := &call{done: make(chan WC, 1), qp: qp}
-	if err := qp.postWaiting(ctx, wr, c); err != nil {
+	if err := qp.room.post(ctx, wr, c); err != nil {
 		return nil, err
 	}
 	return &Pending{c, wr.Op}, nil
@@ -52,18 +52,18 @@ func (p *Pending) Wait(ctx context.Context) (WC, error) {
 	return wc, wc.Err()
 }
 
-// postWaiting posts a request as soon as there is room in the Send Queue, after those that have waited for longer.
-func (qp *QP) postWaiting(ctx context.Context, wr *SendWR, c *call) error {
-	if qp.room.waiting.Load() == 0 {
-		if err := qp.postSend(wr, c); !errors.Is(err, ErrQueueFull) {
+// post posts a request as soon as there is room in the Send Queue, after those that have waited for longer.
+func (r *room) post(ctx context.Context, wr *SendWR, c *call) error {
+	if r.waiting.Load() == 0 {
+		if err := c.qp.postSend(wr, c); !errors.Is(err, ErrQueueFull) {
 			return err
 		}
 	}
-	turn := qp.room.join()
-	defer qp.room.leave(turn)
+	turn := r.join()
+	defer r.leave(turn)
 	for {
-		if qp.room.isFirst(turn) {
-			if err := qp.postSend(wr, c); !errors.Is(err, ErrQueueFull) {
+		if r.isFirst(turn) {
+			if err := c.qp.postSend(wr, c); !errors.Is(err, ErrQueueFull) {
 				return err
 			}
 		}
@@ -91,13 +91,21 @@ func (c *call) awaitDone(ctx context.Context, op Op) (WC, error) {
 		case <-ctx.Done():
 			return WC{}, deadline.ContextError(ctx)
 		case <-late:
-			left := limit - c.qp.heldBack()
+			left := limit - c.heldBack()
 			if left <= 0 {
 				return WC{}, ErrHeldBack
 			}
 			late = time.After(left)
 		}
 	}
+}
+
+// heldBack returns for how long the peer has been held back, as messages wait to be received.
+func (c *call) heldBack() time.Duration {
+	if conn := c.qp.conn.Load(); conn != nil {
+		return conn.HeldBack()
+	}
+	return 0
 }
 
 // A room has those who wait for room in a Send Queue, in their order.
