@@ -80,7 +80,7 @@ func (u *connecting) config() *driver.Config {
 		Owner: upcalls{qp}, SendDepth: qp.cfg.SendDepth, RecvDepth: qp.cfg.RecvDepth, FPDUs: driver.FPDUs(qp.cfg.FPDUs),
 		RNR: qp.cfg.RNR != (RNRPolicy{}), IdleTimeout: qp.cfg.IdleTimeout, RTRTimeout: u.ticket.rtr,
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, ErrNoRTR: ErrNoRTR, ErrIdle: ErrIdle,
-		Unpolled: &qp.unpolled, Born: qp.rnic.born, Reclaimer: &qp.rnic.reclaimer,
+		Unpolled: &qp.unpolled, Waiters: &qp.room.waiting, Born: qp.rnic.born, Reclaimer: &qp.rnic.reclaimer,
 	}
 	if qp.cfg.SRQ != nil {
 		c.RecvDepth = 0

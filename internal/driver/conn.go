@@ -3,6 +3,7 @@ package driver
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/deadline"
@@ -24,7 +25,8 @@ type Owner interface {
 	Noticed(n *engine.Notice, cause error)
 	// Ended: the connection is over, and all its requests have been given back.
 	Ended(e *End)
-	// Settled is called when what a goroutine did has been handed up, or it has written. Receiving tells that it holds the receive buffer,
+	// Settled is called when what a goroutine did has been handed up, or it has written while somebody waits for room
+	// in the Send Queue. Receiving tells that it holds the receive buffer,
 	// so that it must not wait for what is still to be received.
 	Settled(receiving bool)
 	// Awaited reports whether anybody waits for what the connection brings, and does not receive for itself.
@@ -47,6 +49,8 @@ type Config struct {
 	ErrNoRTR, ErrIdle error
 	// Unpolled counts the completions that the QP's consumer has not polled.
 	Unpolled *Unpolled
+	// Waiters counts those who wait for room in the Send Queue; nil: nobody does.
+	Waiters *atomic.Int32
 	// Born is some time in the past, since which the monotonic clock is read.
 	Born time.Time
 	// Reclaimer gives back memory that a burst took.

@@ -67,11 +67,14 @@ func (c *Conn) release(t turn) (listening bool) {
 	}
 	listening = c.listening()
 	c.mu.Unlock()
-	if t.handed > 0 || t.wrote {
+	if t.handed > 0 || t.wrote && c.isAwaited() {
 		c.owner.Settled(t.receiving)
 	}
 	return listening
 }
+
+// isAwaited reports whether anybody waits for room in the Send Queue.
+func (c *Conn) isAwaited() bool { return c.cfg.Waiters != nil && c.cfg.Waiters.Load() > 0 }
 
 // turn is release for a goroutine that has nothing else to do under the lock.
 func (c *Conn) turn(t turn) {
