@@ -2,7 +2,6 @@ package iwarp_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 
@@ -23,29 +22,23 @@ func Example_firstSend() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		var box letterbox
-		qp, err := req.Accept(ctx, iwarp.AcceptConfig{Prepare: box.prepare})
+		qp, err := req.Accept(ctx, iwarp.AcceptConfig{QP: iwarp.QPConfig{Receives: iwarp.Receives{Size: 256}}})
 		if err != nil {
 			log.Fatal(err)
 		}
 		defer qp.Close()
-		for {
-			question, err := box.next(ctx)
-			if errors.Is(err, iwarp.ErrPeerClosed) {
-				return
-			}
+		for question, err := range qp.Messages(ctx) {
 			if err != nil {
 				log.Fatal(err)
 			}
-			err = qp.PostSend(&iwarp.SendWR{Inline: []byte("What is " + question), Unsignaled: true})
-			if err != nil {
+			answer := fmt.Appendf(nil, "What is %s", question.Bytes())
+			if err := qp.PostSend(&iwarp.SendWR{Inline: answer, Unsignaled: true}); err != nil {
 				log.Fatal(err)
 			}
 		}
 	}()
 
-	var box letterbox
-	d := iwarp.Dialer{Prepare: box.prepare}
+	d := iwarp.Dialer{QP: iwarp.QPConfig{Receives: iwarp.Receives{Size: 256}}}
 	qp, err := d.Dial(ctx, "tcp", ln.Addr().String())
 	if err != nil {
 		log.Fatal(err)
@@ -54,52 +47,13 @@ func Example_firstSend() {
 	if err := qp.PostSend(&iwarp.SendWR{Inline: []byte("RDMA?"), Unsignaled: true}); err != nil {
 		log.Fatal(err)
 	}
-	answer, err := box.next(ctx)
+	answer, err := qp.Receive(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(answer)
+	fmt.Printf("%s\n", answer.Bytes())
+	answer.Done()
 	// Output: What is RDMA?
-}
-
-// A letterbox has the receives of one end, and the memory for them.
-type letterbox struct {
-	qp     *iwarp.QP
-	memory *iwarp.MR
-}
-
-const (
-	letters   = 4   // that may arrive before one was taken out
-	letterLen = 256 // octets, at most
-)
-
-func (b *letterbox) prepare(qp *iwarp.QP) (err error) {
-	b.qp = qp
-	b.memory, err = qp.PD().Register(make([]byte, letters*letterLen), iwarp.LocalWrite)
-	for i := range letters {
-		if err == nil {
-			err = b.post(i)
-		}
-	}
-	return err
-}
-
-func (b *letterbox) post(i int) error {
-	return b.qp.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{b.memory.Slice(i*letterLen, letterLen)}})
-}
-
-func (b *letterbox) next(ctx context.Context) (string, error) {
-	wc, err := b.qp.RecvCQ().Next(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := wc.Err(); err != nil {
-		return "", err
-	}
-	i := int(wc.ID)
-	text := string(b.memory.Bytes()[i*letterLen:][:wc.Length])
-	_ = b.post(i) // when the peer has closed, this fails; next tells of that when all its letters are taken out
-	return text, nil
 }
 
 // A server offers memory by the private data of its answer. The client reads it whenever it likes, and the server's program

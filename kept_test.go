@@ -198,3 +198,36 @@ func TestRecvAtTheLastMoment(t *testing.T) {
 		_ = qp.Abort()
 	})
 }
+
+// Who takes strict turns by Send and Recv has RNR at both ends: a question or an answer may be there before the Recv
+// that is for it.
+func TestTurns(t *testing.T) {
+	s := rig.Setup{}
+	s.Dialer.QP.RNR.Messages, s.Accept.QP.RNR.Messages = 1, 1
+	ini, res := s.Connect(t)
+	question, answer := ini.MR(1, iwarp.LocalWrite), res.MR(1, iwarp.LocalWrite)
+	answered := make(chan error, 1)
+	go func() {
+		for range 50 {
+			_, err := res.Recv(rig.Within(t), answer.Slice(0, 1))
+			if err == nil {
+				err = res.Send(rig.Within(t), answer.Slice(0, 1))
+			}
+			if err != nil {
+				answered <- err
+				return
+			}
+		}
+		answered <- nil
+	}()
+	for i := range 50 {
+		question.Bytes()[0] = byte(i)
+		rig.Must(t, ini.Send(rig.Within(t), question.Slice(0, 1)))
+		wc, err := ini.Recv(rig.Within(t), question.Slice(0, 1))
+		rig.Must(t, err)
+		if wc.Length != 1 || question.Bytes()[0] != byte(i) {
+			t.Fatalf("turn %d: %d octets, %d", i, wc.Length, question.Bytes()[0])
+		}
+	}
+	rig.Must(t, <-answered)
+}

@@ -35,11 +35,11 @@ type Receives struct {
 	Timeout time.Duration
 }
 
-// ErrHeldBack: an answer of the peer's is behind messages that nobody receives; see Receives.Timeout.
+// ErrHeldBack is the error of a call whose answer is behind messages that nobody receives; see Receives.Timeout.
 var ErrHeldBack = errors.New("messages wait to be received, and the answer of the peer is behind them: " +
 	"call Receive, in another goroutine")
 
-// ErrRiskyRecv: a message that has come by now would have ended the connection; see Recv.
+// ErrRiskyRecv is the error of a Recv before which a message would have ended the connection; see Recv.
 var ErrRiskyRecv = errors.New("no receive is posted, and a message that comes before Recv would end the connection: " +
 	"set QPConfig.Receives and call Receive, set QPConfig.RNR, or post receives in Prepare and take them from the CQ")
 

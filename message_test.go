@@ -68,6 +68,29 @@ func TestReceive(t *testing.T) {
 	rig.Should(t, res.Close())
 }
 
+// What has arrived is received first, and then the end: also where no receive can be posted any more for another.
+func TestReceiveAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for sent := range 6 {
+		ini, res := receiving(iwarp.Receives{Count: 4, Size: 64}).Connect(t)
+		for range sent {
+			sendText(t, ini, "letter")
+		}
+		closing := rig.DialInBackground(t, ini.Close)
+		if sent <= 4 { // else the FIN is behind what waits
+			res.WantEvent(iwarp.EventHalfClosed)
+		}
+		for range sent {
+			wantMessage(t, res, "letter")
+		}
+		if _, err := res.Receive(rig.Within(t)); !errors.Is(err, io.EOF) || !errors.Is(err, iwarp.ErrPeerClosed) {
+			t.Errorf("%d sent, and then: %v", sent, err)
+		}
+		rig.Must(t, res.Close())
+		rig.Must(t, <-closing)
+	}
+}
+
 // A message that is not done with keeps its memory; one that is done with twice gives back one receive.
 func TestMessageDone(t *testing.T) {
 	t.Parallel()

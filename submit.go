@@ -19,14 +19,18 @@ type Pending struct {
 }
 
 // Submit posts a request to the Send Queue, as PostSend does, and waits first while the queue is full. Its completion
-// goes to the Pending, and not to the CQ. Requests that wait are posted in the order of the calls. Where the context
+// goes to the Pending, and not to the CQ; Unsignaled has no effect. Requests that wait are posted in the order of the calls. Where the context
 // ends first, nothing was posted.
 func (qp *QP) Submit(ctx context.Context, wr *SendWR) (*Pending, error) {
 	if err := qp.made(); err != nil {
 		return nil, err
 	}
-	c := &call{done: make(chan WC, 1), qp: qp}
-	if err := qp.room.post(ctx, wr, c); err != nil {
+	if wr == nil {
+		return nil, &OpError{Op: "post send", Err: qp.firstEnded(errNoRequest)}
+	}
+	c := &call{done: make(chan WC, 1), qp: qp, send: *wr}
+	c.send.Unsignaled = false
+	if err := qp.room.post(ctx, &c.send, c); err != nil {
 		return nil, err
 	}
 	return &Pending{c, wr.Op}, nil
