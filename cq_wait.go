@@ -25,6 +25,24 @@ func (cq *CQ) Next(ctx context.Context) (WC, error) {
 	return wc[0], nil
 }
 
+// All returns the completions, one after the other, and waits for each. The error is that of the request (WC.Err), so
+// that none is overlooked. When no completion is left and none will come, or the context ends, the loop ends with the
+// error of Wait; the WC is zero then.
+func (cq *CQ) All(ctx context.Context) iter.Seq2[WC, error] {
+	return func(yield func(WC, error) bool) {
+		for {
+			wc, err := cq.Next(ctx)
+			if err != nil {
+				yield(WC{}, err)
+				return
+			}
+			if !yield(wc, wc.Err()) {
+				return
+			}
+		}
+	}
+}
+
 // Wait returns when there is a completion to poll. Its error is an *OpError: it wraps the context's or, if no
 // completion is left and none will come, ErrClosed, ErrCQOverflow or ErrNoQP: every QP
 // that used the CQ was closed, or its connection has ended. If there is one QP left, which has ended, the error wraps

@@ -98,3 +98,29 @@ func TestSubmitBehindUnsignaled(t *testing.T) {
 	_ = res.Abort()
 	<-read
 }
+
+// All returns each completion with the error of its request, and then why no more come.
+func TestAllCompletions(t *testing.T) {
+	t.Parallel()
+	pd := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{}))
+	qp, err := pd.CreateQP(iwarp.QPConfig{})
+	rig.Must(t, err)
+	for id := range uint64(3) {
+		rig.Must(t, qp.PostRecv(&iwarp.RecvWR{ID: id}))
+	}
+	rig.Must(t, qp.Close())
+	next := uint64(0)
+	for wc, err := range qp.RecvCQ().All(rig.Within(t)) {
+		var failed *iwarp.WCError
+		if next < 3 && (!errors.As(err, &failed) || wc.ID != next || wc.QP != qp) {
+			t.Errorf("completion %d: %+v, %v", next, wc, err)
+		}
+		if next == 3 && (!errors.Is(err, iwarp.ErrNoQP) || wc != (iwarp.WC{})) {
+			t.Errorf("at the end: %+v, %v", wc, err)
+		}
+		next++
+	}
+	if next != 4 {
+		t.Errorf("the loop has run %d times", next)
+	}
+}
