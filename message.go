@@ -27,13 +27,16 @@ import (
 type Receives struct {
 	// Count is how many receives are posted. If it is zero, and Size is not, 16.
 	Count int
-	// Size is how many bytes each has. A message that is longer ends the connection. If it is zero, and Count is not,
-	// 4096.
+	// Size is how many bytes each has; all together may have 1 GiB. A message that is longer ends the connection. If it
+	// is zero, and Count is not, 4096.
 	Size int
 	// Timeout bounds how long a Read, or another call that the peer answers, waits while the peer is held back: its
 	// answer is behind the messages that wait. If zero, 5 s; if negative, there is no bound.
 	Timeout time.Duration
 }
+
+// maxReceives bounds the memory of a QP's own receives, in bytes.
+const maxReceives = 1 << 30
 
 // ErrHeldBack is the error of a call whose answer is behind messages that nobody receives; see Receives.Timeout.
 var ErrHeldBack = errors.New("messages wait to be received, and the answer of the peer is behind them: " +
@@ -67,6 +70,9 @@ func (r *Receives) fill(c *QPConfig) error {
 		return fmt.Errorf("%w: QPConfig.Receives.Count is %d, and must be 1 to %d", ErrInvalid, r.Count, MaxQueueDepth)
 	case r.Size < 0:
 		return fmt.Errorf("%w: QPConfig.Receives.Size is %d, and must not be negative", ErrInvalid, r.Size)
+	case uint64(r.Count)*uint64(r.Size) > maxReceives:
+		return fmt.Errorf("%w: QPConfig.Receives needs %d bytes (Count %d, Size %d), and may have %d at most", ErrInvalid,
+			uint64(r.Count)*uint64(r.Size), r.Count, r.Size, maxReceives)
 	case c.SRQ != nil || c.RecvCQ != nil:
 		return fmt.Errorf("%w: QPConfig.Receives with an SRQ or a RecvCQ: the QP has a queue of its own for them",
 			ErrInvalid)
@@ -146,7 +152,8 @@ func (qp *QP) Receive(ctx context.Context) (Message, error) {
 	}
 }
 
-var errNoInbox = fmt.Errorf("%w: the QP posts no receives: set QPConfig.Receives, or use PostRecv and the CQ", ErrInvalid)
+var errNoInbox = fmt.Errorf("%w: the QP posts no receives: set QPConfig.Receives, or use PostRecv and the CQ",
+	ErrInvalid)
 
 // Messages returns the messages, one after the other. Each is given back when the body of the loop has ended for it.
 // The loop ends when the peer has closed the connection in order. With any other error it ends, too, after it has

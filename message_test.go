@@ -184,7 +184,8 @@ func TestReadHeldBack(t *testing.T) {
 }
 
 // A turn is 64 bytes there and back, in one of the ways to receive.
-func turns(t testing.TB, s rig.Setup, receive func(ctx context.Context, e *rig.End, into *iwarp.MR) error) (turn func()) {
+func turns(t testing.TB, s rig.Setup,
+	receive func(ctx context.Context, e *rig.End, into *iwarp.MR) error) (turn func()) {
 	ini, res := s.Connect(t)
 	ctx := t.Context()
 	send := func(e *rig.End, mr *iwarp.MR) error { return e.Send(ctx, mr.Slice(0, 64)) }
@@ -275,4 +276,25 @@ func TestRiskyRecv(t *testing.T) {
 	rig.Should(t, <-received)
 	res.WantReceived(1, iwarp.StatusSuccess)
 	rig.Finish(t, ini, res)
+}
+
+// Receives that cannot be are refused when the QP is created, before their memory is taken.
+func TestReceivesMistakes(t *testing.T) {
+	pd := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{}))
+	for _, r := range []iwarp.Receives{
+		{Count: -1}, {Count: iwarp.MaxQueueDepth + 1}, {Size: -1}, {Size: 1 << 30}, {Count: 1 << 16, Size: 1<<14 + 1},
+	} {
+		if _, err := pd.CreateQP(iwarp.QPConfig{Receives: r}); !errors.Is(err, iwarp.ErrInvalid) ||
+			!strings.Contains(err.Error(), "QPConfig.Receives") {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	qp := rig.NewQP(t, pd, iwarp.QPConfig{Receives: iwarp.Receives{Count: 2}})
+	err := qp.PostRecv(&iwarp.RecvWR{})
+	if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), "Receive") {
+		t.Errorf("PostRecv: %v", err)
+	}
+	if _, err := rig.NewQP(t, pd, iwarp.QPConfig{}).Receive(t.Context()); !errors.Is(err, iwarp.ErrInvalid) {
+		t.Errorf("Receive without Receives: %v", err)
+	}
 }

@@ -18,9 +18,9 @@ type Pending struct {
 	op Op
 }
 
-// Submit posts a request to the Send Queue, as PostSend does, and waits first while the queue is full. Its completion
-// goes to the Pending, and not to the CQ; Unsignaled has no effect. Requests that wait are posted in the order of the calls. Where the context
-// ends first, nothing was posted.
+// Submit posts a request to the Send Queue, as PostSend does, and waits first while the queue is full. The completion
+// goes to the Pending, and not to the CQ. Unsignaled has no effect. Requests that wait are posted in the order of the
+// calls. If the context ends first, nothing is posted.
 func (qp *QP) Submit(ctx context.Context, wr *SendWR) (*Pending, error) {
 	if err := qp.made(); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func (qp *QP) Submit(ctx context.Context, wr *SendWR) (*Pending, error) {
 }
 
 // Wait waits for the completion of the request, and returns it with its error (WC.Err). If the context ends first, the
-// request goes on, and its memory belongs to the QP until Wait has returned a completion: it may be called again. Several
-// goroutines may wait.
+// request goes on, and its memory stays the QP's until Wait returns a completion: call Wait again. Several goroutines
+// may wait.
 func (p *Pending) Wait(ctx context.Context) (WC, error) {
 	if len(p.c.done) == 0 {
 		if err := deadline.ContextError(ctx); err != nil {
