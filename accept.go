@@ -251,7 +251,7 @@ func (r *Request) sendAnswer(ctx context.Context, reply []byte) error {
 	return err
 }
 
-// awaitRTR waits for the peer's RTR indication, whose first octets are in front of the connection that it returns.
+// awaitRTR waits for the peer's RTR indication, whose first bytes are in front of the connection that it returns.
 func (r *Request) awaitRTR(ctx context.Context) (net.Conn, error) {
 	conn, err := r.rnic.phase(r.conn).Await(ctx, max(r.rtrTimeout, 0))
 	if err != nil {

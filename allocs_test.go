@@ -87,17 +87,17 @@ type opRig struct {
 	testing.TB
 	ctx      context.Context
 	ini, res *rig.End
-	// from and to are opOctets of memory, words one word that Atomic Operations reach.
+	// from and to are opBytes of memory, words one word that Atomic Operations reach.
 	from, to, words *iwarp.MR
 }
 
-const opOctets = 4096
+const opBytes = 4096
 
 func newOpRig(t testing.TB) *opRig {
 	t.Helper()
 	r := &opRig{TB: t, ctx: t.Context()}
 	r.ini, r.res = rig.Connect(t)
-	r.from, r.to = r.ini.MR(opOctets, iwarp.LocalWrite), r.res.MR(opOctets, iwarp.RemoteWrite|iwarp.RemoteRead)
+	r.from, r.to = r.ini.MR(opBytes, iwarp.LocalWrite), r.res.MR(opBytes, iwarp.RemoteWrite|iwarp.RemoteRead)
 	r.words = r.res.MR(8, iwarp.RemoteAtomic)
 	return r
 }
@@ -118,19 +118,19 @@ func (r *opRig) done(wr *iwarp.SendWR) {
 // received does what brings the Responder a message, and waits for that.
 func (r *opRig) received(send func()) func() {
 	return func() {
-		r.res.MustPostRecv(1, r.to.Slice(0, opOctets))
+		r.res.MustPostRecv(1, r.to.Slice(0, opBytes))
 		send()
 		r.next(r.res.RecvCQ())
 	}
 }
 
 func (r *opRig) write() *iwarp.SendWR {
-	return &iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{r.from.Slice(0, opOctets)}, Remote: r.to.Remote(0)}
+	return &iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{r.from.Slice(0, opBytes)}, Remote: r.to.Remote(0)}
 }
 
 // messages are the operations that reach the peer.
 func (r *opRig) messages() []operation {
-	const n, burst, inline = opOctets, 50, 64
+	const n, burst, inline = opBytes, 50, 64
 	all := []iwarp.SGE{r.from.Slice(0, n)}
 	short := func() {
 		r.ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Inline: r.from.Bytes()[:inline], Unsignaled: true})
@@ -196,9 +196,9 @@ func (r *opRig) local() []operation {
 }
 
 func (r *opRig) bind() operation {
-	window, memory := allocMW(r.ini, iwarp.MWType2), r.ini.MR(opOctets, iwarp.LocalWrite|iwarp.RemoteWrite)
-	to := iwarp.Binding{Memory: memory.Slice(0, opOctets), Access: iwarp.RemoteWrite}
-	return operation{name: "Bind and LocalInvalidate", octets: opOctets, run: func() {
+	window, memory := allocMW(r.ini, iwarp.MWType2), r.ini.MR(opBytes, iwarp.LocalWrite|iwarp.RemoteWrite)
+	to := iwarp.Binding{Memory: memory.Slice(0, opBytes), Access: iwarp.RemoteWrite}
+	return operation{name: "Bind and LocalInvalidate", octets: opBytes, run: func() {
 		to.Key++
 		r.done(&iwarp.SendWR{Op: iwarp.OpBindMW, Window: window, Bind: &to})
 		r.done(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Window: window})
@@ -206,9 +206,9 @@ func (r *opRig) bind() operation {
 }
 
 func (r *opRig) fastRegister() operation {
-	mr := allocFast(r.ini, 1, opOctets)
-	what := iwarp.Registration{Memory: [][]byte{make([]byte, opOctets)}, Access: iwarp.LocalWrite}
-	return operation{name: "FastRegister and LocalInvalidate", octets: opOctets, run: func() {
+	mr := allocFast(r.ini, 1, opBytes)
+	what := iwarp.Registration{Memory: [][]byte{make([]byte, opBytes)}, Access: iwarp.LocalWrite}
+	return operation{name: "FastRegister and LocalInvalidate", octets: opBytes, run: func() {
 		what.Key++
 		r.done(&iwarp.SendWR{Op: iwarp.OpFastRegister, Target: mr, Register: &what})
 		r.done(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Target: mr})
@@ -217,13 +217,13 @@ func (r *opRig) fastRegister() operation {
 
 // sendInvalidate has the Responder register memory, which the Initiator's Send invalidates.
 func (r *opRig) sendInvalidate() operation {
-	mr := allocFast(r.res, 1, opOctets)
-	what := iwarp.Registration{Memory: [][]byte{make([]byte, opOctets)},
+	mr := allocFast(r.res, 1, opBytes)
+	what := iwarp.Registration{Memory: [][]byte{make([]byte, opBytes)},
 		Access: iwarp.RemoteRead | iwarp.RemoteInvalidate}
 	send := r.received(func() {
-		r.done(&iwarp.SendWR{SGL: []iwarp.SGE{r.from.Slice(0, opOctets)}, Invalidate: mr.STag()})
+		r.done(&iwarp.SendWR{SGL: []iwarp.SGE{r.from.Slice(0, opBytes)}, Invalidate: mr.STag()})
 	})
-	return operation{name: "FastRegister and Send with Invalidate", octets: opOctets, run: func() {
+	return operation{name: "FastRegister and Send with Invalidate", octets: opBytes, run: func() {
 		what.Key++
 		r.res.MustPost(&iwarp.SendWR{Op: iwarp.OpFastRegister, Target: mr, Register: &what})
 		r.next(r.res.SendCQ())
@@ -242,24 +242,24 @@ func (r *opRig) waits() []operation {
 	later, cancel := context.WithTimeout(r.ctx, time.Hour)
 	r.Cleanup(cancel)
 	return []operation{
-		{name: "Write, Wait and Poll", octets: opOctets, run: func() {
+		{name: "Write, Wait and Poll", octets: opBytes, run: func() {
 			r.ini.MustPost(r.write())
 			rig.Must(r, cq.Wait(r.ctx))
 			poll()
 		}},
-		{name: "Write, Wait with a deadline and Poll", octets: opOctets, run: func() {
+		{name: "Write, Wait with a deadline and Poll", octets: opBytes, run: func() {
 			r.ini.MustPost(r.write())
 			rig.Must(r, cq.Wait(later))
 			poll()
 		}},
-		{name: "Write, Arm, Events and Poll", octets: opOctets, run: func() {
+		{name: "Write, Arm, Events and Poll", octets: opBytes, run: func() {
 			cq.Arm(false)
 			r.ini.MustPost(r.write())
 			<-cq.Events()
 			poll()
 		}},
-		{name: "Write with a deadline", octets: opOctets, run: func() {
-			_, err := r.ini.Write(later, r.from.Slice(0, opOctets), r.to.Remote(0))
+		{name: "Write with a deadline", octets: opBytes, run: func() {
+			_, err := r.ini.Write(later, r.from.Slice(0, opBytes), r.to.Remote(0))
 			rig.Must(r, err)
 		}},
 		r.shared(),
@@ -274,11 +274,11 @@ func (r *opRig) shared() operation {
 	rig.Must(r, err)
 	ini, _ := rig.Setup{Accept: iwarp.AcceptConfig{PD: res.PD, QP: iwarp.QPConfig{RecvCQ: cq, SRQ: srq}}}.Connect(r)
 
-	from, to, wc := ini.MR(opOctets, 0), res.MR(opOctets, iwarp.LocalWrite), make([]iwarp.WC, 4)
-	return operation{name: "Send to an SRQ, Arm, Events and Poll", octets: opOctets, run: func() {
-		rig.Must(r, srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{to.Slice(0, opOctets)}}))
+	from, to, wc := ini.MR(opBytes, 0), res.MR(opBytes, iwarp.LocalWrite), make([]iwarp.WC, 4)
+	return operation{name: "Send to an SRQ, Arm, Events and Poll", octets: opBytes, run: func() {
+		rig.Must(r, srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{to.Slice(0, opBytes)}}))
 		cq.Arm(false)
-		ini.MustPost(&iwarp.SendWR{SGL: []iwarp.SGE{from.Slice(0, opOctets)}, Unsignaled: true})
+		ini.MustPost(&iwarp.SendWR{SGL: []iwarp.SGE{from.Slice(0, opBytes)}, Unsignaled: true})
 		<-cq.Events()
 		for cq.Poll(wc) == 0 {
 		}

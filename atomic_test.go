@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// words registers n words of 8 octets, and returns them as what they are, too.
+// words registers n words of 8 bytes, and returns them as what they are, too.
 func sharedWords(e *rig.End, n int, a iwarp.Access) (*iwarp.MR, []uint64) {
 	e.T.Helper()
 	w := make([]uint64, n)
@@ -49,7 +49,7 @@ func TestAtomics(t *testing.T) {
 		ini.MustPost(&iwarp.SendWR{ID: 3, Op: iwarp.OpFetchAdd, Remote: at, SGL: []iwarp.SGE{back.Slice(8, 8)}})
 		if wc := ini.WantSent(iwarp.OpCompareSwap, 2, iwarp.StatusSuccess); wc.Original != 0x100_00000000 ||
 			wc.Length != iwarp.AtomicLen {
-			t.Errorf("%#x, %d octets", wc.Original, wc.Length)
+			t.Errorf("%#x, %d bytes", wc.Original, wc.Length)
 		}
 		if wc := ini.WantSent(iwarp.OpFetchAdd, 3, iwarp.StatusSuccess); wc.Original != 0x100_00000000 {
 			t.Errorf("%#x", wc.Original)
@@ -194,9 +194,9 @@ func TestExtensionsRefused(t *testing.T) {
 			SGL: []iwarp.SGE{own.Slice(0, 8)}},
 		"of which CompareSwap takes 1": {Op: iwarp.OpCompareSwap,
 			SGL: []iwarp.SGE{own.Slice(0, 8), own.Slice(8, 8)}},
-		"16 octets for the result of FetchAdd": {Op: iwarp.OpFetchAdd,
+		"16 bytes for the result of FetchAdd": {Op: iwarp.OpFetchAdd,
 			SGL: []iwarp.SGE{own.Slice(0, 16)}},
-		"0 octets for the result of FetchAdd": {Op: iwarp.OpFetchAdd,
+		"0 bytes for the result of FetchAdd": {Op: iwarp.OpFetchAdd,
 			SGL: []iwarp.SGE{own.Slice(0, 0)}},
 		"without LocalWrite": {Op: iwarp.OpFetchAdd,
 			SGL: []iwarp.SGE{ro.Slice(0, 8)}},
@@ -249,7 +249,7 @@ func TestImmediateInCalls(t *testing.T) {
 	}
 	rig.Must(t, <-received)
 	if wc := <-got; !wc.HasImmediate || wc.Immediate != 5 || wc.Written != 4 || wc.Length != 0 ||
-		!strings.Contains(wc.String(), "Immediate Data 0x5 after a Write of 4 octets") {
+		!strings.Contains(wc.String(), "Immediate Data 0x5 after a Write of 4 bytes") {
 		t.Errorf("%v", wc)
 	}
 }

@@ -236,7 +236,7 @@ type QPAttr struct {
 	Stream StreamAttr
 	// Kind is the RNIC's, narrowed by the version that the QP is set to.
 	Kind mpa.Kind
-	// MULPDU is the largest ULPDU that is sent, in octets. It follows TCP's EMSS.
+	// MULPDU is the largest ULPDU that is sent, in bytes. It follows TCP's EMSS.
 	MULPDU int
 	// Sends and Receives count the requests that are not complete, and those whose completions are not in their CQs
 	// yet.
@@ -248,7 +248,7 @@ type QPAttr struct {
 	Num uint32
 	SRQ *SRQ
 	// SendDepth and RecvDepth are the entries of the queues; RecvDepth is 0 with an SRQ. MaxSGE are the
-	// elements that a request may have, and MaxInline the octets of its inline data.
+	// elements that a request may have, and MaxInline the bytes of its inline data.
 	SendDepth, RecvDepth, MaxSGE, MaxInline int
 	// Terminate was sent to the peer or received from it; it is nil if there was none.
 	Terminate *TerminateError

@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/e2e/rig"
 )
 
-// TestAwareOfEarlier has TCP show octets of a connection while the QP has another one already: a goroutine of TCP's
+// TestAwareOfEarlier has TCP show bytes of a connection while the QP has another one already: a goroutine of TCP's
 // may have been on its way. They are nothing to the new connection.
 func TestAwareOfEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -29,13 +29,13 @@ func TestAwareOfEarlier(t *testing.T) {
 			t.Errorf("counted %+v", n)
 		}
 		second.shows(100, rig.Pattern(700, 1))
-		if n := second.end.Stats().Ahead; n.MostOctets == 0 {
+		if n := second.end.Stats().Ahead; n.MostBytes == 0 {
 			t.Errorf("of its own connection: %+v", n)
 		}
 	})
 }
 
-// TestAwareIsNotIdle has octets arrive ahead of order only, now and then: a connection on which something arrives is
+// TestAwareIsNotIdle has bytes arrive ahead of order only, now and then: a connection on which something arrives is
 // not idle.
 func TestAwareIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -45,8 +45,8 @@ func TestAware(t *testing.T) {
 			}
 			for _, e := range []*rig.End{ini, res} {
 				n := e.Stats().Ahead
-				if n.Placed == 0 || n.PlacedOctets == 0 || n.Dropped > 0 || n != e.RNIC.Stats().Ahead ||
-					(n.MostOctets > 2*1420) != recut {
+				if n.Placed == 0 || n.PlacedBytes == 0 || n.Dropped > 0 || n != e.RNIC.Stats().Ahead ||
+					(n.MostBytes > 2*1420) != recut {
 					t.Errorf("recut %t: %+v", recut, n)
 				}
 			}
@@ -112,7 +112,7 @@ func TestAwareAligned(t *testing.T) {
 			full := 0
 			for _, n := range w.sizes {
 				if n > emss {
-					t.Fatalf("a segment of %d octets, the EMSS is %d", n, emss)
+					t.Fatalf("a segment of %d bytes, the EMSS is %d", n, emss)
 				}
 				if n > emss-20 {
 					full++
@@ -186,7 +186,7 @@ func (p *handPlayed) send(msn uint32, payload []byte) []byte {
 	return p.fpdu(rdmap.OpSend, func(h *ddp.Header) { h.MSN = msn }, payload)
 }
 
-// tells has octets arrive in order.
+// tells has bytes arrive in order.
 func (p *handPlayed) tells(b ...[]byte) {
 	p.end.T.Helper()
 	for _, b := range b {
@@ -197,7 +197,7 @@ func (p *handPlayed) tells(b ...[]byte) {
 	synctest.Wait()
 }
 
-// shows has octets arrive ahead of order, so many octets after those that came in order.
+// shows has bytes arrive ahead of order, so many bytes after those that came in order.
 func (p *handPlayed) shows(behind int64, b []byte) {
 	p.c.Out.ShowAhead(rig.AwareSegment{At: uint64(int64(len(p.stream)) + behind), B: b})
 }
@@ -215,7 +215,7 @@ func TestAwareEndsInFPDU(t *testing.T) {
 		rig.Must(t, p.c.CloseWrite())
 		var told *iwarp.TerminateError
 		if err := p.wantEndOf(); !errors.As(err, &told) || told.Code != rdmap.CodeMPAConnectionLost || told.Remote ||
-			told.Offset != 0 || !rig.Contains(err, "600 octets into it") {
+			told.Offset != 0 || !rig.Contains(err, "600 bytes into it") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -289,17 +289,17 @@ func TestAwareHostile(t *testing.T) {
 				p.tells(p.send(1, nil))
 				p.end.WantReceived(1, iwarp.StatusSuccess)
 				hostile(p, mr)
-				if n := p.end.Stats().Ahead; n.MostOctets > 4<<20 || p.end.State() != iwarp.StateRTS {
+				if n := p.end.Stats().Ahead; n.MostBytes > 4<<20 || p.end.State() != iwarp.StateRTS {
 					t.Errorf("%+v in state %v", n, p.end.State())
 				}
 				others(t, p.end)
 				p.tells(p.send(2, rig.Pattern(700, 5)))
 				if p.end.WantReceived(2, iwarp.StatusSuccess); !bytes.Equal(mr.Bytes(), rig.Pattern(700, 5)) {
-					t.Error("the octets are not those that came in order")
+					t.Error("the bytes are not those that came in order")
 				}
 				for i, b := range memory {
 					if b != 0x55 && (i < 700 || i >= 1400) {
-						t.Fatalf("octet %d outside of the region has changed", i)
+						t.Fatalf("byte %d outside of the region has changed", i)
 					}
 				}
 				p.tells(p.fpdu(rdmap.OpWrite, func(h *ddp.Header) { h.STag = 77 }, []byte{1}))
@@ -323,14 +323,14 @@ func others(t *testing.T, e *rig.End) {
 	rig.Finish(t, ini, res)
 }
 
-// TestShownOctets: what many connections hold together of what their TCP shows ahead of order is bounded. Whoever finds
+// TestShownBytes: what many connections hold together of what their TCP shows ahead of order is bounded. Whoever finds
 // no room gets everything in order, and none of them ends for it.
-func TestShownOctets(t *testing.T) {
+func TestShownBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 20
 		l := anyOrder
 		l.Recut = true
-		res := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldOctets: 4000}})
+		res := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldBytes: 4000}})
 		var from, to [many]*rig.End
 		for i := range many {
 			a, b := rig.AwarePair(l)

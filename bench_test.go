@@ -67,7 +67,7 @@ func (r *benchRig) drain(n int) {
 	}
 }
 
-// calls counts the calls of both ends that have sent or brought octets.
+// calls counts the calls of both ends that have sent or brought bytes.
 func (r *benchRig) calls() (n uint64) {
 	for _, e := range []*rig.End{r.ini, r.res} {
 		s := e.Stats()
@@ -77,7 +77,7 @@ func (r *benchRig) calls() (n uint64) {
 }
 
 // BenchmarkPostSend posts requests one by one, a number of them before it waits for their
-// completions. calls/op are the system calls of both ends that have moved octets.
+// completions. calls/op are the system calls of both ends that have moved bytes.
 func BenchmarkPostSend(b *testing.B) {
 	for _, op := range []iwarp.Op{iwarp.OpSend, iwarp.OpWrite, iwarp.OpRead} {
 		for _, c := range []struct{ size, depth int }{{64, 1}, {64, 128}, {64, 512}, {64 << 10, 1}, {1 << 20, 4}} {

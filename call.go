@@ -24,14 +24,14 @@ func (qp *QP) Send(ctx context.Context, s SGE) error {
 	return err
 }
 
-// Write places the octets of s in the peer's memory and returns how many when
+// Write places the bytes of s in the peer's memory and returns how many when
 // what is below has taken them. The peer is not told; send it a message for that.
 func (qp *QP) Write(ctx context.Context, s SGE, to Remote) (int, error) {
 	wc, err := qp.do(ctx, s, SendWR{Op: OpWrite, Remote: to})
 	return wc.Length, err
 }
 
-// Read fetches s.Length octets of the peer's memory into s and returns how many
+// Read fetches s.Length bytes of the peer's memory into s and returns how many
 // when they are there.
 func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 	wc, err := qp.do(ctx, s, SendWR{Op: OpRead, Remote: from})
@@ -357,7 +357,7 @@ func (c *call) awaitMessage(ctx context.Context, s SGE) (WC, error) {
 func (c *call) copyTo(s SGE) error {
 	if len(c.message) > s.Length {
 		return fmt.Errorf("%w: the message kept has %s and does not fit %d: give it more", ErrInvalid,
-			wording.Octets(len(c.message)), s.Length)
+			wording.Bytes(len(c.message)), s.Length)
 	}
 	if err := (sgeValidator{pd: c.qp.pd}).check(&s, true); err != nil {
 		return err

@@ -95,7 +95,7 @@ func TestRecvKept(t *testing.T) {
 		p.Send(p.FPDU(h, []byte(text)))
 	}
 	part(0, false, "be")
-	rig.Until(t, func() bool { return res.Stats().Received[rdmap.OpSend].Octets == 2 }, "the first segment")
+	rig.Until(t, func() bool { return res.Stats().Received[rdmap.OpSend].Bytes == 2 }, "the first segment")
 	cancel()
 	var pending *iwarp.PendingError
 	if err := <-call; !errors.Is(err, context.Canceled) || !errors.As(err, &pending) || pending.Op != iwarp.OpRecv {
@@ -114,7 +114,7 @@ func TestRecvKept(t *testing.T) {
 	rig.Wait(t, pending.Free, "the memory")
 	dst.Bytes()[0] = 'x' // ours again
 	if _, err := res.Recv(rig.Within(t), dst.Slice(32, 4)); !errors.Is(err, iwarp.ErrInvalid) ||
-		!rig.Contains(err, "5 octets") {
+		!rig.Contains(err, "5 bytes") {
 		t.Errorf("too small for the message: %v", err)
 	}
 	wc, err := res.Recv(rig.Within(t), dst.Slice(32, 5)) // just as long
@@ -220,7 +220,7 @@ func TestRecvKeptAtTheEnd(t *testing.T) {
 		h := rdmap.OpSend.Header(1)
 		h.Last, h.MSN, h.MO = last, msn, mo
 		p.Send(p.FPDU(h, []byte(text)))
-		rig.Until(t, func() bool { return res.Stats().Received[rdmap.OpSend].Octets == octets }, "the segment")
+		rig.Until(t, func() bool { return res.Stats().Received[rdmap.OpSend].Bytes == octets }, "the segment")
 	}
 	givesUp := func(i int) *iwarp.PendingError {
 		cancels[i]()

@@ -76,7 +76,7 @@ type chaosEnd struct {
 	peer *chaosEnd
 	talk uint64 // the conversation's number
 	dir  byte
-	room int // octets of a message
+	room int // bytes of a message
 
 	src, inbox, target, shown, sink *iwarp.MR
 	srq                             *chaosSRQ // or nil
@@ -94,14 +94,14 @@ func (e *chaosEnd) wrong(format string, args ...any) {
 	e.faults = append(e.faults, fmt.Errorf(format, args...))
 }
 
-// kinds of octets.
+// kinds of bytes.
 const (
 	kindSend byte = iota
 	kindWrite
 	kindShown
 )
 
-// octets are those of a message, which no other message has.
+// bytes are those of a message, which no other message has.
 func (e *chaosEnd) octets(b []byte, kind byte, i int) []byte {
 	g := rand.NewPCG(e.talk, uint64(e.dir)<<40|uint64(kind)<<32|uint64(i))
 	for at := 0; at < len(b); at += 8 {
@@ -262,7 +262,7 @@ func (e *chaosEnd) hasRead(i, n int) {
 		e.wrong("sink: %w", err)
 	}
 	if !bytes.Equal(got, e.peer.octets(want, kindShown, 0)) {
-		e.wrong("Read %d: the octets differ", i)
+		e.wrong("Read %d: the bytes differ", i)
 	}
 }
 
@@ -281,7 +281,7 @@ func (e *chaosEnd) hasReceived(wc *iwarp.WC) {
 		e.wrong("receive %d completed after %d others", wc.ID, i)
 	}
 	if wc.Length != s.size {
-		e.wrong("message %d has %d octets, want %d", i, wc.Length, s.size)
+		e.wrong("message %d has %d bytes, want %d", i, wc.Length, s.size)
 	}
 	e.compare(from, at, s.size, kindSend, i)
 	if s.write {
@@ -295,7 +295,7 @@ func (e *chaosEnd) compare(mr *iwarp.MR, at int64, n int, kind byte, i int) {
 		e.wrong("memory: %w", err)
 	}
 	if !bytes.Equal(got, e.peer.octets(make([]byte, n), kind, i)) {
-		e.wrong("message %d, kind %d: the octets differ", i, kind)
+		e.wrong("message %d, kind %d: the bytes differ", i, kind)
 	}
 }
 

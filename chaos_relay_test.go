@@ -44,9 +44,9 @@ func (m mishap) String() string {
 	return fmt.Sprintf("%v in direction %d at %d", m.fault, m.lane, m.at)
 }
 
-// startupOctets is more than the startup frames of a conversation take. No bit of those
+// startupBytes is more than the startup frames of a conversation take. No bit of those
 // is turned over, as MPA does not protect them.
-const startupOctets = 64
+const startupBytes = 64
 
 func newMishap(r *rand.Rand) mishap {
 	m := mishap{lane: r.IntN(2)}
@@ -55,7 +55,7 @@ func newMishap(r *rand.Rand) mishap {
 	}
 	m.at = uint64(r.IntN(1 << (3 + r.IntN(17))))
 	if m.fault == faultCorrupt {
-		m.at += startupOctets
+		m.at += startupBytes
 	}
 	return m
 }
@@ -103,7 +103,7 @@ func (r *chaosRelay) run() {
 	_, _ = near.Close(), far.Close()
 }
 
-// A parcel is some octets and when they are due, or how the direction has ended.
+// A parcel is some bytes and when they are due, or how the direction has ended.
 type parcel struct {
 	octets []byte
 	due    time.Time
@@ -159,7 +159,7 @@ func (r *chaosRelay) deliver(lane int, p parcel, at uint64) (gone bool) {
 	return true
 }
 
-// harm does what the mishap says to octets of which the n-th is concerned.
+// harm does what the mishap says to bytes of which the n-th is concerned.
 func (r *chaosRelay) harm(to *net.TCPConn, b []byte, n int) (gone bool) {
 	switch r.mishap.fault {
 	case faultCorrupt:

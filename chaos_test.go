@@ -29,7 +29,7 @@ const (
 const (
 	chaosBriefly = 250 * time.Millisecond
 	chaosAtOnce  = 12       // conversations
-	chaosRoom    = 64 << 10 // octets of a receive in the SRQ
+	chaosRoom    = 64 << 10 // bytes of a receive in the SRQ
 	chaosSRQDeep = 512
 	chaosMany    = 200 // conversations, of which a share of each kind can be expected
 )
@@ -65,7 +65,7 @@ func (s *chaosSRQ) post(id uint64) error {
 // TestChaos has conversations over paths that delay, lose, damage and reset, between ends
 // that close and abort while they work, and counts every message: what was completed with
 // success before both ends closed in order has been delivered, once, in order and with the
-// right octets; whatever is delivered is a beginning of what was posted; nothing follows a
+// right bytes; whatever is delivered is a beginning of what was posted; nothing follows a
 // Terminate; all errors say that the connection is gone; and nothing is left over.
 //
 // It is brief unless IWARP_CHAOS says for how long.
@@ -219,7 +219,7 @@ func (k *chaosTalk) impatient(err error) bool {
 // startupPatience is that of the startup, which only a mishap within its frames can keep from
 // its end.
 func (k *chaosTalk) startupPatience() time.Duration {
-	if k.mishap.at > startupOctets {
+	if k.mishap.at > startupBytes {
 		return 3 * rig.Soon
 	}
 	return k.patience()
@@ -316,7 +316,7 @@ func (c *chaos) judge(k *chaosTalk, up bool, err error) {
 		}
 		strict = strict && e.leave.orderly()
 		if k.mishap.fault == faultCorrupt && hit && k.mishap.lane == 1-i && e.qp.State() == iwarp.StateClosed {
-			bad("end %d closed in order after an octet that was not the peer's", i)
+			bad("end %d closed in order after a byte that was not the peer's", i)
 		}
 	}
 	if !strict || k.reads {

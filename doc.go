@@ -13,5 +13,5 @@
 //
 // The terms are those of libibverbs and the RFCs: 5040 (RDMAP), 5041 (DDP), 5042
 // (security), 5043 (DDP over SCTP), 5044 (MPA), 6581 (enhanced connection establishment). Lengths and
-// offsets are in octets.
+// offsets are in bytes.
 package iwarp

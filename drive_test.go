@@ -59,7 +59,7 @@ func TestCallsAreCounted(t *testing.T) {
 	for _, e := range []*rig.End{ini, res} {
 		s := e.Stats()
 		if s.ReceiveCalls == 0 || s.ReceiveCalls > s.ReceivedStream || s.SendCalls == 0 || s.SendCalls > s.SentStream {
-			t.Errorf("%d calls have received %d octets, and %d sent %d",
+			t.Errorf("%d calls have received %d bytes, and %d sent %d",
 				s.ReceiveCalls, s.ReceivedStream, s.SendCalls, s.SentStream)
 		}
 	}
@@ -72,7 +72,7 @@ func TestDeadQPHoldsNoBuffer(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes memory too")
 	}
-	const n, limit = 40, 24 << 10 // octets for each: its RNIC, Listener and test take 16 KiB, a receive buffer 128 KiB
+	const n, limit = 40, 24 << 10 // bytes for each: its RNIC, Listener and test take 16 KiB, a receive buffer 128 KiB
 	part := make([]byte, 30000)   // one that is kept by itself is beyond the limit, too
 	part[0] = 0xf0                // ULPDU_Length
 	qps := make([]*rig.End, 0, n)
@@ -93,7 +93,7 @@ func TestDeadQPHoldsNoBuffer(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("each of %d dead QPs holds %d octets", len(qps), each)
+	t.Errorf("each of %d dead QPs holds %d bytes", len(qps), each)
 }
 
 // TestFPDUs asks for each way in which FPDUs may lie to TCP's segments.
@@ -148,7 +148,7 @@ func TestFPDUsUnknown(t *testing.T) {
 	}
 }
 
-// A peer that reads slowly gets all of a Write as it was before Detach, and not an octet of what the program has
+// A peer that reads slowly gets all of a Write as it was before Detach, and not a byte of what the program has
 // put into its memory afterwards.
 func TestDetachWhileSending(t *testing.T) {
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestDetachWhileSending(t *testing.T) {
 			t.Fatalf("peer: %v", err)
 		}
 		if rest := bytes.Trim(f.Payload, "\x01"); len(rest) > 0 {
-			t.Fatalf("after octet %d: %d, written after Detach", got, rest[0])
+			t.Fatalf("after byte %d: %d, written after Detach", got, rest[0])
 		}
 		got += len(f.Payload)
 	}
@@ -201,7 +201,7 @@ func TestConfirm(t *testing.T) {
 			rig.Must(t, res.Send(ctx, src.Slice(0, n)))
 			rig.Same(t, "Send", received, src)
 			if wc := ini.WantReceived(id, iwarp.StatusSuccess); wc.Length != n {
-				t.Errorf("%d octets", wc.Length)
+				t.Errorf("%d bytes", wc.Length)
 			}
 		}
 		_, err := res.Write(ctx, src.Slice(0, n), ini.MR(n, iwarp.RemoteRead).Remote(0))

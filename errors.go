@@ -32,9 +32,9 @@ var (
 	// ErrClosed: the object was closed, or its connection has ended, in whatever way. It is net.ErrClosed,
 	// and the errors of completions that were flushed wrap it, too.
 	ErrClosed = net.ErrClosed
-	// ErrEarly: the peer sent octets between its Request and our answer; see
+	// ErrEarly: the peer sent bytes between its Request and our answer; see
 	// ListenConfig.TolerateEarly.
-	ErrEarly = errors.New("the peer sent octets between its Request and our answer")
+	ErrEarly = errors.New("the peer sent bytes between its Request and our answer")
 	// ErrNoQP: every QP that the Completion Queue had has ended. It wraps ErrClosed.
 	ErrNoQP = error(ended("every QP of the completion queue has ended"))
 	// ErrEvicted: a Listener has closed the connection, which owed a frame after our
@@ -205,7 +205,7 @@ type TerminateError struct {
 	// Op is the RDMAP message in error, if HasOp is set.
 	Op    rdmap.Opcode
 	HasOp bool
-	// Offset is where the FPDU in error begins, in octets since Full Operation began
+	// Offset is where the FPDU in error begins, in bytes since Full Operation began
 	// in its direction; over a SegmentStream it is the number of the segment. It is set
 	// only for errors that were found here.
 	Offset uint64

@@ -82,13 +82,13 @@ func (e *RejectError) text() string {
 	return e.RejectError.Error()
 }
 
-// shownOctets is how many bytes of private data the text shows, where they are no text themselves.
-const shownOctets = 64
+// shownBytes is how many bytes of private data the text shows, where they are no text themselves.
+const shownBytes = 64
 
 func (e *RejectError) particulars() string {
-	s, part := fmt.Sprintf(" (%s of private data", wording.Octets(len(e.PrivateData))), e.PrivateData
-	if len(part) > shownOctets && bytes.ContainsFunc(part, func(r rune) bool { return r < ' ' || r > '~' }) {
-		part = part[:shownOctets]
+	s, part := fmt.Sprintf(" (%s of private data", wording.Bytes(len(e.PrivateData))), e.PrivateData
+	if len(part) > shownBytes && bytes.ContainsFunc(part, func(r rune) bool { return r < ' ' || r > '~' }) {
+		part = part[:shownBytes]
 	}
 	if len(part) > 0 {
 		s += fmt.Sprintf(" %q", part)
@@ -121,7 +121,7 @@ func (e *NegotiationError) Error() string { return "iwarp: " + e.text() }
 func (e *NegotiationError) text() string {
 	n := &e.Negotiated
 	s := e.TerminateError.text() + fmt.Sprintf(": the Reply has IRD %v, ORD %v, RTR %v and %s of private data; ",
-		n.PeerIRD, n.PeerORD, n.AnsweredRTR, wording.Octets(len(n.PrivateData)))
+		n.PeerIRD, n.PeerORD, n.AnsweredRTR, wording.Bytes(len(n.PrivateData)))
 	switch {
 	case n.TerminateCode == mpa.CodeInsufficientIRD:
 		return s + fmt.Sprintf("our IRD would have to be %v: raise IRD or MaxIRD of the offer, and the RNIC's limit if it "+

@@ -22,7 +22,7 @@ const (
 	EventTerminateSent
 	// EventConnectionLost: the connection ended without an orderly close.
 	EventConnectionLost
-	// EventBadClose: octets came, or work was under way, while it was being closed.
+	// EventBadClose: bytes came, or work was under way, while it was being closed.
 	EventBadClose
 	// EventHalfClosed: the peer has closed its half.
 	EventHalfClosed

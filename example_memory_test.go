@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// A Write has no completion at its sink, which waits for its last octet: ReadAt sees that when all of the Write is there,
+// A Write has no completion at its sink, which waits for its last byte: ReadAt sees that when all of the Write is there,
 // whatever its length.
 func ExampleMR_ReadAt() {
 	ctx := context.Background()
@@ -21,7 +21,7 @@ func ExampleMR_ReadAt() {
 	}
 	defer ini.Close()
 	defer res.Close()
-	text := []byte("seventeen octets!")
+	text := []byte("seventeen bytes!")
 	mr, err := res.PD().Register(make([]byte, len(text)), iwarp.RemoteWrite)
 	if err != nil {
 		log.Fatal(err)
@@ -42,10 +42,10 @@ func ExampleMR_ReadAt() {
 		log.Fatal(err)
 	}
 	fmt.Printf("%s\n", got)
-	// Output: seventeen octets!
+	// Output: seventeen bytes!
 }
 
-// The same with an atomic load, which costs nothing while there is nothing: of the last eight octets of the Write, which end
+// The same with an atomic load, which costs nothing while there is nothing: of the last eight bytes of the Write, which end
 // at a multiple of eight. Over SCTP there is no such promise.
 func ExampleMR_Bytes() {
 	ctx := context.Background()
@@ -56,15 +56,15 @@ func ExampleMR_Bytes() {
 	const n = 24
 	mr, err := res.PD().Register(make([]byte, n), iwarp.RemoteWrite)
 	check(err)
-	record := append([]byte("sixteen octets, "), 1, 1, 1, 1, 1, 1, 1, 1)
+	record := append([]byte("sixteen bytes, "), 1, 1, 1, 1, 1, 1, 1, 1)
 	check(ini.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: record, Remote: mr.Remote(0)}))
 
-	flag := (*uint64)(unsafe.Pointer(&mr.Bytes()[n-8])) // the last 8 of n octets; n is a multiple of 8
+	flag := (*uint64)(unsafe.Pointer(&mr.Bytes()[n-8])) // the last 8 of n bytes; n is a multiple of 8
 	for atomic.LoadUint64(flag) == 0 {
 		runtime.Gosched()
 	}
 	fmt.Printf("%s\n", mr.Bytes()[:16])
-	// Output: sixteen octets,
+	// Output: sixteen bytes,
 }
 
 // examplePair connects two QPs in one process.

@@ -40,7 +40,7 @@ func TestFastRegister(t *testing.T) {
 		mr, src := allocFast(ini, 2, 64), res.Filled(8, 'a', iwarp.RemoteRead)
 		res.Look() // after it was filled
 		if mr.Valid() || mr.Len() != 0 || mr.Bytes() != nil {
-			t.Errorf("valid: %t, %d octets", mr.Valid(), mr.Len())
+			t.Errorf("valid: %t, %d bytes", mr.Valid(), mr.Len())
 		}
 		all := make([]byte, 20)
 		pieces := [][]byte{all[:3], all[10:20]}
@@ -62,7 +62,7 @@ func TestFastRegister(t *testing.T) {
 		}
 		if mr.STag() != mr.STagWithKey(2) || mr.STag()&0xff != 2 || !mr.Valid() || mr.Len() != 13 ||
 			!strings.Contains(mr.String(), fmt.Sprint(iwarp.RemoteWrite|iwarp.LocalWrite)) {
-			t.Errorf("STag %#x, %d octets, %v", mr.STag(), mr.Len(), mr)
+			t.Errorf("STag %#x, %d bytes, %v", mr.STag(), mr.Len(), mr)
 		}
 		writesTo(t, ini, res, "", iwarp.Remote{STag: 1}, 0) // a Responder may send after that
 		writesTo(t, res, ini, "xyz", iwarp.Remote{STag: mr.STag(), TO: 1<<50 + 1}, mr.STag())
@@ -136,7 +136,7 @@ func TestFastRegisterMistakes(t *testing.T) {
 		"2 pieces of memory with 9":  reg(mr, iwarp.Registration{Memory: [][]byte{eight, eight[:1]}}),
 		"exceed 64 bits":             reg(mr, iwarp.Registration{Memory: [][]byte{eight}, Base: math.MaxUint64}),
 		"rights 0x80 do not":         reg(mr, iwarp.Registration{Access: 0x80}),
-		"9 octets at offset 0 of":    {SGL: []iwarp.SGE{mr.Slice(0, 9)}},
+		"9 bytes at offset 0 of":     {SGL: []iwarp.SGE{mr.Slice(0, 9)}},
 		"an MR of another Protectio": {SGL: []iwarp.SGE{allocFast(apart, 1, 8).Slice(0, 8)}},
 	} {
 		if err := ini.PostSend(&wr); !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, text) {
@@ -173,7 +173,7 @@ func TestFastRegisterFails(t *testing.T) {
 
 // TestAllocLimit has all that may be registered count.
 func TestAllocLimit(t *testing.T) {
-	e := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 100}})
+	e := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: 100}})
 	mr := allocFast(e, 3, 100)
 	if _, err := e.PD.Register(make([]byte, 1), 0); !errors.Is(err, iwarp.ErrLimit) {
 		t.Error(err)
@@ -192,7 +192,7 @@ func TestRegisteredMemoryIsLetGo(t *testing.T) {
 		"deregistered": func(mr *iwarp.MR) { rig.Must(r, mr.Deregister()) },
 	} {
 		for _, pieces := range []int{1, 2, 100} {
-			mr := allocFast(r.ini, pieces, 100*opOctets)
+			mr := allocFast(r.ini, pieces, 100*opBytes)
 			list, first := registerable(pieces)
 			r.done(&iwarp.SendWR{Op: iwarp.OpFastRegister, Target: mr,
 				Register: &iwarp.Registration{Memory: list, Access: iwarp.LocalWrite}})
@@ -212,7 +212,7 @@ func TestRegisteredMemoryIsLetGo(t *testing.T) {
 func registerable(pieces int) ([][]byte, weak.Pointer[byte]) {
 	list := make([][]byte, pieces)
 	for i := range list {
-		list[i] = make([]byte, opOctets)
+		list[i] = make([]byte, opBytes)
 	}
 	return list, weak.Make(&list[0][0])
 }

@@ -95,7 +95,7 @@ func TestIdleMemory(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("an end of an idle connection takes %d octets of heap, and %d of stacks, want about %d and %d",
+	t.Errorf("an end of an idle connection takes %d bytes of heap, and %d of stacks, want about %d and %d",
 		heap, stack, idleHeap, idleStack)
 }
 
@@ -112,18 +112,18 @@ func TestBurstMemory(t *testing.T) {
 		c.burst(1)
 		c.idle()
 		if got := c.taken(); got > 1<<10 {
-			t.Errorf("%d octets are left of the first message each way at an end", got)
+			t.Errorf("%d bytes are left of the first message each way at an end", got)
 		}
 		c.widen()
 		c.idle()
 		c.mark()
 		c.burst(depth)
 		if got := c.taken(); got < 20<<10 {
-			t.Errorf("a burst has left only %d octets at an end: what is there to give back?", got)
+			t.Errorf("a burst has left only %d bytes at an end: what is there to give back?", got)
 		}
 		c.idle()
 		if got := c.taken(); got > 1<<10 {
-			t.Errorf("%d octets are left of a burst at an end", got)
+			t.Errorf("%d bytes are left of a burst at an end", got)
 		}
 		c.burst(depth) // it is all there again
 	})
@@ -160,7 +160,7 @@ func TestSlowAllocations(t *testing.T) {
 type burstRig struct {
 	t      *testing.T
 	pairs  [40][2]*rig.End
-	before uint64 // octets of the heap at the mark
+	before uint64 // bytes of the heap at the mark
 }
 
 func newBurstRig(t *testing.T) *burstRig {
@@ -200,7 +200,7 @@ func (c *burstRig) idle() { time.Sleep(3 * time.Second) }
 
 func (c *burstRig) mark() { c.before, _ = procstat.Held() }
 
-// taken returns how many octets more there are for each end than at the mark.
+// taken returns how many bytes more there are for each end than at the mark.
 func (c *burstRig) taken() int {
 	heap, _ := procstat.Held()
 	return (int(heap) - int(c.before)) / (2 * len(c.pairs))
@@ -236,8 +236,8 @@ func BenchmarkIdleConnection(b *testing.B) {
 	b.StopTimer()
 	time.Sleep(100 * time.Millisecond) // for the last goroutines to wait again
 	h, s := procstat.Held()
-	b.ReportMetric(float64(h-heap)/float64(2*b.N), "heap-octets/end")
-	b.ReportMetric(float64(s-stacks)/float64(2*b.N), "stack-octets/end")
+	b.ReportMetric(float64(h-heap)/float64(2*b.N), "heap-bytes/end")
+	b.ReportMetric(float64(s-stacks)/float64(2*b.N), "stack-bytes/end")
 }
 
 // TestAcceptStack: a goroutine with 4 KiB of stack comes to RTS with it. With one frame more the runtime would walk

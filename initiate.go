@@ -20,7 +20,7 @@ import (
 //
 // The fallback, which would take another connection, and the TCP settings of the Dialer are not used. If
 // Initiate fails it closes the connection, unless the peer rejected it: then the error is a *RejectError,
-// and conn is still a stream of octets, which the caller must close, unless Closed is set in the error.
+// and conn is still a stream of bytes, which the caller must close, unless Closed is set in the error.
 func (d *Dialer) Initiate(ctx context.Context, conn net.Conn, lastMessage []byte) (*QP, error) {
 	if conn == nil {
 		return nil, &OpError{Op: "initiate", Err: errNoConnGiven}

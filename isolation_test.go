@@ -27,9 +27,9 @@ func TestIsolation(t *testing.T) {
 	}{
 		{"an STag guessed", func(p *rig.Peer, mr *iwarp.MR) { p.Send(p.Write(mr.STag()+1, 0, []byte("x"))) },
 			rdmap.CodeDDPInvalidSTag, iwarp.EventTerminateSent},
-		{"one octet too far", func(p *rig.Peer, mr *iwarp.MR) { p.Send(p.Write(mr.STag(), base+own, []byte("x"))) },
+		{"one byte too far", func(p *rig.Peer, mr *iwarp.MR) { p.Send(p.Write(mr.STag(), base+own, []byte("x"))) },
 			rdmap.CodeDDPBaseOrBounds, iwarp.EventTerminateSent},
-		{"one octet too early", func(p *rig.Peer, mr *iwarp.MR) { p.Send(p.Write(mr.STag(), base-1, []byte("x"))) },
+		{"one byte too early", func(p *rig.Peer, mr *iwarp.MR) { p.Send(p.Write(mr.STag(), base-1, []byte("x"))) },
 			rdmap.CodeDDPBaseOrBounds, iwarp.EventTerminateSent},
 		{"a TO that wraps", func(p *rig.Peer, mr *iwarp.MR) { p.Send(p.Write(mr.STag(), ^uint64(0), []byte("xy"))) },
 			rdmap.CodeDDPTOWrap, iwarp.EventTerminateSent},
@@ -165,9 +165,9 @@ func TestOwnDomains(t *testing.T) {
 	peers[1].Send(peers[1].Write(mr.STag(), 0, []byte("stolen")))
 	peers[1].WantTerminate(rdmap.CodeDDPSTagNotAssociated)
 	peers[0].Send(peers[0].Write(mr.STag(), 0, []byte("ok")))
-	rig.Until(t, func() bool { return qps[0].Stats().Received[rdmap.OpWrite].Octets == 2 }, "the Write")
+	rig.Until(t, func() bool { return qps[0].Stats().Received[rdmap.OpWrite].Bytes == 2 }, "the Write")
 	if string(mr.Bytes()) != "ok\x00\x00\x00\x00\x00\x00" || qps[0].State() != iwarp.StateRTS {
-		t.Errorf("the octets are %q, the QP in state %v", mr.Bytes(), qps[0].State())
+		t.Errorf("the bytes are %q, the QP in state %v", mr.Bytes(), qps[0].State())
 	}
 	for _, qp := range qps {
 		_ = qp.Abort()

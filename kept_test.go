@@ -26,9 +26,9 @@ func beginRecv(e *rig.End, s iwarp.SGE, posted int) func(msn uint32, text string
 	rig.Until(e.T, func() bool { return e.Query().Receives == posted }, "the receive")
 	return func(msn uint32, text string, put part) {
 		e.T.Helper()
-		before, half := e.Stats().Received[rdmap.OpSend].Octets, len(text)/2
+		before, half := e.Stats().Received[rdmap.OpSend].Bytes, len(text)/2
 		put(msn, 0, false, text[:half])
-		rig.Until(e.T, func() bool { return e.Stats().Received[rdmap.OpSend].Octets > before }, "the first segment")
+		rig.Until(e.T, func() bool { return e.Stats().Received[rdmap.OpSend].Bytes > before }, "the first segment")
 		cancel()
 		var pending *iwarp.PendingError
 		if err := <-call; !errors.As(err, &pending) {
@@ -62,7 +62,7 @@ func TestRecvKeptInOrder(t *testing.T) {
 		given[i](uint32(i+1), text, p.SendPart)
 	}
 	if _, err := res.Recv(rig.Within(t), dst.Slice(48, 4)); !errors.Is(err, iwarp.ErrInvalid) ||
-		!rig.Contains(err, "9 octets") {
+		!rig.Contains(err, "9 bytes") {
 		t.Errorf("too small for the message: %v", err)
 	}
 	for _, text := range texts {
@@ -226,7 +226,7 @@ func TestTurns(t *testing.T) {
 		wc, err := ini.Recv(rig.Within(t), question.Slice(0, 1))
 		rig.Must(t, err)
 		if wc.Length != 1 || question.Bytes()[0] != byte(i) {
-			t.Fatalf("turn %d: %d octets, %d", i, wc.Length, question.Bytes()[0])
+			t.Fatalf("turn %d: %d bytes, %d", i, wc.Length, question.Bytes()[0])
 		}
 	}
 	rig.Must(t, <-answered)

@@ -191,7 +191,7 @@ func TestLeadCalls(t *testing.T) {
 	}, func() error {
 		wc, err := res.Recv(ctx, dst.Slice(0, 8))
 		if err == nil && wc.Length != 5 {
-			t.Errorf("received %d octets", wc.Length)
+			t.Errorf("received %d bytes", wc.Length)
 		}
 		return err
 	}, func(err error) { rig.Must(t, err) })

@@ -136,7 +136,7 @@ func (c *slow) Read(b []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	if err = <-c.last; err == nil { // with octets that are no FPDU
+	if err = <-c.last; err == nil { // with bytes that are no FPDU
 		return copy(b, "\xff\xff\xff\xff\xff\xff\xff\xff"), nil
 	}
 	return 0, err

@@ -13,7 +13,7 @@ import (
 // nothing (RFC 5042, section 6.4.1).
 type Limits struct {
 	// PDs, QPs, CQs, SRQs, MRs and MWs bound how many of each exist. QPs also bounds the
-	// buffers that peers can make us hold: RNICAttr.MaxHeld octets for each QP, and what
+	// buffers that peers can make us hold: RNICAttr.MaxHeld bytes for each QP, and what
 	// MaxHeld leaves out.
 	PDs, QPs, CQs, SRQs, MRs, MWs int
 	// CQEntries bounds the sum of the depths of all CQs.
@@ -21,9 +21,9 @@ type Limits struct {
 	// WorkRequests bounds the sum of the depths of all Send, Receive and Shared
 	// Receive Queues.
 	WorkRequests int
-	// Octets bounds how much memory can be registered, or reserved by PD.Reserve.
-	Octets int64
-	// HeldOctets bounds the bytes that all connections hold together of segments that cannot be delivered yet:
+	// Bytes bounds how much memory can be registered, or reserved by PD.Reserve.
+	Bytes int64
+	// HeldBytes bounds the bytes that all connections hold together of segments that cannot be delivered yet:
 	//
 	//   - Over SCTP, or another SegmentStream, segments that came ahead of others. Each counts 200 bytes. Read Requests,
 	//     and Sends that go to an SRQ or find no receive, have to wait as a whole: they count their own bytes too.
@@ -35,7 +35,7 @@ type Limits struct {
 	// A second bound of the same size is for Stacks that are aware of MPA. It bounds what all their connections hold of
 	// early segments, which TCP shows ahead of order: their bytes, and 200 for each FPDU that is placed. What has no
 	// room is dropped, and placed when it comes again in order. No connection ends for that.
-	HeldOctets int64
+	HeldBytes int64
 	// IRD bounds the queue of inbound RDMA Reads and Atomic Operations of each connection: both what the
 	// consumer asks for and what the queue grows to when a peer asks for more.
 	IRD int
@@ -81,14 +81,14 @@ const (
 	resMW
 	resCQEntry
 	resWR
-	resOctet
+	resByte
 	numResources
 )
 
 var resourceNames = [numResources]string{
 	"Protection Domains", "Queue Pairs", "Completion Queues", "Shared Receive Queues",
 	"Memory Regions", "Memory Windows",
-	"Completion Queue entries", "work request entries", "octets of registered memory",
+	"Completion Queue entries", "work request entries", "bytes of registered memory",
 }
 
 // A share is an amount of a resource.
@@ -101,14 +101,14 @@ type share struct {
 type ledger struct {
 	mu          sync.Mutex
 	limit, used [numResources]int64
-	registered  int // octets; those that are only reserved are used, too
+	registered  int // bytes; those that are only reserved are used, too
 }
 
 func (l *ledger) init(m Limits) {
 	l.limit = [numResources]int64{
 		resPD: int64(m.PDs), resQP: int64(m.QPs), resCQ: int64(m.CQs), resSRQ: int64(m.SRQs),
 		resMR: int64(m.MRs), resMW: int64(m.MWs),
-		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resOctet: m.Octets,
+		resCQEntry: int64(m.CQEntries), resWR: int64(m.WorkRequests), resByte: m.Bytes,
 	}
 }
 

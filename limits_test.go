@@ -27,7 +27,7 @@ func wantLimit(t *testing.T, err error, resource string) {
 // Proves Z01, Z03, Z23.
 func TestLimits(t *testing.T) {
 	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{
-		PDs: 2, QPs: 2, CQs: 3, SRQs: 1, MRs: 2, CQEntries: 100, WorkRequests: 60, Octets: 1000, IRD: 4,
+		PDs: 2, QPs: 2, CQs: 3, SRQs: 1, MRs: 2, CQEntries: 100, WorkRequests: 60, Bytes: 1000, IRD: 4,
 	}})
 	pd, second := rig.NewPD(t, rnic), rig.NewPD(t, rnic)
 	_, err := rnic.AllocPD()
@@ -58,14 +58,14 @@ func TestLimits(t *testing.T) {
 		mr, err := pd.Register(make([]byte, 600), iwarp.RemoteRead)
 		rig.Must(t, err)
 		_, err = pd.Register(make([]byte, 401), 0)
-		wantLimit(t, err, "octets of registered memory")
+		wantLimit(t, err, "bytes of registered memory")
 		mr2, err := pd.Register(make([]byte, 400), 0)
 		rig.Must(t, err)
 		_, err = pd.Register(nil, 0)
 		wantLimit(t, err, "Memory Regions")
 
 		want := iwarp.Stats{PDs: 2, QPs: 2, CQs: 3, SRQs: 1, MRs: 2, CQEntries: 100,
-			WorkRequests: 60, RegisteredOctets: 1000}
+			WorkRequests: 60, RegisteredBytes: 1000}
 		if s := rnic.Stats(); !sameAmounts(s, want) {
 			t.Errorf("in use: %+v", s)
 		}
@@ -89,7 +89,7 @@ func TestLimits(t *testing.T) {
 
 func sameAmounts(a, b iwarp.Stats) bool {
 	return a.PDs == b.PDs && a.QPs == b.QPs && a.CQs == b.CQs && a.SRQs == b.SRQs && a.MRs == b.MRs &&
-		a.CQEntries == b.CQEntries && a.WorkRequests == b.WorkRequests && a.RegisteredOctets == b.RegisteredOctets
+		a.CQEntries == b.CQEntries && a.WorkRequests == b.WorkRequests && a.RegisteredBytes == b.RegisteredBytes
 }
 
 // TestReadLimit bounds the queue of inbound Reads: what the consumer asks for is
@@ -239,7 +239,7 @@ func TestResizeUnpolled(t *testing.T) {
 //
 // Proves Z01, Z03.
 func TestReserve(t *testing.T) {
-	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 1000}})
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: 1000}})
 	pd, other := rig.NewPD(t, rnic), rig.NewPD(t, rnic)
 	register := func(pd *iwarp.PD, n int) *iwarp.MR {
 		t.Helper()
@@ -250,17 +250,17 @@ func TestReserve(t *testing.T) {
 	full := func(pd *iwarp.PD, n int) {
 		t.Helper()
 		_, err := pd.Register(make([]byte, n), 0)
-		wantLimit(t, err, "octets of registered memory")
+		wantLimit(t, err, "bytes of registered memory")
 	}
 	early := register(pd, 100) // counts toward what is reserved next
 	release, err := pd.Reserve(600)
 	rig.Must(t, err)
 	_, err = other.Reserve(401)
-	wantLimit(t, err, "octets of registered memory")
+	wantLimit(t, err, "bytes of registered memory")
 	taken := register(other, 400)
 	full(other, 1)
-	if n := rnic.Stats().RegisteredOctets; n != 500 {
-		t.Errorf("%d octets are registered, of 500", n)
+	if n := rnic.Stats().RegisteredBytes; n != 500 {
+		t.Errorf("%d bytes are registered, of 500", n)
 	}
 	for range 2 { // what is deregistered stays reserved
 		mr := register(pd, 500)
@@ -279,16 +279,16 @@ func TestReserve(t *testing.T) {
 	wantFree(t, rnic, other, 1000)
 }
 
-// wantFree has so many octets be neither registered nor reserved.
+// wantFree has so many bytes be neither registered nor reserved.
 func wantFree(t *testing.T, rnic *iwarp.RNIC, pd *iwarp.PD, octets int) {
 	t.Helper()
-	if n := rnic.Stats().RegisteredOctets; n != 0 {
-		t.Errorf("%d octets are still registered", n)
+	if n := rnic.Stats().RegisteredBytes; n != 0 {
+		t.Errorf("%d bytes are still registered", n)
 	}
 	release, err := pd.Reserve(octets)
 	rig.Must(t, err)
 	_, err = pd.Reserve(1)
-	wantLimit(t, err, "octets of registered memory")
+	wantLimit(t, err, "bytes of registered memory")
 	release()
 }
 
@@ -296,7 +296,7 @@ func wantFree(t *testing.T, rnic *iwarp.RNIC, pd *iwarp.PD, octets int) {
 //
 // Proves Z03.
 func TestReserveEnds(t *testing.T) {
-	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 1000}})
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: 1000}})
 	pd, other := rig.NewPD(t, rnic), rig.NewPD(t, rnic)
 	release, err := pd.Reserve(600)
 	rig.Must(t, err)
@@ -306,12 +306,12 @@ func TestReserveEnds(t *testing.T) {
 	rig.Must(t, err)
 	release() // of a domain that has ended: it gives nothing back again
 	_, err = other.Reserve(1)
-	wantLimit(t, err, "octets of registered memory")
+	wantLimit(t, err, "bytes of registered memory")
 	again()
 	if _, err := pd.Reserve(1); !errors.Is(err, iwarp.ErrClosed) {
 		t.Errorf("in a domain that has ended: %v", err)
 	}
 	if _, err := other.Reserve(-1); !errors.Is(err, iwarp.ErrInvalid) {
-		t.Errorf("-1 octets: %v", err)
+		t.Errorf("-1 bytes: %v", err)
 	}
 }

@@ -34,12 +34,12 @@ type ListenConfig struct {
 	// down a revision 0 Request. The RNIC's own preference for markers has the same
 	// effect as Markers.
 	Markers, NoCRC bool
-	// TolerateEarly accepts a peer that sends octets after its Request and before our
+	// TolerateEarly accepts a peer that sends bytes after its Request and before our
 	// answer, and takes them for its first FPDU. By default Accept closes the connection
-	// then and returns an error that wraps ErrEarly: such octets cannot be FPDUs by right,
+	// then and returns an error that wraps ErrEarly: such bytes cannot be FPDUs by right,
 	// as the peer does not know yet whether we want markers and CRCs. They are found on
 	// sockets of Unix-like systems, and where a bufio.Reader has read ahead; elsewhere
-	// they are tolerated. A rejected connection's octets are the consumer's in any case.
+	// they are tolerated. A rejected connection's bytes are the consumer's in any case.
 	TolerateEarly bool
 	// RTRTimeout bounds how long the Initiator of a peer-to-peer connection may owe its
 	// Ready-to-Receive indication after our Reply; RNICs send it by themselves. After that time
@@ -153,7 +153,7 @@ func (cfg *ListenConfig) check() error {
 }
 
 // checkNetwork refuses networks that are not TCP's: MPA is defined over TCP. Over any
-// other stream of octets there are Dialer.Initiate, and NewListener.
+// other stream of bytes there are Dialer.Initiate, and NewListener.
 func checkNetwork(in, network string) error {
 	switch network {
 	case "tcp", "tcp4", "tcp6":
@@ -165,6 +165,6 @@ func checkNetwork(in, network string) error {
 			ErrInvalid, network, in, in)
 	}
 	return fmt.Errorf("%w: network %q: there are tcp, tcp4 and tcp6, and what a %s.Network has; "+
-		"over any other stream of octets, such as a Unix socket, connect with Dialer.Initiate and listen with NewListener",
+		"over any other stream of bytes, such as a Unix socket, connect with Dialer.Initiate and listen with NewListener",
 		ErrInvalid, network, in)
 }

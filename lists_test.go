@@ -10,7 +10,7 @@ import (
 )
 
 // TestLists has both ends Send, Write and Read at once, by lists of elements in memory that is registered in many
-// pieces of any length, and compares every octet. Where the pieces, the elements, the segments and the markers end has
+// pieces of any length, and compares every byte. Where the pieces, the elements, the segments and the markers end has
 // nothing to do with each other.
 func TestLists(t *testing.T) {
 	overAll(t, func(t *testing.T, s rig.Setup) {
@@ -63,12 +63,12 @@ func meet(ini, res *rig.End) {
 	}
 }
 
-// A scattered region is an MR, and where in the memory of its end each octet lies.
+// A scattered region is an MR, and where in the memory of its end each byte lies.
 type scattered struct {
 	mr   *iwarp.MR
 	base uint64
 	at   []int
-	used int // octets from the start that something of this round goes to
+	used int // bytes from the start that something of this round goes to
 }
 
 // A lister is an end whose memory has sources in the first half, and in the second what the peer and its own Reads
@@ -82,7 +82,7 @@ type lister struct {
 	lengths       []int // of the Sends that it receives
 }
 
-const listed = 150_000 // octets of either half
+const listed = 150_000 // bytes of either half
 
 func newLister(e *rig.End, r *rand.Rand) *lister {
 	l := &lister{end: e, r: r, memory: make([]byte, 2*listed)}
@@ -139,7 +139,7 @@ func (l *lister) register(pieces [][2]int, access iwarp.Access) *scattered {
 	return s
 }
 
-// size draws a length of up to so many octets.
+// size draws a length of up to so many bytes.
 func (l *lister) size(most int) int {
 	return min(most, l.r.IntN([]int{2, 20, 3000, 1460, 50_000}[l.r.IntN(5)]), listed/16)
 }
@@ -158,7 +158,7 @@ func (l *lister) gathers() (sgl []iwarp.SGE, octets []byte) {
 	return sgl, octets
 }
 
-// room finds a sink for n octets more. Without one it is nil.
+// room finds a sink for n bytes more. Without one it is nil.
 func (l *lister) room(n int) (s *scattered, from int) {
 	for _, s := range l.sink {
 		if from := s.used; len(s.at)-from >= n {
@@ -169,14 +169,14 @@ func (l *lister) room(n int) (s *scattered, from int) {
 	return nil, 0
 }
 
-// expects has octets come to a sink.
+// expects has bytes come to a sink.
 func (l *lister) expects(s *scattered, from int, octets []byte) {
 	for i, b := range octets {
 		l.want[s.at[from+i]] = b
 	}
 }
 
-// receives posts a receive of elements for octets, and expects those. It reports false where there is no room.
+// receives posts a receive of elements for bytes, and expects those. It reports false where there is no room.
 func (l *lister) receives(octets []byte) bool {
 	var sgl []iwarp.SGE
 	var expect []func()
@@ -277,19 +277,19 @@ func (l *lister) awaitCompletions() {
 		case wc.Op == iwarp.OpRecv && wc.ID == uint64(came) && wc.Length == l.lengths[came]:
 			came++
 		default:
-			l.end.T.Fatalf("completion of %v %d with %d octets, after %d sent and %d received",
+			l.end.T.Fatalf("completion of %v %d with %d bytes, after %d sent and %d received",
 				wc.Op, wc.ID, wc.Length, sent, came)
 		}
 	}
 	l.lengths = nil
 }
 
-// compare looks at every octet.
+// compare looks at every byte.
 func (l *lister) compare() {
 	l.end.T.Helper()
 	for i := range l.memory {
 		if l.memory[i] != l.want[i] {
-			l.end.T.Fatalf("octet %d of %d is wrong; those from %d on are of sinks", i, len(l.memory), listed)
+			l.end.T.Fatalf("byte %d of %d is wrong; those from %d on are of sinks", i, len(l.memory), listed)
 		}
 	}
 }

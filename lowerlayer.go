@@ -16,14 +16,14 @@ import (
 //
 // # An MPA-aware TCP
 //
-// A TCP that shows octets as soon as their segment has come, and cuts segments where it is told to (RFC 5044, section 3
+// A TCP that shows bytes as soon as their segment has come, and cuts segments where it is told to (RFC 5044, section 3
 // and appendix A), has connections with these methods, all of them:
 //
 //	CloseWrite() error
 //	Reset() error
-//	ShowAhead(f func(at uint64, octets []byte))
+//	ShowAhead(f func(at uint64, bytes []byte))
 //	EMSS() int
-//	WriteFPDUs(fpdus [][]byte) (octets int, err error)
+//	WriteFPDUs(fpdus [][]byte) (bytes int, err error)
 //
 // Then FPDUs lie within segments of TCP, one beside the other: Header Alignment. And where the connection has markers
 // in what we receive, and CRCs, payload is placed as soon as its segment has arrived, also while segments in front of
@@ -32,18 +32,18 @@ import (
 //
 // CloseWrite sends a FIN after all that was written; receiving goes on. Reset ends the connection at once, with a RST.
 //
-// ShowAhead has f called with octets that have arrived ahead of others. at is their place, counted from the octet that
+// ShowAhead has f called with bytes that have arrived ahead of others. at is their place, counted from the byte that
 // Read would have returned next when ShowAhead was called, which is 0. f keeps nothing. It is never called twice at
 // once, and not after ShowAhead(nil) has returned. What was shown comes by Read again, at times even while it is shown.
 // The connection calls f with no lock held that any of its other methods takes, so that f may take locks under which
 // they are called. ShowAhead itself waits for a call of the f before it to return: it is called without those locks,
 // and not by f.
 //
-// EMSS returns the octets of payload of a full segment, as of now. It does not wait.
+// EMSS returns the bytes of payload of a full segment, as of now. It does not wait.
 //
 // WriteFPDUs sends each slice as a unit: TCP begins a segment with the first, and never cuts one that is at most EMSS
-// octets long. Small ones may share a segment, which then holds whole ones. It waits until at least one is taken, and
-// returns how many octets were, which are those of whole slices. It keeps none of them.
+// bytes long. Small ones may share a segment, which then holds whole ones. It waits until at least one is taken, and
+// returns how many bytes were, which are those of whole slices. It keeps none of them.
 //
 // # A connection that ends with the program
 //
@@ -72,7 +72,7 @@ import (
 // that is an ErrConnectionLost too.
 //
 // RoundTrip returns an upper bound of the round trip to the peer as it is known below, and zero while it is not:
-// QP.Close waits no longer than that for what the peer may have under way. Unsent reports whether there are octets
+// QP.Close waits no longer than that for what the peer may have under way. Unsent reports whether there are bytes
 // below that were not sent yet: QP.Close waits for as long again after that.
 //
 // All of these may call the QP, except for Close, Abort and Shutdown, which wait for them.
@@ -90,21 +90,21 @@ type Stack interface {
 // Its startup is over. One goroutine calls Recv and one at a time Send; those methods that end it may be called by
 // any, at any time, and more than once. Only Send, Recv and the methods that end the stream may wait.
 //
-// It may have more methods. Held(octets int) is told how many octets are held of what Recv has brought, as segments in
+// It may have more methods. Held(bytes int) is told how many bytes are held of what Recv has brought, as segments in
 // front of it are missing, so that the stream can hold its peer back. Moved() uint64 is for a stream that shares its
-// path with others: it returns how many octets that path has moved, without those that came for this stream, and they
+// path with others: it returns how many bytes that path has moved, without those that came for this stream, and they
 // count as progress of a QP.Close. Those of a connection that ends with the program are as a [Stack] has them. The QP
 // calls all of these with no lock held: they may call it, except for Close, Abort and Shutdown, which wait for them.
 type SegmentStream interface {
 	// Send sends whole segments, in that order. It waits until it has taken one at least, and
-	// returns how many octets it has taken, which are those of whole segments. What it has
+	// returns how many bytes it has taken, which are those of whole segments. What it has
 	// taken arrives, unless the connection is lost (RFC 5041, section 5.4). It keeps none of
 	// the slices.
 	Send(segments [][]byte) (octets int, err error)
 	// Recv waits for a segment, in whatever order they come, or for the end of the
 	// peer's half. An error is the end of the connection.
 	Recv() (SegmentArrival, error)
-	// MULPDU returns the largest segment that Send takes now, in octets: 128 at least. It does
+	// MULPDU returns the largest segment that Send takes now, in bytes: 128 at least. It does
 	// not wait.
 	MULPDU() int
 	// Bounds says what may have to be held of segments that come ahead of others.
@@ -141,7 +141,7 @@ type SegmentArrival struct {
 type SegmentBounds struct {
 	First    uint64 // number of the peer's first segment
 	Segments int    // zero: 1024
-	Octets   int    // zero: 256 KiB; not counted are those that are placed as they come
+	Bytes    int    // zero: 256 KiB; not counted are those that are placed as they come
 }
 
 // A SegmentNetwork carries connections in place of TCP and MPA: an iwarpsctp.Network does so over SCTP (RFC 5043). A

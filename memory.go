@@ -18,9 +18,9 @@ const (
 	// LocalWrite lets the owner's own operations write: receives, and RDMA Reads
 	// into the region.
 	LocalWrite = Access(memory.LocalWrite)
-	// RemoteWrite lets peers place octets with RDMA Writes. It includes LocalWrite.
+	// RemoteWrite lets peers place bytes with RDMA Writes. It includes LocalWrite.
 	RemoteWrite = Access(memory.RemoteWrite)
-	// RemoteRead lets peers fetch octets with RDMA Reads.
+	// RemoteRead lets peers fetch bytes with RDMA Reads.
 	RemoteRead = Access(memory.RemoteRead)
 	// RemoteInvalidate lets a peer invalidate the region's STag with a Send with Invalidate. It
 	// is needed only for a region that is not bound to a QP by MROptions.QP, whose peer may do
@@ -28,7 +28,7 @@ const (
 	// in Protection Domains with one QP only. While the domain has several, no peer may (RFC
 	// 5040, section 8.1.1; RFC 5042, section 6.4.5).
 	RemoteInvalidate = Access(memory.RemoteInvalidate)
-	// RemoteAtomic lets peers change words of 8 octets with Atomic Operations: FetchAdd and
+	// RemoteAtomic lets peers change words of 8 bytes with Atomic Operations: FetchAdd and
 	// CompareSwap. It includes LocalWrite, and neither RemoteRead nor RemoteWrite.
 	RemoteAtomic = Access(memory.RemoteAtomic)
 
@@ -59,7 +59,7 @@ type MROptions struct {
 	// invalidate the STag (Send with Invalidate); for others there is RemoteInvalidate
 	// (RFC 5040, section 8.1.1).
 	QP *QP
-	// Base is the tagged offset of the first octet.
+	// Base is the tagged offset of the first byte.
 	Base uint64
 	// Replace, if it is set, is an MR of Register, of the same RNIC, that ends when the new one begins, as by
 	// Deregister. The new MR takes over its STag: peers that were told it reach the new memory, as far as the new
@@ -122,7 +122,7 @@ func (pd *PD) register(buf []byte, o MROptions) (*MR, error) {
 // wraps explains why memory could not be registered.
 func (m *MR) wraps(err error, base uint64) error {
 	if errors.Is(err, memory.ErrWrap) {
-		return fmt.Errorf("%w: MROptions.Base %#x with %s: %w", ErrInvalid, base, wording.Octets(len(*m.buf)), err)
+		return fmt.Errorf("%w: MROptions.Base %#x with %s: %w", ErrInvalid, base, wording.Bytes(len(*m.buf)), err)
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func (m *MR) STag() uint32 {
 	return m.region.STag()
 }
 
-// Len returns the length in octets.
+// Len returns the length in bytes.
 func (m *MR) Len() int {
 	if m.region == nil {
 		return 0
@@ -197,10 +197,10 @@ func (m *MR) Valid() bool {
 	return m.region.Valid()
 }
 
-// ReadAt copies len(p) octets from offset off on to p, under the region's lock: what a peer's segment, or another
+// ReadAt copies len(p) bytes from offset off on to p, under the region's lock: what a peer's segment, or another
 // WriteAt or Update, has put there is copied as a whole or not at all. It implements io.ReaderAt: the error is io.EOF
-// if there are fewer octets than asked for, ErrClosed if the region was deregistered, and ErrBadState if it is an MR of
-// AllocMR without memory. The octets are all of one registration, whatever is registered or invalidated meanwhile.
+// if there are fewer bytes than asked for, ErrClosed if the region was deregistered, and ErrBadState if it is an MR of
+// AllocMR without memory. The bytes are all of one registration, whatever is registered or invalidated meanwhile.
 func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 	if err := m.made(); err != nil {
 		return 0, err
@@ -219,7 +219,7 @@ func (m *MR) ReadAt(p []byte, off int64) (n int, err error) {
 }
 
 // WriteAt copies p to offset off, under the region's lock: a peer that reads, and a
-// Send or Write of these octets, has them as a whole or not at all, as far as they go
+// Send or Write of these bytes, has them as a whole or not at all, as far as they go
 // in one segment. It implements io.WriterAt: the error is ErrInvalid where p does not
 // fit, and then nothing is copied; ErrClosed after Deregister, and ErrBadState where an MR of AllocMR has no memory.
 func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
@@ -231,7 +231,7 @@ func (m *MR) WriteAt(p []byte, off int64) (n int, err error) {
 		return len(p), nil
 	case memory.Bounds:
 		return 0, &OpError{Op: "write memory", Err: fmt.Errorf("%w: %s at offset %d of a region of %d", ErrInvalid,
-			wording.Octets(len(p)), off, m.Len())}
+			wording.Bytes(len(p)), off, m.Len())}
 	default:
 		return 0, &OpError{Op: "write memory", Err: m.lost(f)}
 	}
@@ -250,7 +250,7 @@ func (m *MR) lost(f memory.Fault) error {
 }
 
 // Update calls f with the region's memory, once for each piece that it has, under its lock: no peer and no request
-// reads or writes any octet of it meanwhile. Connections that want to do so wait for f: it should be short, and must
+// reads or writes any byte of it meanwhile. Connections that want to do so wait for f: it should be short, and must
 // not call anything in this package. The error is ErrClosed after Deregister, and ErrBadState where an MR of AllocMR
 // has no memory, and f is not called then; it is ErrInvalid if f is nil.
 func (m *MR) Update(f func([]byte)) error {
@@ -280,11 +280,11 @@ func (m *MR) Detach() error {
 	return nil
 }
 
-// Slice names n octets from offset off on, for a work request. That they lie
+// Slice names n bytes from offset off on, for a work request. That they lie
 // within the region is checked when the request is posted.
 func (m *MR) Slice(off, n int) SGE { return SGE{MR: m, Offset: off, Length: n} }
 
-// Remote is what a peer needs to name the octets from offset off on.
+// Remote is what a peer needs to name the bytes from offset off on.
 func (m *MR) Remote(off int) Remote {
 	if m.region == nil {
 		return Remote{}
@@ -299,7 +299,7 @@ type Remote struct {
 	TO   uint64
 }
 
-// Add returns the place n octets on.
+// Add returns the place n bytes on.
 func (r Remote) Add(n int) Remote { return Remote{STag: r.STag, TO: r.TO + uint64(n)} }
 
 // String gives STag and tagged offset in hexadecimal.

@@ -19,7 +19,7 @@ import (
 )
 
 // A peer that reads slowly gets what the memory held before Deregister, and not an
-// octet of what the program has put there afterwards; the connection ends over what
+// byte of what the program has put there afterwards; the connection ends over what
 // was not yet built.
 //
 // Proves Z13, Z14.
@@ -49,22 +49,22 @@ func TestDeregisterWhileSending(t *testing.T) {
 			}
 			got += len(f.Payload)
 			if i := bytes.IndexByte(f.Payload, 2); i >= 0 {
-				t.Fatalf("%v: octet %d is one written after Deregister", op, got-len(f.Payload)+i)
+				t.Fatalf("%v: byte %d is one written after Deregister", op, got-len(f.Payload)+i)
 			}
 		}
 		if wc := rig.Next(t, ini.SendCQ()); got == 0 || got >= n || wc.Status != iwarp.StatusLocalProtection {
-			t.Errorf("%v: %d octets of %d sent, completed with %v", op, got, n, wc.Status)
+			t.Errorf("%v: %d bytes of %d sent, completed with %v", op, got, n, wc.Status)
 		}
 	}
 }
 
-// The octets of a segment with the largest FPDUs, which no path changes.
+// The bytes of a segment with the largest FPDUs, which no path changes.
 const (
 	taggedSegment   = layout.MaxUnpadded - ddp.TaggedHeaderLen
 	untaggedSegment = layout.MaxUnpadded - ddp.UntaggedHeaderLen
 )
 
-// wantWhole wants octets that were read, in segments of a size, while Writes of one value each went on: where the value
+// wantWhole wants bytes that were read, in segments of a size, while Writes of one value each went on: where the value
 // changes, a segment of the reader's or of the writer's begins.
 func wantWhole(t *testing.T, what string, got []byte, segment int) {
 	t.Helper()
@@ -201,7 +201,7 @@ func TestMemoryAccess(t *testing.T) {
 	_, write := mr.WriteAt(make([]byte, 1), 0)
 	for _, none := range [][]byte{nil, make([]byte, 1)} { // nothing to copy, as the offset is the end
 		if n, err := mr.ReadAt(none, int64(mr.Len())); n != 0 || !errors.Is(err, iwarp.ErrClosed) {
-			t.Errorf("ReadAt of %d octets at the end: %d, %v", len(none), n, err)
+			t.Errorf("ReadAt of %d bytes at the end: %d, %v", len(none), n, err)
 		}
 	}
 	if n, err := mr.WriteAt(nil, 0); n != 0 || !errors.Is(err, iwarp.ErrClosed) {
@@ -261,7 +261,7 @@ func TestReplaceMR(t *testing.T) {
 	})
 }
 
-// replaces registers octets in the place of an MR.
+// replaces registers bytes in the place of an MR.
 func replaces(e *rig.End, old *iwarp.MR, octets int, a iwarp.Access) *iwarp.MR {
 	e.T.Helper()
 	mr, err := e.PD.RegisterOptions(make([]byte, octets), iwarp.MROptions{Access: a, Replace: old})
@@ -272,7 +272,7 @@ func replaces(e *rig.End, old *iwarp.MR, octets int, a iwarp.Access) *iwarp.MR {
 // TestReplaceMRCounts: what takes the place of an MR counts as it does, in its Protection Domain and in the RNIC's
 // limits.
 func TestReplaceMRCounts(t *testing.T) {
-	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{MRs: 2, Octets: 24}})
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{MRs: 2, Bytes: 24}})
 	one, two := rig.NewPD(t, rnic), rig.NewPD(t, rnic)
 	mr, err := one.Register(make([]byte, 8), 0)
 	rig.Must(t, err)

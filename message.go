@@ -79,7 +79,7 @@ func (r *Receives) fill(c *QPConfig) error {
 	}
 	c.RecvDepth = r.Count
 	if c.RNR == (RNRPolicy{}) {
-		c.RNR = RNRPolicy{Messages: r.Count, Octets: r.Count * (r.Size + engine.AheadCost)}
+		c.RNR = RNRPolicy{Messages: r.Count, Bytes: r.Count * (r.Size + engine.AheadCost)}
 	}
 	return nil
 }

@@ -287,7 +287,7 @@ func TestMistakesSay(t *testing.T) {
 		"base": {func() error {
 			_, err := a.PD.RegisterOptions(make([]byte, 4), iwarp.MROptions{Base: math.MaxUint64 - 1})
 			return err
-		}, iwarp.ErrInvalid, []string{"MROptions.Base 0xfffffffffffffffe with 4 octets", "64 bits"}},
+		}, iwarp.ErrInvalid, []string{"MROptions.Base 0xfffffffffffffffe with 4 bytes", "64 bits"}},
 		"deregistered": {func() error { return srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{gone.Slice(0, 8)}}) },
 			iwarp.ErrInvalid, []string{"register the memory again"}},
 		"unix": {func() error { _, err := iwarp.Dial(rig.Within(t), "unix", "x"); return err },

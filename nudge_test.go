@@ -116,7 +116,7 @@ func TestNudge(t *testing.T) {
 		if !slices.Equal(got.at, want) {
 			t.Errorf("%s: FPDUs at %v, want %v", name, got.at, want)
 		}
-		if s := got.stats; s.Nudges != uint64(len(c.want)) || s.Sent[rdmap.OpWrite].Octets != 0 {
+		if s := got.stats; s.Nudges != uint64(len(c.want)) || s.Sent[rdmap.OpWrite].Bytes != 0 {
 			t.Errorf("%s: counted %+v", name, s)
 		}
 		if said := slices.Equal(got.said, []time.Duration{3 * time.Second}); said != c.said || len(got.said) > 1 {

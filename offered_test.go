@@ -121,7 +121,7 @@ func (o *owner) read(f *offer) {
 	_, err := o.peer.Read(rig.Within(o.end.T), sink.Slice(0, sink.Len()),
 		iwarp.Remote{STag: f.stag, TO: f.base + uint64(off)})
 	if err != nil || !bytes.Equal(sink.Bytes(), o.want[f.at+off:f.at+off+sink.Len()]) {
-		o.end.T.Fatalf("read %d octets at %d of what is offered: %v", sink.Len(), off, err)
+		o.end.T.Fatalf("read %d bytes at %d of what is offered: %v", sink.Len(), off, err)
 	}
 }
 
@@ -135,7 +135,7 @@ func (o *owner) compare() {
 	}
 	for i := range got {
 		if got[i] != o.want[i] {
-			o.end.T.Fatalf("octet %d is %d, want %d", i, got[i], o.want[i])
+			o.end.T.Fatalf("byte %d is %d, want %d", i, got[i], o.want[i])
 		}
 	}
 }
@@ -175,11 +175,11 @@ func (o *owner) trespass() (at iwarp.Remote, code rdmap.Code) {
 	case f.rights&iwarp.RemoteWrite == 0:
 		return iwarp.Remote{STag: f.stag, TO: f.base + uint64(f.n)}, rdmap.CodeDDPSTagNotAssociated
 	}
-	return iwarp.Remote{STag: f.stag, TO: f.base + uint64(f.n) - 1}, rdmap.CodeDDPBaseOrBounds // two octets
+	return iwarp.Remote{STag: f.stag, TO: f.base + uint64(f.n) - 1}, rdmap.CodeDDPBaseOrBounds // two bytes
 }
 
 // TestNothingButTheOffered binds and registers, invalidates here and by the peer, and has the peer write
-// and read, in random order, beside a model: no octet changes, or is read, that is not offered
+// and read, in random order, beside a model: no byte changes, or is read, that is not offered
 // at the time, also where segments arrive in any order.
 //
 // Proves Z10, Z11, Z13.

@@ -126,7 +126,7 @@ func (pd *PD) detach(u user) {
 	}
 }
 
-// Reserve takes octets out of Limits.Octets for the regions of the domain, before they are registered. They find room
+// Reserve takes bytes out of Limits.Bytes for the regions of the domain, before they are registered. They find room
 // then, whatever other domains take meanwhile, until release is called or the domain ends. So a server reserves what
 // a connection needs before it accepts that connection, and never has to cut it. Regions that are registered already
 // count; what exceeds the reservation is taken as without one. Several reservations add up. A number below 0 is
@@ -138,7 +138,7 @@ func (pd *PD) Reserve(octets int) (release func(), err error) {
 		return nil, err
 	}
 	if octets < 0 {
-		err = fmt.Errorf("%w: %d octets", ErrInvalid, octets)
+		err = fmt.Errorf("%w: %d bytes", ErrInvalid, octets)
 	} else {
 		err = pd.reserve(octets)
 	}
@@ -157,19 +157,19 @@ func (pd *PD) reserve(octets int) error {
 	return pd.rnic.ledger.charge(&pd.memory, octets, 0, 0)
 }
 
-// An account is what a Protection Domain takes of Limits.Octets: what it has reserved, or what is registered in it if
+// An account is what a Protection Domain takes of Limits.Bytes: what it has reserved, or what is registered in it if
 // that is more.
 type account struct{ reserved, registered int }
 
 func (a account) taken() int { return max(a.reserved, a.registered) }
 
-// charge enters octets that are reserved, or registered by a number of regions, or neither. Less than 0 of them are
+// charge enters bytes that are reserved, or registered by a number of regions, or neither. Less than 0 of them are
 // given back.
 func (l *ledger) charge(a *account, reserved, registered, regions int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	after := account{a.reserved + reserved, a.registered + registered}
-	if err := l.reserveLocked(share{resMR, regions}, share{resOctet, after.taken() - a.taken()}); err != nil {
+	if err := l.reserveLocked(share{resMR, regions}, share{resByte, after.taken() - a.taken()}); err != nil {
 		return err
 	}
 	*a = after
@@ -183,7 +183,7 @@ func (l *ledger) refund(a *account, octets int) { _ = l.charge(a, 0, -octets, -1
 // clear gives back what a domain that ends has reserved.
 func (l *ledger) clear(a *account) { _ = l.charge(a, -a.reserved, 0, 0) }
 
-// octets returns how many bytes are registered.
+// bytes returns how many bytes are registered.
 func (l *ledger) octets() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

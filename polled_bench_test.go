@@ -13,12 +13,12 @@ import (
 	"github.com/goiwarp/iwarp/internal/procstat"
 )
 
-// BenchmarkPolled has one goroutine be both ends of a message of 64 octets there and back, and poll for it: that is the
+// BenchmarkPolled has one goroutine be both ends of a message of 64 bytes there and back, and poll for it: that is the
 // way of a message without any wait for a goroutine (with -cpu 1). Over plain TCP it polls the socket in the same way,
-// for a message as large, and for one with as many octets as the FPDU.
+// for a message as large, and for one with as many bytes as the FPDU.
 func BenchmarkPolled(b *testing.B) {
 	const size, framed = 64, 2 + 18 + 64 + 4 // RFC 5044, section 3, and RFC 5041, section 4.2
-	for name, n := range map[string]int{"tcp": size, "tcp, as many octets": framed} {
+	for name, n := range map[string]int{"tcp": size, "tcp, as many bytes": framed} {
 		b.Run(name, func(b *testing.B) {
 			var there, back polledTCP
 			there.conn, back.conn = polledPair(b)

@@ -280,7 +280,7 @@ func (qp *QP) postReceive(w *engine.RecvWork) error {
 	}
 }
 
-// AtomicLen is how many octets an Atomic Operation works on: one word, at an address that is a
+// AtomicLen is how many bytes an Atomic Operation works on: one word, at an address that is a
 // multiple of it.
 const AtomicLen = 8
 
@@ -294,7 +294,7 @@ type Masks struct {
 	Compare, Swap uint64
 }
 
-// FetchAdd adds to the word of AtomicLen octets at a place in the peer's memory, which needs
+// FetchAdd adds to the word of AtomicLen bytes at a place in the peer's memory, which needs
 // RemoteAtomic there, and returns what the word was before. The sum wraps at 64 bits.
 //
 // The word is an integer in the byte order of the peer's machine. No Atomic Operation of another

@@ -75,15 +75,15 @@ func TestPostAll(t *testing.T) {
 	rig.Finish(t, ini, res)
 }
 
-// TestInlineLimit posts as much inline data as the QP takes, and one octet more.
+// TestInlineLimit posts as much inline data as the QP takes, and one byte more.
 func TestInlineLimit(t *testing.T) {
 	ini, res := rig.Setup{Dialer: iwarp.Dialer{QP: iwarp.QPConfig{MaxInline: 10}}}.Connect(t)
-	rig.WantSaid(t, "11 octets", ini.PostSend(&iwarp.SendWR{Inline: make([]byte, 11)}),
+	rig.WantSaid(t, "11 bytes", ini.PostSend(&iwarp.SendWR{Inline: make([]byte, 11)}),
 		iwarp.ErrInvalid, "takes 10 at most")
 	res.MustPostRecv(1, res.MR(10, iwarp.LocalWrite).Slice(0, 10))
 	ini.MustPost(&iwarp.SendWR{ID: 1, Inline: make([]byte, 10)})
 	if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.Length != 10 {
-		t.Errorf("%d octets have come", wc.Length)
+		t.Errorf("%d bytes have come", wc.Length)
 	}
 	rig.Finish(t, ini, res)
 }
@@ -127,7 +127,7 @@ func TestUnpolledCount(t *testing.T) {
 	rig.Must(t, qp.PostRecv(&iwarp.RecvWR{}))
 }
 
-// TestSetPrefix has the Sends of both ends begin with octets of the consumers' that are not for the receives' memory,
+// TestSetPrefix has the Sends of both ends begin with bytes of the consumers' that are not for the receives' memory,
 // from the next connection on.
 func TestSetPrefix(t *testing.T) {
 	const n = 100_000

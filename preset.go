@@ -35,8 +35,8 @@ type Preset struct {
 	Nudge time.Duration
 	// SendEarly fills in a zero QPConfig.SendEarly if a Request is accepted.
 	SendEarly time.Duration
-	// MaxPDLength bounds the PD_Length of our startup frames, in octets. It includes
-	// the 4 octets of the enhanced data of RFC 6581. More private data is
+	// MaxPDLength bounds the PD_Length of our startup frames, in bytes. It includes
+	// the 4 bytes of the enhanced data of RFC 6581. More private data is
 	// refused before anything is sent, by an error that wraps mpa.ErrOffer. If zero, only the dialect bounds it.
 	MaxPDLength int
 	// SMBDirect has the private data of our RFC 5044 startup frames begin with IRD and
@@ -102,8 +102,8 @@ func (p *Preset) why(setting string) string {
 // Nothing was sent.
 type presetError struct {
 	preset string // its name
-	given  int    // octets of the consumer's private data
-	limit  int    // octets that the peer has room for
+	given  int    // bytes of the consumer's private data
+	limit  int    // bytes that the peer has room for
 	why    string
 }
 
@@ -113,7 +113,7 @@ func (e *presetError) Error() string {
 }
 
 func (e *presetError) text() string {
-	return fmt.Sprintf("preset %s: %s of private data, there is room for %d: %s", e.preset, wording.Octets(e.given),
+	return fmt.Sprintf("preset %s: %s of private data, there is room for %d: %s", e.preset, wording.Bytes(e.given),
 		e.limit, e.why)
 }
 
@@ -179,7 +179,7 @@ func fill(o, from mpa.Offer, noReads bool) mpa.Offer {
 	return o
 }
 
-// checkPrivateData returns an error if the peer has no room for n octets of private data
+// checkPrivateData returns an error if the peer has no room for n bytes of private data
 // in a startup frame of a dialect.
 func (p *Preset) checkPrivateData(d mpa.Dialect, n int) error {
 	if p == nil || p.MaxPDLength == 0 {

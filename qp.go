@@ -16,7 +16,7 @@ import (
 type Negotiated struct {
 	mpa.Negotiated
 	// EMSS is TCP's effective maximum segment size, 0 where there is none, and MULPDU the
-	// largest ULPDU that is sent, both in octets and as they were at the start.
+	// largest ULPDU that is sent, both in bytes and as they were at the start.
 	EMSS, MULPDU int
 	// RTT is how long an Initiator waited for the answer to its startup frame: no less
 	// than a round trip on the path. It is 0 where that is not known.

@@ -11,9 +11,9 @@ import (
 // Bounds and defaults of queues.
 const (
 	MaxQueueDepth    = 1 << 16 // entries
-	MaxInline        = 4 << 10 // octets
+	MaxInline        = 4 << 10 // bytes
 	defaultDepth     = 128     // entries
-	defaultMaxInline = 256     // octets
+	defaultMaxInline = 256     // bytes
 )
 
 // QPConfig configures a Queue Pair. The zero value is usable.
@@ -27,7 +27,7 @@ type QPConfig struct {
 	// SendDepth and RecvDepth are the entries of the queues, at most
 	// MaxQueueDepth. If zero, 128.
 	SendDepth, RecvDepth int
-	// MaxInline bounds inline data, in octets; it is at most the constant MaxInline.
+	// MaxInline bounds inline data, in bytes; it is at most the constant MaxInline.
 	// If zero, 256; if negative, no inline data is allowed.
 	MaxInline int
 	// CloseTimeout bounds how long a close goes on without progress, and how long the
@@ -50,7 +50,7 @@ type QPConfig struct {
 	IdleTimeout time.Duration
 	// KeepAlive, if it is enabled, has TCP probe a peer that says nothing, in place of
 	// what Dialer.Net or ListenConfig.Net have set. UserTimeout, if it is not zero,
-	// bounds how long octets may stay unacknowledged before TCP gives the connection
+	// bounds how long bytes may stay unacknowledged before TCP gives the connection
 	// up: TCP_USER_TIMEOUT of Linux. Neither has an effect on systems and connections
 	// that do not have it.
 	KeepAlive   net.KeepAliveConfig
@@ -150,8 +150,8 @@ func (c *QPConfig) fill() error {
 		return fmt.Errorf("%w: QPConfig.UserTimeout is %v, and is to be positive, or 0 for the system's", ErrInvalid,
 			c.UserTimeout)
 	case c.MaxInline > MaxInline:
-		return fmt.Errorf("%w: a MaxInline of %d octets; %d at most", ErrInvalid, c.MaxInline, MaxInline)
-	case c.RNR.Octets < 0 || c.RNR.Messages < 0:
+		return fmt.Errorf("%w: a MaxInline of %d bytes; %d at most", ErrInvalid, c.MaxInline, MaxInline)
+	case c.RNR.Bytes < 0 || c.RNR.Messages < 0:
 		return fmt.Errorf("%w: QPConfig.RNR is %+v, and is to be positive, or 0", ErrInvalid, c.RNR)
 	case c.Deny&^deniable != 0:
 		return errDeny(c.Deny)
@@ -190,21 +190,21 @@ func orDefault[T int | time.Duration](v, d T) T {
 // association waiting is given up after 5 s (docs/endings.md).
 //
 // The bound is exceeded by what was received in one piece, up to 256 KiB over TCP. All of it counts in
-// Limits.HeldOctets, and none of it in RNICAttr.MaxHeld.
+// Limits.HeldBytes, and none of it in RNICAttr.MaxHeld.
 //
 // By default, and as the RFCs have it, a Send without a receive ends the connection (RFC 5041, section 7.1). A Send
 // does so in any case if the QP holds its share of a Shared Receive Queue already (SRQConfig.PerQP).
 type RNRPolicy struct {
-	// Octets bounds the octets that wait, counting for each segment its header and 200 more. If zero, and Messages is
+	// Bytes bounds the bytes that wait, counting for each segment its header and 200 more. If zero, and Messages is
 	// not, 1 MiB.
-	Octets int
-	// Messages bounds the messages, Writes among them. If zero, and Octets is not, 1024.
+	Bytes int
+	// Messages bounds the messages, Writes among them. If zero, and Bytes is not, 1024.
 	Messages int
 }
 
 func (u *RNRPolicy) fill() {
 	if *u != (RNRPolicy{}) {
-		u.Octets = orDefault(u.Octets, 1<<20)
+		u.Bytes = orDefault(u.Bytes, 1<<20)
 		u.Messages = orDefault(u.Messages, 1024)
 	}
 }

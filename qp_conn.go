@@ -102,7 +102,7 @@ func (u *connecting) overTCP(nc net.Conn) error {
 	}
 	p.Nudge, p.Silence = u.nudging()
 	p.TellsEnd = t.TellsEnd()
-	p.Ahead = engine.Ahead{Segments: driver.EarlySegments, Octets: driver.EarlyBytes, Budget: qp.rnic.early.Budget()}
+	p.Ahead = engine.Ahead{Segments: driver.EarlySegments, Bytes: driver.EarlyBytes, Budget: qp.rnic.early.Budget()}
 	if qp.cfg.RNR != (RNRPolicy{}) {
 		p.Waiting = qp.rnic.ahead.Share(u.ends.remote, c.HoldsTooMuch)
 	}
@@ -132,7 +132,7 @@ func (u *connecting) overStream(s SegmentStream) error {
 	u.n.MULPDU, u.n.noMPA = c.Limits(false).MULPDU, true
 	p.MULPDU, p.Layer, p.First = u.n.MULPDU, engine.LayerMessages, b.First
 	p.Ahead = engine.Ahead{
-		Segments: b.Segments, Octets: b.Octets, Budget: u.qp.rnic.ahead.Share(u.ends.remote, c.HoldsTooMuch),
+		Segments: b.Segments, Bytes: b.Bytes, Budget: u.qp.rnic.ahead.Share(u.ends.remote, c.HoldsTooMuch),
 	}
 	p.Waiting = p.Ahead.Budget
 	return u.enter(c)

@@ -88,12 +88,12 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"no request", nil},
 		{"without an MR", one(iwarp.OpSend, iwarp.SGE{Length: 1})},
-		{"element of -1 octets at offset 0", one(iwarp.OpSend, mr.Slice(0, -1))},
-		{"element of 1 octet at offset -1", one(iwarp.OpSend, mr.Slice(-1, 1))},
+		{"element of -1 bytes at offset 0", one(iwarp.OpSend, mr.Slice(0, -1))},
+		{"element of 1 byte at offset -1", one(iwarp.OpSend, mr.Slice(-1, 1))},
 		{"of which Read takes 1 at most", &iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{own.Slice(0, 1), own.Slice(1, 1)}}},
 		{fmt.Sprintf("of which Send takes %d at most", iwarp.MaxSGE), &iwarp.SendWR{SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}},
-		{"2 octets at offset 9 of an MR of 10 octets", one(iwarp.OpSend, mr.Slice(9, 2))},
-		{"1 octet at offset 10 of an MR of 10 octets", one(iwarp.OpWrite, mr.Slice(10, 1))},
+		{"2 bytes at offset 9 of an MR of 10 bytes", one(iwarp.OpSend, mr.Slice(9, 2))},
+		{"1 byte at offset 10 of an MR of 10 bytes", one(iwarp.OpWrite, mr.Slice(10, 1))},
 		{"without LocalWrite", one(iwarp.OpRead, mr.Slice(0, 1))},
 		{"another Protection Domain", one(iwarp.OpSend, apart.Slice(0, 1))},
 		{"was deregistered", one(iwarp.OpSend, gone.Slice(0, 1))},
@@ -291,7 +291,7 @@ func TestMistakesAtBothEnds(t *testing.T) {
 		},
 		"too far": {
 			func(t *testing.T, ini, res *rig.End) { writeTo(t, ini, res.MR(8, iwarp.RemoteWrite).Remote(1)) },
-			[]string{"leaves the registered memory", "8 octets at 0x1"}, []string{"leaves the memory that the peer has registered", "TO 0x1"},
+			[]string{"leaves the registered memory", "8 bytes at 0x1"}, []string{"leaves the memory that the peer has registered", "TO 0x1"},
 		},
 		"deregistered": {
 			func(t *testing.T, ini, res *rig.End) {

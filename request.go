@@ -101,10 +101,10 @@ func (r *Request) LocalAddr() net.Addr {
 }
 
 // Buffered returns conn with what r has buffered put in front of it, for a connection that was read through r up to
-// now: the first octets of MPA may have come along with the last of the streaming mode. A QP takes those first, and
+// now: the first bytes of MPA may have come along with the last of the streaming mode. A QP takes those first, and
 // uses the connection itself from then on. r must read from conn directly.
 //
-// r may be used again after a rejection, too: octets are taken from it only by reading, and none are read
+// r may be used again after a rejection, too: bytes are taken from it only by reading, and none are read
 // ahead into it.
 func Buffered(conn net.Conn, r *bufio.Reader) net.Conn { return tcp.NewBuffered(conn, r) }
 

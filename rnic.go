@@ -105,8 +105,8 @@ func NewRNIC(cfg RNICConfig) *RNIC {
 	}
 	r.logging = r.log.Handler() != slog.DiscardHandler
 	r.ledger.init(cfg.Limits)
-	r.ahead = admission.NewQuota(cfg.Limits.HeldOctets, overLimit("octets held ahead of their turn"))
-	r.early = admission.NewEarlyQuota(cfg.Limits.HeldOctets, overLimit("octets shown ahead of order"))
+	r.ahead = admission.NewQuota(cfg.Limits.HeldBytes, overLimit("bytes held ahead of their turn"))
+	r.early = admission.NewEarlyQuota(cfg.Limits.HeldBytes, overLimit("bytes shown ahead of order"))
 	r.events.init(cfg.EventDepth)
 	return r
 }
@@ -128,19 +128,19 @@ type RNICAttr struct {
 	Limits Limits
 	// MaxQueueDepth bounds each Send, Receive and Shared Receive Queue, and MaxCQDepth
 	// each Completion Queue, in entries; MaxSGE the elements of a request, and
-	// MaxInline its inline data, in octets.
+	// MaxInline its inline data, in bytes.
 	MaxQueueDepth, MaxCQDepth, MaxSGE, MaxInline int
-	// MaxMessage bounds the octets of a message, of any kind.
+	// MaxMessage bounds the bytes of a message, of any kind.
 	MaxMessage int64
 	// MaxIRD and MaxORD bound the RDMA Reads and Atomic Operations outstanding on one connection.
 	MaxIRD, MaxORD int
-	// MaxHeld is how many octets of buffers a peer can make one connection hold: FPDUs that were built for it and
+	// MaxHeld is how many bytes of buffers a peer can make one connection hold: FPDUs that were built for it and
 	// that it does not read, and the beginning of an FPDU that it does not finish. Limits.QPs times MaxHeld bounds
 	// the buffers of all connections. MaxHeld does not count what a Stack that is aware of MPA shows ahead of order:
-	// while octets are missing, that is up to 4 MiB of FPDUs that are not whole, and notes on 4096 that are; nor what
+	// while bytes are missing, that is up to 4 MiB of FPDUs that are not whole, and notes on 4096 that are; nor what
 	// comes ahead over SCTP, or another SegmentStream, which SegmentBounds bounds: over SCTP in user space up to 1
 	// MiB, and over the kernel's up to 4096 messages, which are 6 MB at an MTU of 1500 and never more than 36 MiB;
-	// nor what waits because of QPConfig.RNR, which has its own bound. Limits.HeldOctets bounds each of these for
+	// nor what waits because of QPConfig.RNR, which has its own bound. Limits.HeldBytes bounds each of these for
 	// all connections together.
 	MaxHeld int
 }

@@ -51,7 +51,7 @@ func overLayers(t *testing.T, cfg iwarp.QPConfig, f func(t *testing.T, ini, res 
 //
 // Proves D26, P40.
 func TestRNR(t *testing.T) {
-	overLayers(t, iwarp.QPConfig{RNR: iwarp.RNRPolicy{Octets: 1 << 20}},
+	overLayers(t, iwarp.QPConfig{RNR: iwarp.RNRPolicy{Bytes: 1 << 20}},
 		func(t *testing.T, ini, res *rig.End, passHour func()) {
 			const n = 3000
 			ctx, src := t.Context(), ini.Filled(n, 1, iwarp.LocalWrite|iwarp.RemoteRead)
@@ -78,7 +78,7 @@ func TestRNR(t *testing.T) {
 				}
 				res.MustPostRecv(id, to.Slice(0, n))
 				if wc := res.WantReceived(id, iwarp.StatusSuccess); wc.Length != n {
-					t.Errorf("%d octets", wc.Length)
+					t.Errorf("%d bytes", wc.Length)
 				}
 				rig.Same(t, "Send", to, src)
 			}
@@ -230,7 +230,7 @@ func TestRNRGoesOnAtOnce(t *testing.T) {
 // TestRNRConfig refuses bounds that are none.
 func TestRNRConfig(t *testing.T) {
 	pd := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{}))
-	for _, u := range []iwarp.RNRPolicy{{Octets: -1}, {Messages: -1}} {
+	for _, u := range []iwarp.RNRPolicy{{Bytes: -1}, {Messages: -1}} {
 		if _, err := pd.CreateQP(iwarp.QPConfig{RNR: u}); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%+v: %v", u, err)
 		}
@@ -323,13 +323,13 @@ func TestRNRIdle(t *testing.T) {
 	}
 }
 
-// TestRNRHeldOctets: what waits for receives counts against what all peers of an RNIC may have it hold. The connection
+// TestRNRHeldBytes: what waits for receives counts against what all peers of an RNIC may have it hold. The connection
 // that has most of it ends as without RNR; others have the room.
 //
 // Proves Z01.
-func TestRNRHeldOctets(t *testing.T) {
+func TestRNRHeldBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldOctets: 5000}})
+		rnic := rig.NewRNIC(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldBytes: 5000}})
 		connect := func() (ini, res *rig.End) {
 			return rig.Setup{Pipe: true, Accept: iwarp.AcceptConfig{PD: rig.NewPD(t, rnic),
 				QP: iwarp.QPConfig{RNR: iwarp.RNRPolicy{Messages: 10}}}}.Connect(t)

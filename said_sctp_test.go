@@ -22,19 +22,19 @@ func TestSaidOfRefusals(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&RejectError{plain, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data \"no\")"},
-		{&RejectError{enhanced, noConn{}}, "iwarp: the responder rejected the session (2 octets of private data \"no\", IRD 3, ORD 4)"},
+		{&RejectError{plain, noConn{}}, "iwarp: the responder rejected the session (2 bytes of private data \"no\")"},
+		{&RejectError{enhanced, noConn{}}, "iwarp: the responder rejected the session (2 bytes of private data \"no\", IRD 3, ORD 4)"},
 		{&RejectError{&mpa.RejectError{PrivateData: append(bytes.Repeat([]byte("a"), 64), 0)}, noConn{}},
-			"iwarp: the responder rejected the session (65 octets of private data \"" +
+			"iwarp: the responder rejected the session (65 bytes of private data \"" +
 				strings.Repeat("a", 64) + "\" ...)"},
 		{&RejectError{&mpa.RejectError{PrivateData: bytes.Repeat([]byte("a"), 65)}, noConn{}},
-			"iwarp: the responder rejected the session (65 octets of private data \"" +
+			"iwarp: the responder rejected the session (65 bytes of private data \"" +
 				strings.Repeat("a", 65) + "\")"},
 		{&RejectError{&mpa.RejectError{PrivateData: bytes.Repeat([]byte("a"), 64)}, noConn{}},
-			"iwarp: the responder rejected the session (64 octets of private data \"" +
+			"iwarp: the responder rejected the session (64 bytes of private data \"" +
 				strings.Repeat("a", 64) + "\")"},
 		{&RejectError{&mpa.RejectError{}, noConn{}},
-			"iwarp: the responder rejected the session (0 octets of private data)"},
+			"iwarp: the responder rejected the session (0 bytes of private data)"},
 		{&RejectError{plain, x}, plain.Error()},
 		{&VerifyError{why, noConn{}}, "iwarp: Verify refused the peer's answer: too old"},
 		{&VerifyError{why, x}, "iwarp: Verify refused the peer's Reply: too old"},

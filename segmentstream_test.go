@@ -40,7 +40,7 @@ func TestSegmentStream(t *testing.T) {
 			rig.PostAll(ini, res)
 			rig.Finish(t, ini, res)
 			rig.WantAll(t, ini, res)
-			if n := ini.Stats().Ahead; n.Placed == 0 || n.PlacedOctets == 0 || n.Repeated == 0 {
+			if n := ini.Stats().Ahead; n.Placed == 0 || n.PlacedBytes == 0 || n.Repeated == 0 {
 				t.Errorf("%+v", n)
 			}
 		})
@@ -161,7 +161,7 @@ func (s heldStream) hears(t *testing.T) (octets int) {
 	return octets
 }
 
-// brings has a segment arrive: a Send of a thousand octets with its header.
+// brings has a segment arrive: a Send of a thousand bytes with its header.
 func (s heldStream) brings(number uint64, msn uint32) {
 	l := s.In
 	l.Mu.Lock()
@@ -182,7 +182,7 @@ func TestHeldIsTold(t *testing.T) {
 	for i, msn := range []uint32{2, 3} { // the first is missing
 		s.brings(5+uint64(msn)-1, msn)
 		if got := s.hears(t); got < 1000*(i+1) || got > 1200*(i+1) {
-			t.Errorf("%d octets are held with segment %d", got, msn)
+			t.Errorf("%d bytes are held with segment %d", got, msn)
 		}
 	}
 	inbox := e.MR(3000, iwarp.LocalWrite)
@@ -191,7 +191,7 @@ func TestHeldIsTold(t *testing.T) {
 	}
 	s.brings(5, 1)
 	if got := s.hears(t); got != 0 {
-		t.Errorf("%d octets are held in the end", got)
+		t.Errorf("%d bytes are held in the end", got)
 	}
 	s.brings(8, 4)
 	for i := range 4 {
@@ -302,7 +302,7 @@ func (s *movedStream) Moved() uint64 { return s.octets.Load() }
 // Close began does not. A second Close looks too.
 func TestMovedSince(t *testing.T) {
 	for _, c := range []struct {
-		before, since uint64        // octets
+		before, since uint64        // bytes
 		again         time.Duration // when the second Close begins
 		want          time.Duration
 	}{
@@ -327,7 +327,7 @@ func TestMovedSince(t *testing.T) {
 			defer again.Stop()
 			err := ini.Close()
 			if took := time.Since(began); took != c.want || !errors.Is(err, iwarp.ErrConnectionLost) {
-				t.Errorf("%d octets before, %d since: Close took %v, want %v: %v", c.before, c.since, took, c.want, err)
+				t.Errorf("%d bytes before, %d since: Close took %v, want %v: %v", c.before, c.since, took, c.want, err)
 			}
 			_ = res.Abort()
 		})

@@ -12,8 +12,8 @@ import (
 // it needs no MR.
 type SGE struct {
 	MR     *MR
-	Offset int // octets from the region's start
-	Length int // octets
+	Offset int // bytes from the region's start
+	Length int // bytes
 }
 
 // An sgeValidator validates elements of requests for a queue of a Protection Domain.
@@ -34,13 +34,13 @@ func (v sgeValidator) checkSGL(sgl []SGE, write bool) error {
 	return nil
 }
 
-// check judges an element: of a request to read its octets, or to write them. No octets are no mistake, whatever they
+// check judges an element: of a request to read its bytes, or to write them. No bytes are no mistake, whatever they
 // are of, unless the region is another RNIC's (RDMA verbs 8).
 func (v sgeValidator) check(s *SGE, write bool) error {
 	switch {
 	case s.Length < 0 || s.Offset < 0:
 		return fmt.Errorf("%w: a scatter/gather element of %s at offset %d",
-			ErrInvalid, wording.Octets(s.Length), s.Offset)
+			ErrInvalid, wording.Bytes(s.Length), s.Offset)
 	case s.MR != nil && s.MR.made() != nil:
 		return s.MR.made()
 	case s.MR != nil && s.MR.pd.rnic != v.pd.rnic:
@@ -49,7 +49,7 @@ func (v sgeValidator) check(s *SGE, write bool) error {
 	case v.late:
 		return nil
 	case s.MR == nil && s.Length > 0:
-		return fmt.Errorf("%w: a scatter/gather element of %s without an MR", ErrInvalid, wording.Octets(s.Length))
+		return fmt.Errorf("%w: a scatter/gather element of %s without an MR", ErrInvalid, wording.Bytes(s.Length))
 	case s.MR == nil:
 		return nil
 	}
@@ -70,7 +70,7 @@ func (s *SGE) mistake(f memory.Fault) string {
 		return "an MR whose STag has been invalidated: register the memory again"
 	case memory.Bounds:
 		return fmt.Sprintf("%s at offset %d of an MR of %s",
-			wording.Octets(s.Length), s.Offset, wording.Octets(s.MR.Len()))
+			wording.Bytes(s.Length), s.Offset, wording.Bytes(s.MR.Len()))
 	case memory.NoLocalWrite:
 		return "an MR without LocalWrite, which receives and Reads write to: register it with LocalWrite"
 	case memory.OtherDomain:

@@ -109,7 +109,7 @@ func TestServeWhileConnecting(t *testing.T) {
 	must(t, err)
 	srq, err := pd.CreateSRQ(SRQConfig{})
 	must(t, err)
-	rnr := RNRPolicy{Octets: 1 << 20, Messages: 8}
+	rnr := RNRPolicy{Bytes: 1 << 20, Messages: 8}
 	qp, peer := connectedByPipe(t, pd, QPConfig{SRQ: srq, RNR: rnr}, QPConfig{})
 	must(t, peer.PostSend(&SendWR{}))
 	waiting := func() bool {

@@ -14,20 +14,20 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Traffic counts messages and their octets of payload.
+// Traffic counts messages and their bytes of payload.
 type Traffic struct {
-	Messages, Octets uint64
+	Messages, Bytes uint64
 }
 
 // Stats counts what a QP, or all QPs of an RNIC, have done.
 type Stats struct {
 	// Sent and Received count by RDMAP message.
 	Sent, Received map[rdmap.Opcode]Traffic
-	// FPDUs, and octets of the TCP stream in Full Operation; where the connection carries
-	// whole segments, as SCTP does, segments of DDP and their octets.
+	// FPDUs, and bytes of the TCP stream in Full Operation; where the connection carries
+	// whole segments, as SCTP does, segments of DDP and their bytes.
 	SentFPDUs, ReceivedFPDUs   uint64
 	SentStream, ReceivedStream uint64
-	// SendCalls and ReceiveCalls count the calls that have sent those octets to the
+	// SendCalls and ReceiveCalls count the calls that have sent those bytes to the
 	// connection, or found no room for them, and that have brought them: a system call each, where it is TCP. Those
 	// that ask for something, or set something, are not counted.
 	SendCalls, ReceiveCalls uint64
@@ -36,7 +36,7 @@ type Stats struct {
 	// FPDUs were made to lie within TCP segments of the EMSS that was in force: see FPDUsAligned.
 	SocketWrites, AlignedWrites uint64
 	// EMSS is TCP's effective maximum segment size, 0 where the connection carries whole
-	// segments, and MULPDU the largest ULPDU that is sent, in octets and as of the latest
+	// segments, and MULPDU the largest ULPDU that is sent, in bytes and as of the latest
 	// connection. They are set for a QP only.
 	EMSS, MULPDU int
 	// TerminatesSent and TerminatesReceived count errors by their code.
@@ -52,15 +52,15 @@ type Stats struct {
 	// Ahead counts segments that came ahead of order, where the lower layer brings it: a SegmentStream, as of SCTP, or
 	// a Stack that is aware of MPA; over TCP those are FPDUs that were found ahead of order.
 	Ahead struct {
-		Placed       uint64 // segments whose payload was placed before those in front of them arrived
-		PlacedOctets uint64 // octets of payload in these
-		Held         uint64 // segments that had to wait as a whole
-		HeldOctets   uint64 // octets of these
-		// MostOctets is the most that were held at one time; for an RNIC the sum of each QP's. Over TCP it is
-		// MPA's reassembly memory: octets of FPDUs that were not there as a whole, or not found.
-		MostOctets uint64
-		Repeated   uint64 // segments that had arrived before; over TCP they are not counted
-		Dropped    uint64 // segments beyond the bounds; over TCP they come again in order
+		Placed      uint64 // segments whose payload was placed before those in front of them arrived
+		PlacedBytes uint64 // bytes of payload in these
+		Held        uint64 // segments that had to wait as a whole
+		HeldBytes   uint64 // bytes of these
+		// MostBytes is the most that were held at one time; for an RNIC the sum of each QP's. Over TCP it is
+		// MPA's reassembly memory: bytes of FPDUs that were not there as a whole, or not found.
+		MostBytes uint64
+		Repeated  uint64 // segments that had arrived before; over TCP they are not counted
+		Dropped   uint64 // segments beyond the bounds; over TCP they come again in order
 	}
 	// Odd counts unusual things that a peer did and that leave the connection up. A peer that makes a habit of them
 	// costs more than it should, perhaps on purpose (RFC 5042, section 6.4.4).
@@ -75,11 +75,11 @@ type Stats struct {
 	}
 
 	// These are set for an RNIC only: how many objects of each kind exist, the entries
-	// of all CQs and of all other queues, and the octets of registered memory. See
+	// of all CQs and of all other queues, and the bytes of registered memory. See
 	// Limits.
 	PDs, QPs, CQs, SRQs, MRs, MWs int
 	CQEntries, WorkRequests       int
-	RegisteredOctets              int
+	RegisteredBytes               int
 	EventsDropped                 uint64 // events that were dropped before NextEvent fetched them
 	Startup                       StartupStats
 }
@@ -182,7 +182,7 @@ func (qp *QP) addTo(sum *counters) {
 func (c *counters) stats() Stats {
 	e := &c.Stats
 	return Stats{
-		Sent: traffic(e.SentMessages[:], e.SentOctets[:]), Received: traffic(e.RecvMessages[:], e.RecvOctets[:]),
+		Sent: traffic(e.SentMessages[:], e.SentBytes[:]), Received: traffic(e.RecvMessages[:], e.RecvBytes[:]),
 		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
 		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held, Discarded: e.Discarded,
 		Ahead: e.Ahead, Odd: e.Odd,
@@ -233,7 +233,7 @@ func (r *RNIC) Stats() Stats {
 	total.PDs, total.QPs, total.CQs = r.ledger.inUse(resPD), len(qps), r.ledger.inUse(resCQ)
 	total.SRQs, total.MRs, total.MWs = r.ledger.inUse(resSRQ), r.ledger.inUse(resMR), r.ledger.inUse(resMW)
 	total.CQEntries, total.WorkRequests = r.ledger.inUse(resCQEntry), r.ledger.inUse(resWR)
-	total.RegisteredOctets = r.ledger.octets()
+	total.RegisteredBytes = r.ledger.octets()
 	total.EventsDropped, total.Startup = r.events.lost(), r.startup.stats()
 	return total
 }

@@ -35,7 +35,7 @@ func TestIdle(t *testing.T) {
 		return m
 	}
 	// What a QP has sent is counted when the system has taken it, which may be after
-	// the peer has got it: its last octets may still be counted in the first round.
+	// the peer has got it: its last bytes may still be counted in the first round.
 	for aborted := false; !aborted; {
 		before := activity()
 		rig.Works(t, busy, a)
@@ -77,9 +77,9 @@ func TestStats(t *testing.T) {
 		want iwarp.Traffic
 		at   iwarp.Stats
 	}{
-		{rdmap.OpWrite, iwarp.Traffic{Messages: 4, Octets: 30000}, i}, // with the RTR indication
-		{rdmap.OpReadRequest, iwarp.Traffic{Messages: 1, Octets: 28}, i},
-		{rdmap.OpReadResponse, iwarp.Traffic{Messages: 1, Octets: 500}, r},
+		{rdmap.OpWrite, iwarp.Traffic{Messages: 4, Bytes: 30000}, i}, // with the RTR indication
+		{rdmap.OpReadRequest, iwarp.Traffic{Messages: 1, Bytes: 28}, i},
+		{rdmap.OpReadResponse, iwarp.Traffic{Messages: 1, Bytes: 500}, r},
 	} {
 		if got := c.at.Sent[c.op]; got != c.want {
 			t.Errorf("%v sent: %+v, want %+v", c.op, got, c.want)

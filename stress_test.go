@@ -47,7 +47,7 @@ func TestBothWays(t *testing.T) {
 				}
 				other.Look()
 				if !bytes.Equal(sink.Bytes(), away.Bytes()) || !bytes.Equal(target.Bytes(), src.Bytes()) {
-					t.Error("the octets differ")
+					t.Error("the bytes differ")
 				}
 			})
 		}
@@ -90,7 +90,7 @@ func TestSlowReader(t *testing.T) {
 	for got < n*size {
 		s := p.Want(rdmap.OpWrite)
 		if !bytes.Equal(s.Payload, src.Bytes()[s.TO:int(s.TO)+len(s.Payload)]) {
-			t.Fatal("the octets differ")
+			t.Fatal("the bytes differ")
 		}
 		got += uint64(len(s.Payload))
 	}

@@ -90,7 +90,7 @@ func TestNoMemoryInText(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%d", "%x", "%s"} {
 		for _, v := range []any{mr, *mr, mr.Slice(0, 4), []iwarp.MR{*mr}} {
 			text := strings.ToLower(fmt.Sprintf(verb, v))
-			// One octet alone may be in an address.
+			// One byte alone may be in an address.
 			for _, memory := range []string{"251 252 253", "251, 252, 253", "fb, 0xfc, 0xfd", "fbfcfd", "fb fc fd"} {
 				if strings.Contains(text, memory) {
 					t.Errorf("%s of a %T: %s", verb, v, text)
@@ -112,7 +112,7 @@ func TestTextOfWork(t *testing.T) {
 	res.MustPostRecv(8)
 	rig.Must(t, ini.Send(rig.Within(t), ini.MR(8, 0).Slice(0, 8)))
 	if got, want := res.WantReceived(7, iwarp.StatusSuccess).String(),
-		"Recv (work request 7) on QP 1: success, 8 octets"; got != want {
+		"Recv (work request 7) on QP 1: success, 8 bytes"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	_ = ini.Close()

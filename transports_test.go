@@ -160,7 +160,7 @@ func TestLargeSegments(t *testing.T) {
 		}
 	}
 	if s := ini.Stats(); s.SentStream/s.SentFPDUs < uint64(n.EMSS)/2 {
-		t.Errorf("%d FPDUs for %d octets, with an EMSS of %d at first", s.SentFPDUs, s.SentStream, n.EMSS)
+		t.Errorf("%d FPDUs for %d bytes, with an EMSS of %d at first", s.SentFPDUs, s.SentStream, n.EMSS)
 	}
 }
 

@@ -47,7 +47,7 @@ func (m *middlebox) Send(packet []byte) {
 	defer m.mu.Unlock()
 	ip := header.IPv4(packet)
 	switch {
-	case !carriesOctets(ip):
+	case !carriesBytes(ip):
 		m.release()
 		m.Link.Send(packet)
 	case m.kept != nil && follows(m.kept, ip):
@@ -71,7 +71,7 @@ func (m *middlebox) release() {
 	}
 }
 
-// pass sends octets in one segment, or in two where they do not fit into one, and now and then where they do.
+// pass sends bytes in one segment, or in two where they do not fit into one, and now and then where they do.
 func (m *middlebox) pass(ip header.IPv4) {
 	octets := tcpOf(ip).Payload()
 	most := m.MTU() - (len(ip) - len(octets))
@@ -88,8 +88,8 @@ func (m *middlebox) pass(ip header.IPv4) {
 
 func tcpOf(ip header.IPv4) header.TCP { return header.TCP(ip.Payload()) }
 
-// carriesOctets reports whether a packet is a segment in the middle of a stream.
-func carriesOctets(ip header.IPv4) bool {
+// carriesBytes reports whether a packet is a segment in the middle of a stream.
+func carriesBytes(ip header.IPv4) bool {
 	if !ip.IsValid(len(ip)) || ip.Protocol() != uint8(header.TCPProtocolNumber) {
 		return false
 	}
@@ -97,7 +97,7 @@ func carriesOctets(ip header.IPv4) bool {
 	return len(tcp.Payload()) > 0 && tcp.Flags()&^(header.TCPFlagAck|header.TCPFlagPsh) == 0
 }
 
-// follows reports whether a segment's octets come right after another's, on the same connection.
+// follows reports whether a segment's bytes come right after another's, on the same connection.
 func follows(one, next header.IPv4) bool {
 	a, b := tcpOf(one), tcpOf(next)
 	return one.SourceAddress() == next.SourceAddress() && a.SourcePort() == b.SourcePort() &&
@@ -105,13 +105,13 @@ func follows(one, next header.IPv4) bool {
 		a.SequenceNumber()+uint32(len(a.Payload())) == b.SequenceNumber()
 }
 
-// join puts the octets of the first segment in front of those of the next, which has the later acknowledgement.
+// join puts the bytes of the first segment in front of those of the next, which has the later acknowledgement.
 func join(one, next header.IPv4) header.IPv4 {
 	octets := append(bytes.Clone(tcpOf(one).Payload()), tcpOf(next).Payload()...)
 	return remade(next, -uint32(len(tcpOf(one).Payload())), octets)
 }
 
-// remade is a segment with other octets, so many places further in the stream.
+// remade is a segment with other bytes, so many places further in the stream.
 func remade(ip header.IPv4, by uint32, octets []byte) header.IPv4 {
 	heads := len(ip) - len(tcpOf(ip).Payload())
 	made := header.IPv4(append(bytes.Clone(ip[:heads]), octets...))
@@ -148,7 +148,7 @@ func TestUserTCPResegmented(t *testing.T) {
 	converse(t, ini, res, 4)
 	for i, e := range []*rig.End{ini, res} {
 		n, cuts, joins := e.Stats().Ahead, boxes[i].cuts.Load(), boxes[i].joins.Load()
-		if n.Placed == 0 || n.MostOctets == 0 || n.Dropped > 0 || cuts == 0 || joins == 0 {
+		if n.Placed == 0 || n.MostBytes == 0 || n.Dropped > 0 || cuts == 0 || joins == 0 {
 			t.Errorf("%+v; %d cuts, %d joins", n, cuts, joins)
 		}
 	}
@@ -163,10 +163,10 @@ type gapLink struct {
 	usertcp.Link
 	mu    sync.Mutex
 	begun bool
-	next  uint32 // after the octets that were sent once
-	armed bool   // the next segment with octets that were not is that one
+	next  uint32 // after the bytes that were sent once
+	armed bool   // the next segment with bytes that were not is that one
 	open  bool
-	lost  uint32    // its first octet
+	lost  uint32    // its first byte
 	times int       // it was lost so often
 	moved time.Time // something was last sent beside the gap
 }
@@ -175,7 +175,7 @@ const lossLimit = 20
 
 // Send is usertcp.Link's.
 func (l *gapLink) Send(packet []byte) {
-	if ip := header.IPv4(packet); !carriesOctets(ip) || !l.loses(tcpOf(ip)) {
+	if ip := header.IPv4(packet); !carriesBytes(ip) || !l.loses(tcpOf(ip)) {
 		l.Link.Send(packet)
 	}
 }
@@ -214,7 +214,7 @@ func (l *gapLink) set(armed bool) {
 	l.armed, l.open, l.times = armed, false, 0
 }
 
-// TestUserTCPHeldOnce: octets that are placed ahead of order are in the consumer's memory, and with TCP, which keeps
+// TestUserTCPHeldOnce: bytes that are placed ahead of order are in the consumer's memory, and with TCP, which keeps
 // them until all before them has come; MPA keeps none of them. When the gap is closed TCP lets go of its copy.
 //
 // Proves R05.
@@ -268,12 +268,12 @@ func heldOnce(t *testing.T) bool {
 	res.WantSent(iwarp.OpSend, 3, iwarp.StatusSuccess)
 	clear(dst.Bytes())
 	heap, _ := procstat.Held()
-	before := res.Stats().Ahead.PlacedOctets
+	before := res.Stats().Ahead.PlacedBytes
 
 	gap.set(true)
 	write()
-	ahead := func() uint64 { return res.Stats().Ahead.PlacedOctets - before }
-	rig.Until(t, func() bool { return ahead() >= enough || gap.spent() }, "octets ahead of order")
+	ahead := func() uint64 { return res.Stats().Ahead.PlacedBytes - before }
+	rig.Until(t, func() bool { return ahead() >= enough || gap.spent() }, "bytes ahead of order")
 	if ahead() < enough {
 		gap.set(false)
 		written()
@@ -281,11 +281,11 @@ func heldOnce(t *testing.T) bool {
 		return false
 	}
 	n := res.Stats().Ahead
-	if n.MostOctets > 1500 {
-		t.Errorf("%d octets were placed ahead of order, and MPA has held %d", ahead(), n.MostOctets)
+	if n.MostBytes > 1500 {
+		t.Errorf("%d bytes were placed ahead of order, and MPA has held %d", ahead(), n.MostBytes)
 	}
 	if at := bytes.IndexByte(dst.Bytes(), src.Bytes()[size/8]); at < 1000 {
-		t.Errorf("octet %d is there, which was lost", at)
+		t.Errorf("byte %d is there, which was lost", at)
 	}
 	during, _ := procstat.Held()
 
@@ -294,7 +294,7 @@ func heldOnce(t *testing.T) bool {
 	rig.Same(t, "Write", dst, src)
 	rig.Finish(t, ini, res)
 	if int64(during-heap) < enough {
-		t.Logf("the heap has %d octets more while the gap is open", int64(during-heap))
+		t.Logf("the heap has %d bytes more while the gap is open", int64(during-heap))
 		return false // something else has gone meanwhile: what an earlier test left
 	}
 	rig.Until(t, func() bool {

@@ -39,7 +39,7 @@ func TestUserTCP(t *testing.T) {
 			converse(t, ini, res, rounds)
 			for _, e := range []*rig.End{ini, res} {
 				n := e.Stats()
-				if (n.Ahead.Placed > 0) != markers || n.Ahead.Dropped > 0 || n.Ahead.MostOctets > 64<<10 ||
+				if (n.Ahead.Placed > 0) != markers || n.Ahead.Dropped > 0 || n.Ahead.MostBytes > 64<<10 ||
 					n.AlignedWrites != n.SocketWrites {
 					t.Errorf("markers %t: %+v, %d of %d writes aligned",
 						markers, n.Ahead, n.AlignedWrites, n.SocketWrites)
@@ -126,7 +126,7 @@ func TestUserTCPSharedReceives(t *testing.T) {
 			t.Fatalf("QP %d: the Send with seed %d, want %d", wc.QP.Num(), seed, last)
 		}
 		if wc.Length != size || string(got) != string(rig.Pattern(size, seed)) {
-			t.Fatalf("QP %d: the octets of a Send differ", wc.QP.Num())
+			t.Fatalf("QP %d: the bytes of a Send differ", wc.QP.Num())
 		}
 		next[wc.QP] = seed + 1
 	}

@@ -52,7 +52,7 @@ func (pd *PD) String() string {
 }
 
 // String returns what was completed, and how, such as
-// "Recv (work request 7) on QP 3: success, 4096 octets". A zero WC is "no completion".
+// "Recv (work request 7) on QP 3: success, 4096 bytes". A zero WC is "no completion".
 func (w WC) String() string {
 	if w.QP == nil && w.cause == nil && w.Length == 0 && w.ID == 0 && w.Status == StatusSuccess {
 		return "no completion"
@@ -64,9 +64,9 @@ func (w WC) String() string {
 	switch {
 	case w.Status == StatusSuccess && w.HasImmediate:
 		return fmt.Sprintf("%s: %v, Immediate Data %#x after a Write of %s", s, w.Status, w.Immediate,
-			wording.Octets(w.Written))
+			wording.Bytes(w.Written))
 	case w.Status == StatusSuccess:
-		return fmt.Sprintf("%s: %v, %s", s, w.Status, wording.Octets(w.Length))
+		return fmt.Sprintf("%s: %v, %s", s, w.Status, wording.Bytes(w.Length))
 	case w.cause != nil:
 		return fmt.Sprintf("%s: %v: %s", s, w.Status, text(w.cause))
 	}
@@ -84,7 +84,7 @@ func (s *SRQ) String() string {
 }
 
 // String returns what a log may have: STag, length and rights, such as
-// "MR (STag 0x5f31c200, 4096 octets, RemoteRead|RemoteWrite)", and never the memory.
+// "MR (STag 0x5f31c200, 4096 bytes, RemoteRead|RemoteWrite)", and never the memory.
 func (m MR) String() string {
 	if m.made() != nil {
 		return "no MR"
@@ -93,7 +93,7 @@ func (m MR) String() string {
 	if !m.Valid() {
 		valid = ", invalid"
 	}
-	return fmt.Sprintf("MR (STag %#08x, %s, %v%s)", m.STag(), wording.Octets(m.Len()), Access(m.region.Access()), valid)
+	return fmt.Sprintf("MR (STag %#08x, %s, %v%s)", m.STag(), wording.Bytes(m.Len()), Access(m.region.Access()), valid)
 }
 
 // String returns type and STag, and whether the window is bound, such as "MW (type 2, STag 0x5f31c200, not bound)".
@@ -149,10 +149,10 @@ func (r *Request) String() string {
 // String names the rights, joined by "|", or is "none".
 func (a Access) String() string { return memory.Access(a).String() }
 
-// RemoteLen is the length of a Remote's wire form, in octets.
+// RemoteLen is the length of a Remote's wire form, in bytes.
 const RemoteLen = 16
 
-// MarshalBinary returns the RemoteLen octets by which a program may tell its peer of
+// MarshalBinary returns the RemoteLen bytes by which a program may tell its peer of
 // memory: an advertisement is the business of the applications (RFC 5040, section 1.2),
 // and this is one form of it. Numbers are in network order, and Reserved is zero.
 //
@@ -171,11 +171,11 @@ func (r Remote) AppendBinary(b []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(b, 0), nil
 }
 
-// UnmarshalBinary reads what MarshalBinary has written. Anything but RemoteLen octets, or a
+// UnmarshalBinary reads what MarshalBinary has written. Anything but RemoteLen bytes, or a
 // Reserved field that is not zero, is ErrInvalid.
 func (r *Remote) UnmarshalBinary(b []byte) error {
 	if len(b) != RemoteLen {
-		err := fmt.Errorf("%w: %d octets: there must be %d", ErrInvalid, len(b), RemoteLen)
+		err := fmt.Errorf("%w: %d bytes: there must be %d", ErrInvalid, len(b), RemoteLen)
 		return &OpError{Op: "read a Remote", Err: err}
 	}
 	if reserved := binary.BigEndian.Uint32(b[12:]); reserved != 0 {

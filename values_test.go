@@ -14,7 +14,7 @@ import (
 )
 
 // TestStrings prints what programs print in passing: numbers, states and addresses, and
-// never an octet of memory.
+// never a byte of memory.
 func TestStrings(t *testing.T) {
 	t.Parallel()
 	ini, res := rig.Setup{}.Connect(t)
@@ -33,7 +33,7 @@ func TestStrings(t *testing.T) {
 		{res.QP, fmt.Sprintf("QP %d (RTS, %v with %v)", res.Num(), res.LocalAddr(), ini.LocalAddr())},
 		{res.RecvCQ(), "CQ (0 of 256 completions, 1 QP)"},
 		{srq, "SRQ (0 of 7 receives, 0 QPs)"},
-		{mr, fmt.Sprintf("MR (STag %#08x, 23 octets, LocalWrite|RemoteRead)", mr.STag())},
+		{mr, fmt.Sprintf("MR (STag %#08x, 23 bytes, LocalWrite|RemoteRead)", mr.STag())},
 		{res.Negotiated(), fmt.Sprintf("Responder, RFC 6581, revision 2, markers off received and off sent, CRC on, IRD %d, ORD %d, peer-to-peer with RTR send|write|read, EMSS %d, MULPDU %d",
 			res.Query().IRD, res.Query().ORD, res.Negotiated().EMSS, res.Negotiated().MULPDU)},
 		{res.Query(), fmt.Sprintf("RTS, IRD %d, ORD %d, version 1, markers off received and off sent, permissive, MULPDU %d, outstanding: 0 send requests, 1 receive",

@@ -48,7 +48,7 @@ func TestOperations(t *testing.T) {
 				got.Invalidated != c.want.Invalidated || got.QP != res.QP {
 				t.Errorf("%s: completed with %+v", c.name, got)
 			}
-			if n := ini.Stats().Sent[c.op]; n.Messages != 1 || n.Octets != 100 {
+			if n := ini.Stats().Sent[c.op]; n.Messages != 1 || n.Bytes != 100 {
 				t.Errorf("%s: counted %+v", c.name, n)
 			}
 			rig.Same(t, c.name, dst, src)
@@ -61,7 +61,7 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// writeThenRead posts a Write and a Read of the same octets.
+// writeThenRead posts a Write and a Read of the same bytes.
 func writeThenRead(t *testing.T, ini, res *rig.End, src *iwarp.MR) {
 	t.Helper()
 	n := src.Len()
@@ -70,7 +70,7 @@ func writeThenRead(t *testing.T, ini, res *rig.End, src *iwarp.MR) {
 	ini.MustPost(&iwarp.SendWR{ID: 4, Op: iwarp.OpRead, SGL: []iwarp.SGE{back.Slice(0, n)}, Remote: away.Remote(0)})
 	ini.WantSent(iwarp.OpWrite, 3, iwarp.StatusSuccess)
 	if wc := ini.WantSent(iwarp.OpRead, 4, iwarp.StatusSuccess); wc.Length != n {
-		t.Errorf("read %d octets", wc.Length)
+		t.Errorf("read %d bytes", wc.Length)
 	}
 	rig.Same(t, "Write and Read", back, src)
 	var wc [1]iwarp.WC
@@ -88,16 +88,16 @@ func TestScatterGather(t *testing.T) {
 		ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend,
 			SGL: []iwarp.SGE{src.Slice(0, 5), src.Slice(5, 400), src.Slice(405, 0), src.Slice(405, 195)}})
 		if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.Length != 600 {
-			t.Errorf("received %d octets", wc.Length)
+			t.Errorf("received %d bytes", wc.Length)
 		}
 		got := string(dst.Bytes()[500:510]) + string(dst.Bytes()[:300]) + string(dst.Bytes()[600:890])
 		if got != string(src.Bytes()[:600]) {
-			t.Error("the octets differ")
+			t.Error("the bytes differ")
 		}
 	})
 }
 
-// TestInline sends octets that need no region and may be changed at once.
+// TestInline sends bytes that need no region and may be changed at once.
 func TestInline(t *testing.T) {
 	overAll(t, func(t *testing.T, s rig.Setup) {
 		ini, res := s.Connect(t)
@@ -113,7 +113,7 @@ func TestInline(t *testing.T) {
 		for i := range 3 {
 			wc := res.WantReceived(uint64(i), iwarp.StatusSuccess)
 			if wc.Length != 6 {
-				t.Errorf("received %d octets", wc.Length)
+				t.Errorf("received %d bytes", wc.Length)
 			}
 		}
 		if got := string(dst.Bytes()); got != "inlin0inlin1inlin2" {
@@ -216,17 +216,17 @@ func TestOneCall(t *testing.T) {
 		rig.Until(t, func() bool { return res.Query().Receives == 1 }, "the receive")
 		rig.Must(t, ini.Send(ctx, src.Slice(0, 4000)))
 		if wc := <-received; wc.Length != 4000 {
-			t.Errorf("received %d octets", wc.Length)
+			t.Errorf("received %d bytes", wc.Length)
 		}
 		if n, err := ini.Write(ctx, src.Slice(0, 5000), dst.Remote(0)); n != 5000 || err != nil {
-			t.Errorf("wrote %d octets (%v)", n, err)
+			t.Errorf("wrote %d bytes (%v)", n, err)
 		}
 		back := ini.MR(1000, iwarp.LocalWrite)
 		if n, err := ini.Read(ctx, back.Slice(0, 1000), dst.Remote(4000)); n != 1000 || err != nil {
-			t.Errorf("read %d octets (%v)", n, err)
+			t.Errorf("read %d bytes (%v)", n, err)
 		}
 		if string(back.Bytes()) != string(src.Bytes()[4000:]) {
-			t.Error("the octets differ")
+			t.Error("the bytes differ")
 		}
 		if wc := [1]iwarp.WC{}; ini.SendCQ().Poll(wc[:])+res.RecvCQ().Poll(wc[:]) != 0 {
 			t.Errorf("a one-call form completed in the CQ: %+v", wc[0])
@@ -265,7 +265,7 @@ func TestResponderFirst(t *testing.T) {
 		_, res := s.Connect(t)
 		res.MustPost(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("first")})
 		if wc := ini.WantReceived(0, iwarp.StatusSuccess); wc.Length != 5 {
-			t.Errorf("received %d octets", wc.Length)
+			t.Errorf("received %d bytes", wc.Length)
 		}
 	})
 }

@@ -15,7 +15,7 @@ type MWType uint8
 const (
 	// MWType1 is a window that is open to the peers of all QPs of its Protection Domain. It is
 	// bound by MW.Bind or an OpBindMW, whatever it is bound to already; a binding of no
-	// octets ends that.
+	// bytes ends that.
 	MWType1 MWType = 1
 	// MWType2 is a window that belongs to the QP on which an OpBindMW has bound it, until its connection ends: only the
 	// peer of that QP can use it, and may invalidate it. It can be bound only while it is not bound, and an
@@ -38,12 +38,12 @@ type MW struct {
 // A Binding says what a Memory Window stands for.
 type Binding struct {
 	// Memory is the part of an MR, of the window's Protection Domain. A window of MWType1 whose
-	// Memory has no octets is not bound to anything any more.
+	// Memory has no bytes is not bound to anything any more.
 	Memory SGE
 	// Access is what peers may do: RemoteRead, RemoteWrite, RemoteAtomic, several of them, or nothing, as InfiniBand
 	// has it. The last two need an MR with LocalWrite. The MR's own remote rights do not count.
 	Access Access
-	// Base is the tagged offset of the first octet: 0, or an address, or whatever the peer is to
+	// Base is the tagged offset of the first byte: 0, or an address, or whatever the peer is to
 	// count from.
 	Base uint64
 	// Key is the lower eight bits of the STag: see MW.STagWithKey. Another key each time has
@@ -107,7 +107,7 @@ func (w *MW) Valid() bool {
 	return w.window.Valid()
 }
 
-// Remote is what a peer needs to name the octets from offset off of the window on, as it is bound now.
+// Remote is what a peer needs to name the bytes from offset off of the window on, as it is bound now.
 func (w *MW) Remote(off int) Remote {
 	if w.window == nil {
 		return Remote{}
@@ -155,7 +155,7 @@ func (b *Binding) check(w *MW, pd *PD) error {
 	case b.Memory.Length == 0 && w.kind == MWType1:
 		return nil
 	case b.Memory.Length == 0:
-		return fmt.Errorf("%w: a binding of no octets; an OpLocalInvalidate ends that of a Memory Window of type 2",
+		return fmt.Errorf("%w: a binding of no bytes; an OpLocalInvalidate ends that of a Memory Window of type 2",
 			ErrInvalid)
 	// RDMA verbs 7 want at least one right. That of none, with which programs of libibverbs close a window, opens
 	// nothing to anybody.
@@ -163,7 +163,7 @@ func (b *Binding) check(w *MW, pd *PD) error {
 		return fmt.Errorf("%w: a binding with access rights %#x, which are to be of RemoteRead, RemoteWrite and "+
 			"RemoteAtomic", ErrInvalid, uint8(b.Access))
 	case ddp.Wraps(b.Base, uint64(max(b.Memory.Length, 0))):
-		return fmt.Errorf("%w: Binding.Base %#x with %s: %w", ErrInvalid, b.Base, wording.Octets(b.Memory.Length),
+		return fmt.Errorf("%w: Binding.Base %#x with %s: %w", ErrInvalid, b.Base, wording.Bytes(b.Memory.Length),
 			memory.ErrWrap)
 	}
 	return sgeValidator{pd: pd}.check(&b.Memory, b.Access&(RemoteWrite|RemoteAtomic) != 0)
@@ -204,7 +204,7 @@ func (w *SendWR) checkWindow(qp *QP) error {
 	case w.Op == OpBindMW:
 		return w.Bind.check(w.Window, qp.pd)
 	case w.Window.kind == MWType1:
-		return fmt.Errorf("%w: a Memory Window of type 1 to invalidate; a binding of no octets ends that", ErrInvalid)
+		return fmt.Errorf("%w: a Memory Window of type 1 to invalidate; a binding of no bytes ends that", ErrInvalid)
 	case w.Window.pd != qp.pd:
 		return fmt.Errorf("%w: the Memory Window to invalidate is of another Protection Domain than the QP", ErrInvalid)
 	}
@@ -216,7 +216,7 @@ type Registration struct {
 	// Memory is registered as if it were one piece, in this order. It stays as it is until the
 	// STag is invalid again; no copy is made. The list itself is copied.
 	Memory [][]byte
-	// Base is the tagged offset of the first octet: 0, or an address, or whatever peers are to
+	// Base is the tagged offset of the first byte: 0, or an address, or whatever peers are to
 	// count from.
 	Base uint64
 	// Access is what may be done with the region.
@@ -230,14 +230,14 @@ type Registration struct {
 }
 
 // AllocMR returns an MR without memory, whose STag is invalid: an OpFastRegister registers up to so
-// many pieces of memory in it, and octets in all, and an invalidation ends that, as often as is
+// many pieces of memory in it, and bytes in all, and an invalidation ends that, as often as is
 // wanted (RDMA verbs 7). A request that names the MR may be posted directly after the OpFastRegister.
-// All octets count toward Limits.Octets until Deregister. A number under 1 is ErrInvalid.
+// All bytes count toward Limits.Bytes until Deregister. A number under 1 is ErrInvalid.
 func (pd *PD) AllocMR(pieces, octets int) (*MR, error) {
 	if err := pd.made(); err != nil {
 		return nil, err
 	}
-	mr, err := pd.allocMR(memory.Most{Pieces: pieces, Octets: octets})
+	mr, err := pd.allocMR(memory.Most{Pieces: pieces, Bytes: octets})
 	if err != nil {
 		return nil, &OpError{Op: "allocate MR", Err: err}
 	}
@@ -245,11 +245,11 @@ func (pd *PD) AllocMR(pieces, octets int) (*MR, error) {
 }
 
 func (pd *PD) allocMR(most memory.Most) (*MR, error) {
-	if most.Pieces < 1 || most.Octets < 1 {
+	if most.Pieces < 1 || most.Bytes < 1 {
 		return nil, fmt.Errorf("%w: an MR for %s of memory and %s, which are to be at least 1", ErrInvalid,
-			wording.Count(most.Pieces, "piece"), wording.Octets(most.Octets))
+			wording.Count(most.Pieces, "piece"), wording.Bytes(most.Bytes))
 	}
-	mr := &MR{pd: pd, buf: new([]byte), octets: most.Octets}
+	mr := &MR{pd: pd, buf: new([]byte), octets: most.Bytes}
 	return mr, mr.admit(func(t *memory.Table) (err error) {
 		mr.region, err = t.Allocate(pd.num, most)
 		return err
@@ -281,12 +281,12 @@ func (w *SendWR) checkRegister(qp *QP) error {
 	case memory.None:
 		return nil
 	case memory.Wrap:
-		return fmt.Errorf("%w: Registration.Base %#x with %s: %w", ErrInvalid, r.Base, wording.Octets(g.Octets()),
+		return fmt.Errorf("%w: Registration.Base %#x with %s: %w", ErrInvalid, r.Base, wording.Bytes(g.Bytes()),
 			memory.ErrWrap)
 	case memory.TooLarge:
 		return fmt.Errorf("%w: %s of memory with %s: %s (PD.AllocMR)",
 			ErrInvalid, wording.Count(len(g.Memory), "piece"),
-			wording.Octets(g.Octets()), f.Mistake())
+			wording.Bytes(g.Bytes()), f.Mistake())
 	default:
 		return fmt.Errorf("%w: %s", ErrInvalid, f)
 	}

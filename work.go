@@ -19,22 +19,22 @@ type Op uint8
 const (
 	// OpSend sends a message to a receive that the peer has posted.
 	OpSend = Op(engine.OpSend)
-	// OpWrite places octets in the peer's memory.
+	// OpWrite places bytes in the peer's memory.
 	OpWrite = Op(engine.OpWrite)
-	// OpRead fetches octets from the peer's memory.
+	// OpRead fetches bytes from the peer's memory.
 	OpRead = Op(engine.OpRead)
 	// OpLocalInvalidate makes an STag of ours unusable.
 	OpLocalInvalidate = Op(engine.OpLocalInvalidate)
 	// OpRecv is the completion of a receive.
 	OpRecv = Op(engine.OpReceive)
-	// OpFetchAdd adds to a word of 8 octets in the peer's memory, and fetches what it was.
+	// OpFetchAdd adds to a word of 8 bytes in the peer's memory, and fetches what it was.
 	OpFetchAdd = Op(engine.OpFetchAdd)
-	// OpCompareSwap replaces a word of 8 octets in the peer's memory if it has a certain
+	// OpCompareSwap replaces a word of 8 bytes in the peer's memory if it has a certain
 	// value, and fetches what it was.
 	OpCompareSwap = Op(engine.OpCompareSwap)
 	// OpWriteImm is an OpWrite and an OpImmediate after it, as one request.
 	OpWriteImm = Op(engine.OpWriteImm)
-	// OpImmediate completes a receive of the peer's with 8 octets of Immediate Data, which are
+	// OpImmediate completes a receive of the peer's with 8 bytes of Immediate Data, which are
 	// in the completion, and not in the receive's memory.
 	OpImmediate = Op(engine.OpImmediate)
 	// OpBindMW binds a Memory Window.
@@ -54,7 +54,7 @@ type Status uint8
 
 const (
 	// StatusSuccess: done. For a Send or Write this means that what is below (TCP, or
-	// SCTP) has taken it; for a Read, that the octets are here.
+	// SCTP) has taken it; for a Read, that the bytes are here.
 	StatusSuccess = Status(engine.StatusSuccess)
 	// StatusFlushed: the connection ended before the request was carried out, or was
 	// known to be.
@@ -99,10 +99,10 @@ type SendWR struct {
 	Op Op
 	// SGL is the memory to send from: at most MaxSGE elements. For an OpRead it is
 	// the one element to read into; for an OpFetchAdd and OpCompareSwap it is either empty or
-	// one element of AtomicLen octets, into which the result is written as an integer in the
+	// one element of AtomicLen bytes, into which the result is written as an integer in the
 	// byte order of this machine. The slice itself is copied.
 	SGL []SGE
-	// Inline is sent instead of an SGL: at most the QP's MaxInline octets. It is
+	// Inline is sent instead of an SGL: at most the QP's MaxInline bytes. It is
 	// copied, so the slice may be reused when PostSend returns.
 	Inline []byte
 	// Remote is the peer's memory, for OpWrite, OpWriteImm, OpRead, OpFetchAdd and
@@ -132,9 +132,9 @@ type SendWR struct {
 	// Masks narrow an OpFetchAdd or OpCompareSwap to certain bits; nil means all 64.
 	Masks *Masks
 	// Immediate is the Immediate Data of an OpWriteImm or OpImmediate, in network order on the wire. What libibverbs
-	// calls imm_data, four octets, is the upper half.
+	// calls imm_data, four bytes, is the upper half.
 	Immediate uint64
-	// Prefix is sent in front of an OpSend's octets, in network order, if those of the QP have one, as the emulation of
+	// Prefix is sent in front of an OpSend's bytes, in network order, if those of the QP have one, as the emulation of
 	// libibverbs asks for. Otherwise it is 0.
 	Prefix uint64
 	// Unsignaled asks for no completion if the request succeeds.
@@ -160,7 +160,7 @@ type WC struct {
 	ID     uint64
 	Status Status
 	Op     Op
-	// Length is how many octets a successful request has moved. Of a receive it is the length
+	// Length is how many bytes a successful request has moved. Of a receive it is the length
 	// of the message in its memory: 0 if HasImmediate.
 	Length int
 	// Original is what was in the peer's memory before an OpFetchAdd or OpCompareSwap.
@@ -290,7 +290,7 @@ var errNoRequest = fmt.Errorf("%w: no request (nil)", ErrInvalid)
 // fetches reports whether the SGL is memory that the operation writes to.
 func (o Op) fetches() bool { return engine.Op(o).Info().Fetches }
 
-// length adds up the SGL, in octets. An element of a negative length counts nothing: it is refused as such.
+// length adds up the SGL, in bytes. An element of a negative length counts nothing: it is refused as such.
 func (w *SendWR) length() (sum uint64) {
 	for i := range w.SGL {
 		n := uint64(max(w.SGL[i].Length, 0))
@@ -301,7 +301,7 @@ func (w *SendWR) length() (sum uint64) {
 	return sum
 }
 
-// size is how many octets of the consumer's the request sends.
+// size is how many bytes of the consumer's the request sends.
 func (w *SendWR) size() int {
 	if w.Op.fetches() {
 		return len(w.Inline)

@@ -63,7 +63,7 @@ func (c *tapped) seen() ([]byte, int) {
 	return bytes.Clone(c.wrote.Bytes()), c.writes
 }
 
-// TestWrap has every octet of a connection go through what Wrap has returned, the
+// TestWrap has every byte of a connection go through what Wrap has returned, the
 // slices of one message in one call.
 func TestWrap(t *testing.T) {
 	var tap *tapped
@@ -83,7 +83,7 @@ func TestWrap(t *testing.T) {
 		SGL: []iwarp.SGE{big.Slice(0, big.Len())}, Remote: sink.Remote(0)})
 	ini.WantSent(iwarp.OpWrite, 77, iwarp.StatusSuccess)
 	if _, after := tap.seen(); after != before+1 {
-		t.Errorf("a Write of %d octets took %d writes", big.Len(), after-before)
+		t.Errorf("a Write of %d bytes took %d writes", big.Len(), after-before)
 	}
 	if n := ini.Negotiated(); runtime.GOOS == "linux" && n.EMSS == layout.DefaultEMSS {
 		t.Errorf("the EMSS is not that of the socket below: %d", n.EMSS)

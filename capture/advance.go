@@ -1,7 +1,7 @@
 package capture
 
-// advance does what follows from the packet for the order of octets, in its
-// direction and in the other one, whose octets it may acknowledge.
+// advance does what follows from the packet for the order of bytes, in its
+// direction and in the other one, whose bytes it may acknowledge.
 func (t *Tracker) advance(c *Connection, h *Half, d Dir) {
 	flags, peer := t.head.flags, &c.Halves[d.Peer()]
 	if flags.Has(ACK) && !flags.Has(RST) {
@@ -33,7 +33,7 @@ func (t *Tracker) resetBy(c *Connection, h *Half) {
 	t.finish(c, Backward, EndRST)
 }
 
-// accept gives out those octets of the segment that are new and in order, and
+// accept gives out those bytes of the segment that are new and in order, and
 // holds back those that are ahead of a hole.
 func (t *Tracker) accept(c *Connection, h *Half, d Dir) {
 	s := &t.segment
@@ -65,12 +65,12 @@ func (t *Tracker) piece(from, to uint64) piece {
 	return piece{Span{from, int(to - from)}, data, t.now, s.span()}
 }
 
-// deliver gives out the next octets of a direction.
+// deliver gives out the next bytes of a direction.
 func (t *Tracker) deliver(c *Connection, h *Half, d Dir, p *piece) {
 	if n := uint64(len(p.data)); n > 0 {
 		at := h.next
 		h.next += n
-		h.Count.Octets += n
+		h.Count.Bytes += n
 		t.sink.Data(c, Data{d, at, p.data, p.packet, p.segment})
 	}
 	if to := p.endOffset(); to > h.next {
@@ -78,7 +78,7 @@ func (t *Tracker) deliver(c *Connection, h *Half, d Dir, p *piece) {
 	}
 }
 
-// gap leaves out octets of a direction.
+// gap leaves out bytes of a direction.
 func (t *Tracker) gap(c *Connection, h *Half, g Gap) {
 	h.next += g.Length
 	h.end = max(h.end, h.next)
@@ -87,7 +87,7 @@ func (t *Tracker) gap(c *Connection, h *Half, g Gap) {
 	t.sink.Gap(c, g)
 }
 
-// proceed goes on with a direction as far as octets are there or are given up.
+// proceed goes on with a direction as far as bytes are there or are given up.
 func (t *Tracker) proceed(c *Connection, d Dir) {
 	h := &c.Halves[d]
 	for !h.ended {

@@ -79,7 +79,7 @@ func (s *Setup) Seen() bool { return s.Packet.Number != 0 }
 type AssociationCount struct {
 	Packets  uint64 // of any kind
 	Messages uint64 // user messages that are whole
-	Octets   uint64 // of them
+	Bytes    uint64 // of them
 	Repeated uint64 // DATA chunks that had been there before
 	Missing  uint64 // DATA chunks that the capture lacks
 	Foreign  uint64 // packets with another tag than the receiver's, which drops them
@@ -121,7 +121,7 @@ type Message struct {
 	Chunks    int    // more than one if it was fragmented
 	// First and Last are the packets with its first chunk, and that completed it.
 	First, Last Stamp
-	// Data is what was captured of it, Length its octets as sent.
+	// Data is what was captured of it, Length its bytes as sent.
 	Data   []byte
 	Length int
 }

@@ -21,7 +21,7 @@ type Associations struct {
 	table  map[associationKey]*list.Element
 	order  list.List // of *Association, that was silent for the longest first
 	opened int
-	held   int // memory of parts of messages, in octets
+	held   int // memory of parts of messages, in bytes
 	now    Stamp
 	head   sctpPacket
 }
@@ -102,7 +102,7 @@ func (t *Associations) open() *Association {
 		agedTime: t.now.Time,
 	}
 	t.opened++
-	if len(t.head.chunks.Octets) > 0 && chunk.Type(t.head.chunks.Octets[0]) == chunk.TypeInitAck {
+	if len(t.head.chunks.Bytes) > 0 && chunk.Type(t.head.chunks.Bytes[0]) == chunk.TypeInitAck {
 		a.swapped = !a.swapped
 	}
 	x, y := a.key.tuple.ends()
@@ -241,7 +241,7 @@ func (t *Associations) data(a *Association, d Dir, c *chunk.Chunk) {
 	a.up = true
 	m := Message{
 		Dir: d, TSN: said.TSN, Stream: said.Stream, PPID: said.PPID, Unordered: c.Flags&chunk.FlagUnordered != 0,
-		Chunks: 1, First: t.now, Last: t.now, Data: said.Octets, Length: said.Length,
+		Chunks: 1, First: t.now, Last: t.now, Data: said.Bytes, Length: said.Length,
 	}
 	from := e.tsns.next
 	if !e.tsns.started {
@@ -297,7 +297,7 @@ func (t *Associations) joinTo(a *Association, d Dir, from uint32) {
 // message tells of a message.
 func (t *Associations) message(a *Association, d Dir, m *Message) {
 	a.Ends[d].Count.Messages++
-	a.Ends[d].Count.Octets += uint64(m.Length)
+	a.Ends[d].Count.Bytes += uint64(m.Length)
 	t.sink.Message(a, m)
 }
 

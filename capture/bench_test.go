@@ -20,13 +20,13 @@ type idle struct {
 
 func (*idle) Opened(*capture.Connection)                      {}
 func (s *idle) Segment(*capture.Connection, *capture.Segment) { s.segments++ }
-func (s *idle) Data(_ *capture.Connection, d capture.Data)    { s.octets += len(d.Octets) }
+func (s *idle) Data(_ *capture.Connection, d capture.Data)    { s.octets += len(d.Bytes) }
 func (s *idle) Gap(*capture.Connection, capture.Gap)          { s.gaps++ }
 func (*idle) Ended(*capture.Connection, capture.End)          {}
 func (*idle) Forgotten(*capture.Connection)                   {}
 func (s *idle) Skipped(*capture.Packet, capture.Skip)         { s.skipped++ }
 
-// bulk returns a capture of connections which send at least so many octets, in
+// bulk returns a capture of connections which send at least so many bytes, in
 // turns.
 func bulk(tb testing.TB, cfg capture.WriterConfig, connections, octets int) []byte {
 	tb.Helper()

@@ -20,10 +20,10 @@ type Config struct {
 	// which are over, of which a quarter of it are known at most: a packet that comes late
 	// must find them. One of these is forgotten first for a new one.
 	MaxConnections int
-	// MaxBuffered is how many octets of a direction may be held back by a hole, and
+	// MaxBuffered is how many bytes of a direction may be held back by a hole, and
 	// MaxBufferedTotal those of all directions. It can be more by one segment.
 	MaxBuffered, MaxBufferedTotal int
-	// GapPackets and GapTime are how long acknowledged octets may still turn up, since
+	// GapPackets and GapTime are how long acknowledged bytes may still turn up, since
 	// a capture can have an acknowledgment before what it acknowledges: so many packets
 	// of the connection, or so much time between its packets, whichever is sooner.
 	// Waiting can last twice as long.

@@ -78,7 +78,7 @@ type Half struct {
 	SYN, FIN, RST uint64
 	// ISN is the sequence number of SYN.
 	ISN uint32
-	// MSS is the maximum segment size in octets that the sender wants to be sent, as
+	// MSS is the maximum segment size in bytes that the sender wants to be sent, as
 	// in its SYN; 0 if that says nothing, or was not captured.
 	MSS int
 	// WindowScale is the shift of later windows, as in SYN; -1 if that says nothing, or
@@ -90,7 +90,7 @@ type Half struct {
 	Timestamps bool
 	// Path is what a router has last said of how large packets of this direction may be.
 	Path PathMTU
-	// Midstream means that stream offset 0 is the first octet captured, and not the
+	// Midstream means that stream offset 0 is the first byte captured, and not the
 	// first one sent.
 	Midstream bool
 	// Count is what has been seen so far.
@@ -102,14 +102,14 @@ type Half struct {
 // Count is what was captured of a direction.
 type Count struct {
 	Packets  uint64 `json:"packets"`  // of any kind
-	Segments uint64 `json:"segments"` // with octets
-	Octets   uint64 `json:"octets"`   // in order, as given to Sink.Data
-	Repeated uint64 `json:"repeated"` // octets that had been there before
-	Missing  uint64 `json:"missing"`  // octets in Gaps
+	Segments uint64 `json:"segments"` // with bytes
+	Bytes    uint64 `json:"bytes"`    // in order, as given to Sink.Data
+	Repeated uint64 `json:"repeated"` // bytes that had been there before
+	Missing  uint64 `json:"missing"`  // bytes in Gaps
 	Gaps     uint64 `json:"gaps"`
 }
 
-// Next returns the stream offset of the next octet to come in order: all before it
+// Next returns the stream offset of the next byte to come in order: all before it
 // were given to Sink.Data or Sink.Gap.
 func (h *Half) Next() uint64 { return h.next }
 

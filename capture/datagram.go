@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// maxDatagram is the most octets that a UDP datagram carries, over IPv4 without options.
+// maxDatagram is the most bytes that a UDP datagram carries, over IPv4 without options.
 const maxDatagram = 65535 - ipv4Len - udpLen
 
 // Packet adds an IP packet as it is, for a program that has a TCP/IP of its own. d matters only for the made-up
@@ -25,14 +25,14 @@ func (w *Writer) Packet(d Dir, at time.Time, ip []byte) error {
 }
 
 // Datagram adds a UDP datagram, with made-up headers of IP and UDP. A zero time is now, as for Packet. The error is
-// about addresses that are not of one kind, or too many octets, or comes from below.
+// about addresses that are not of one kind, or too many bytes, or comes from below.
 func (w *Writer) Datagram(d Dir, from, to netip.AddrPort, at time.Time, octets []byte) error {
 	from, to = unmapped(from), unmapped(to)
 	switch {
 	case !from.IsValid() || !to.IsValid() || from.Addr().Is4() != to.Addr().Is4():
 		return fmt.Errorf("capture: no datagram from %v to %v", from, to)
 	case len(octets) > maxDatagram:
-		return fmt.Errorf("capture: a datagram of %d octets, of %d at most", len(octets), maxDatagram)
+		return fmt.Errorf("capture: a datagram of %d bytes, of %d at most", len(octets), maxDatagram)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,7 +32,7 @@ func written(t *testing.T, w *capture.Writer, file *bytes.Buffer) (all []capture
 	}
 }
 
-// onesOf is the sum of 16-bit words in ones' complement, which is 0xffff over octets with their checksum: RFC 1071.
+// onesOf is the sum of 16-bit words in ones' complement, which is 0xffff over bytes with their checksum: RFC 1071.
 func onesOf(all ...[]byte) (sum uint32) {
 	for _, b := range all {
 		for i := 0; i < len(b); i += 2 {
@@ -45,7 +45,7 @@ func onesOf(all ...[]byte) (sum uint32) {
 	return sum
 }
 
-// TestDatagram writes datagrams over IPv4 and IPv6, in frames of Ethernet and without, and checks each octet of the
+// TestDatagram writes datagrams over IPv4 and IPv6, in frames of Ethernet and without, and checks each byte of the
 // headers.
 func TestDatagram(t *testing.T) {
 	type ends struct{ from, to string }
@@ -128,11 +128,11 @@ func TestNoPackets(t *testing.T) {
 	w := newWriter(t, &file, capture.WriterConfig{})
 	four, six := netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("[2001:db8::1]:1")
 	for what, err := range map[string]error{
-		"nothing":       w.Packet(forth, epoch, nil),
-		"version 5":     w.Packet(forth, epoch, []byte{0x50}),
-		"two kinds":     w.Datagram(forth, four, six, epoch, nil),
-		"no address":    w.Datagram(forth, netip.AddrPort{}, four, epoch, nil),
-		"65,508 octets": w.Datagram(forth, four, four, epoch, make([]byte, 65508)),
+		"nothing":      w.Packet(forth, epoch, nil),
+		"version 5":    w.Packet(forth, epoch, []byte{0x50}),
+		"two kinds":    w.Datagram(forth, four, six, epoch, nil),
+		"no address":   w.Datagram(forth, netip.AddrPort{}, four, epoch, nil),
+		"65,508 bytes": w.Datagram(forth, four, four, epoch, make([]byte, 65508)),
 	} {
 		if err == nil {
 			t.Errorf("%s is written", what)

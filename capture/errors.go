@@ -31,7 +31,7 @@ func (e *CutOffError) Unwrap() error { return io.ErrUnexpectedEOF }
 // A DamageError is a capture in which the next packet cannot be found.
 type DamageError struct {
 	Packet uint64 // number of the packet that would have been next
-	Offset int64  // of the damaged record or block in the file, in octets
+	Offset int64  // of the damaged record or block in the file, in bytes
 	Reason string
 }
 

@@ -19,10 +19,10 @@ func (printer) Data(*capture.Connection, capture.Data)        {}
 func (printer) Forgotten(*capture.Connection)                 {}
 func (printer) Skipped(p *capture.Packet, why capture.Skip)   {}
 func (printer) Gap(_ *capture.Connection, g capture.Gap) {
-	fmt.Printf("%v %d octets missing at %d: %v\n", g.Dir, g.Length, g.Offset, g.Cause)
+	fmt.Printf("%v %d bytes missing at %d: %v\n", g.Dir, g.Length, g.Offset, g.Cause)
 }
 func (printer) Ended(_ *capture.Connection, e capture.End) {
-	fmt.Printf("%v %d octets up to packet %d: %v\n", e.Dir, e.Offset, e.Packet.Number, e.Reason)
+	fmt.Printf("%v %d bytes up to packet %d: %v\n", e.Dir, e.Offset, e.Packet.Number, e.Reason)
 }
 
 func Example() {
@@ -49,9 +49,9 @@ func Example() {
 	t.Flush()
 	// Output:
 	// 192.168.77.2:60890 -> 192.168.77.3:1
-	// -> 3 octets up to packet 16: FIN
-	// <- 0 octets up to packet 17: FIN
+	// -> 3 bytes up to packet 16: FIN
+	// <- 0 bytes up to packet 17: FIN
 	// 192.168.77.3:49338 -> 192.168.77.2:7174
-	// -> 352 octets up to packet 44: FIN
-	// <- 456 octets up to packet 45: FIN
+	// -> 352 bytes up to packet 44: FIN
+	// <- 456 bytes up to packet 45: FIN
 }

@@ -11,13 +11,13 @@ const (
 	flowScale  = 7
 	flowWindow = 0xffff
 
-	// ackEvery is after how many octets the other end acknowledges them by a packet of
+	// ackEvery is after how many bytes the other end acknowledges them by a packet of
 	// its own: well below the window.
 	ackEvery = 64 << 10
 )
 
-// ErrFlowEnded is what a Flow says of octets after a FIN or RST.
-var ErrFlowEnded = errors.New("capture: octets after the end of a flow")
+// ErrFlowEnded is what a Flow says of bytes after a FIN or RST.
+var ErrFlowEnded = errors.New("capture: bytes after the end of a flow")
 
 // A Flow is one connection in the file of a Writer. Forward is from the client.
 // It may be used concurrently.
@@ -31,13 +31,13 @@ type Flow struct {
 
 // A flowHalf is what was sent in one direction.
 type flowHalf struct {
-	seq     uint32 // of the next octet
-	unacked int    // octets that the other end has not acknowledged
+	seq     uint32 // of the next byte
+	unacked int    // bytes that the other end has not acknowledged
 	closed  bool
 	packets uint16 // identification of IPv4
 }
 
-// Send adds octets, in segments of at most the MSS. The segments of one call bear
+// Send adds bytes, in segments of at most the MSS. The segments of one call bear
 // the same time; a zero time is now, as for [Writer.Packet]. The error is ErrFlowEnded, or comes from below.
 func (f *Flow) Send(d Dir, at time.Time, octets ...[]byte) error {
 	f.w.mu.Lock()
@@ -51,7 +51,7 @@ func (f *Flow) Send(d Dir, at time.Time, octets ...[]byte) error {
 	return f.w.err
 }
 
-// send adds the octets of f.octets.
+// send adds the bytes of f.bytes.
 func (f *Flow) send(d Dir, at time.Time) {
 	left := 0
 	for _, b := range f.octets {
@@ -105,7 +105,7 @@ func (f *Flow) handshake(at time.Time) {
 	f.segment(Forward, at, ACK, nil, 0)
 }
 
-// segment adds a packet with the first n octets, and returns the octets after
+// segment adds a packet with the first n bytes, and returns the bytes after
 // them. The slices are shortened in place.
 func (f *Flow) segment(d Dir, at time.Time, flags Flags, octets [][]byte, n int) [][]byte {
 	rest := f.frame(d, flags, octets, n)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// frame makes a packet with the first n octets in f.w.frame, and returns the octets
+// frame makes a packet with the first n bytes in f.w.frame, and returns the bytes
 // after them.
 func (f *Flow) frame(d Dir, flags Flags, octets [][]byte, n int) (rest [][]byte) {
 	b := f.w.frame[:0]
@@ -27,7 +27,7 @@ func (f *Flow) frame(d Dir, flags Flags, octets [][]byte, n int) (rest [][]byte)
 	return rest
 }
 
-// appendFirst appends the first n octets of several slices, and returns what
+// appendFirst appends the first n bytes of several slices, and returns what
 // comes after them. It uses the slice of slices.
 func appendFirst(b []byte, octets [][]byte, n int) (all []byte, rest [][]byte) {
 	for n > 0 {
@@ -41,7 +41,7 @@ func appendFirst(b []byte, octets [][]byte, n int) (all []byte, rest [][]byte) {
 	return b, octets
 }
 
-// appendEthernet appends a header whose addresses are made up: that of the end whose octets go forward is
+// appendEthernet appends a header whose addresses are made up: that of the end whose bytes go forward is
 // 02:00:00:00:00:01.
 func appendEthernet(b []byte, d Dir, ipv4 bool) []byte {
 	b = append(b, 2, 0, 0, 0, 0, byte(2-d), 2, 0, 0, 0, 0, byte(1+d))
@@ -51,7 +51,7 @@ func appendEthernet(b []byte, d Dir, ipv4 bool) []byte {
 	return binary.BigEndian.AppendUint16(b, etherIPv6)
 }
 
-// appendIP appends a header in front of n octets; the checksum follows later. id is IPv4's identification.
+// appendIP appends a header in front of n bytes; the checksum follows later. id is IPv4's identification.
 func appendIP(b []byte, from, to netip.Addr, proto byte, id uint16, n int) []byte {
 	if from.Is4() {
 		b = append(b, 0x45, 0)
@@ -108,8 +108,8 @@ func transportSum(ip []byte, proto byte, segment []byte) uint16 {
 	return checksum(onesSum(onesSum(uint64(int(proto)+len(segment)), addresses), segment))
 }
 
-// onesSum adds octets to a sum in the ones' complement of 64 bits. b has an even
-// number of octets, or is the last to be added.
+// onesSum adds bytes to a sum in the ones' complement of 64 bits. b has an even
+// number of bytes, or is the last to be added.
 func onesSum(sum uint64, b []byte) uint64 {
 	var carry uint64
 	for ; len(b) >= 8; b = b[8:] {

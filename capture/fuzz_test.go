@@ -20,7 +20,7 @@ var tight = capture.Config{MaxConnections: 3, MaxBuffered: 1000, MaxBufferedTota
 // and what is told of them is in order.
 func FuzzOpen(f *testing.F) {
 	for _, text := range []string{pcapLittle, pcapNanoBig, pcapngLittle, pcapngBig} {
-		f.Add(testrig.Octets(f, text))
+		f.Add(testrig.Bytes(f, text))
 	}
 	if file, err := os.ReadFile("../interop/testdata/captures/siw-rping-p2p.pcap"); err == nil {
 		f.Add(file)
@@ -61,7 +61,7 @@ func (b *book) wantFew(most int) {
 	}
 }
 
-// A script is packets of a few connections, eight octets for each.
+// A script is packets of a few connections, eight bytes for each.
 type script []byte
 
 // packet makes the next packet of a script: a port, a direction, flags, an offset
@@ -106,7 +106,7 @@ func FuzzTracker(f *testing.F) {
 }
 
 // wantLittle checks that no more is held back than the limits say: at
-// least the octets of new segments that were not given out are.
+// least the bytes of new segments that were not given out are.
 func (b *book) wantLittle() {
 	held := uint64(0)
 	for _, e := range b.known {
@@ -115,11 +115,11 @@ func (b *book) wantLittle() {
 		}
 		for d := range e.streams {
 			if e.ends[d] == nil {
-				held += max(e.fresh[d], e.c.Halves[d].Count.Octets) - e.c.Halves[d].Count.Octets
+				held += max(e.fresh[d], e.c.Halves[d].Count.Bytes) - e.c.Halves[d].Count.Bytes
 			}
 		}
 	}
 	if most := uint64(tight.MaxBufferedTotal) + 256; held > most {
-		b.Fatalf("%d octets are held back, want %d at most", held, most)
+		b.Fatalf("%d bytes are held back, want %d at most", held, most)
 	}
 }

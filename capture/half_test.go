@@ -42,8 +42,8 @@ func TestHalf(t *testing.T) {
 		{fmt.Sprint(z.SYN, z.FIN, z.RST, z.ISN), "2 7 0 5000"},
 		{fmt.Sprint(a.MSS, a.WindowScale, a.SACK, a.Timestamps, a.Midstream), "1440 7 true false false"},
 		{fmt.Sprint(z.MSS, z.WindowScale, z.SACK, z.Timestamps, z.Midstream), "8960 -1 false true false"},
-		{a.Count, capture.Count{Packets: 5, Segments: 2, Octets: 3, Repeated: 3}},
-		{z.Count, capture.Count{Packets: 3, Segments: 1, Octets: 2, Missing: 6, Gaps: 2}},
+		{a.Count, capture.Count{Packets: 5, Segments: 2, Bytes: 3, Repeated: 3}},
+		{z.Count, capture.Count{Packets: 3, Segments: 1, Bytes: 2, Missing: 6, Gaps: 2}},
 		{a.Next(), uint64(3)}, {z.Next(), uint64(8)},
 		{a.Ended() && z.Ended(), true},
 	} {
@@ -119,7 +119,7 @@ func TestEvictionOver(t *testing.T) {
 }
 
 // TestLongStream goes past 4 GiB, through sequence numbers that wrap around, in
-// large segments of which the capture has only the first octet.
+// large segments of which the capture has only the first byte.
 func TestLongStream(t *testing.T) {
 	w := newWire()
 	s := &lastConnection{}
@@ -135,7 +135,7 @@ func TestLongStream(t *testing.T) {
 		tracker.Packet(p)
 	}
 	if s.octets != steps || s.gaps != steps {
-		t.Errorf("%d octets and %d gaps, want %d of each", s.octets, s.gaps, steps)
+		t.Errorf("%d bytes and %d gaps, want %d of each", s.octets, s.gaps, steps)
 	}
 	if got, want := s.c.Halves[forth].Next(), uint64(steps*step); got != want {
 		t.Errorf("the stream goes on at %d, want %d", got, want)
@@ -168,7 +168,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	if waiting < 5 || waiting > 10 {
-		t.Errorf("%d segments of 1000 octets are held back, want what 10000 octets have room for", waiting)
+		t.Errorf("%d segments of 1000 bytes are held back, want what 10000 bytes have room for", waiting)
 	}
 	tracker.Flush()
 }
@@ -192,7 +192,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestCaptures tracks captures of siw and iwarp, which have all octets of
+// TestCaptures tracks captures of siw and iwarp, which have all bytes of
 // connections from SYN to FIN.
 func TestCaptures(t *testing.T) {
 	for _, path := range testrig.Captures(t, "../interop/testdata/captures") {

@@ -17,7 +17,7 @@ const (
 	recallEach, recallMost = 64, 64 * maxRecall
 )
 
-// A history remembers the last segments by a hash of their octets, to compare them
+// A history remembers the last segments by a hash of their bytes, to compare them
 // with those that come again. Records of a direction are linked.
 type history struct {
 	ring []record
@@ -26,10 +26,10 @@ type history struct {
 	left int // records that may be looked at
 }
 
-// A record is the octets of a segment that were new.
+// A record is the bytes of a segment that were new.
 type record struct {
 	Span
-	captured int // octets that the hash is of
+	captured int // bytes that the hash is of
 	hash     uint64
 	packet   uint64 // number
 	previous uint64 // index of the direction's record before, 0 for none
@@ -60,8 +60,8 @@ func (h *history) at(index uint64) *record {
 }
 
 // recall compares a segment with the records of its direction. first is the number
-// of the packet which had its first octet, or the first of those that differ.
-// repeated is how many octets of it were not new.
+// of the packet which had its first byte, or the first of those that differ.
+// repeated is how many bytes of it were not new.
 func (h *history) recall(latest uint64, s Span, data []byte, repeated int) (m Match, first uint64) {
 	for compared := 0; ; {
 		r := h.at(latest)
@@ -85,7 +85,7 @@ func (h *history) recall(latest uint64, s Span, data []byte, repeated int) (m Ma
 	}
 }
 
-// compare compares a record with what a segment has of the same octets.
+// compare compares a record with what a segment has of the same bytes.
 func (h *history) compare(r *record, s Span, data []byte) Match {
 	if r.Offset < s.Offset || r.endOffset() > s.endOffset() {
 		return MatchUnknown

@@ -15,7 +15,7 @@ const (
 // An ifDesc is what a section says of one interface.
 type ifDesc struct {
 	link    LinkType
-	snapLen uint32 // octets, 0 for all
+	snapLen uint32 // bytes, 0 for all
 	ticks   uint64 // in a second
 	shift   int64  // seconds to add to times
 }
@@ -31,7 +31,7 @@ func (f *pcapng) ifDesc(id uint32) (*ifDesc, error) {
 // describe reads the body of an Interface Description Block.
 func (f *pcapng) describe(b []byte) error {
 	if len(b) < 8 {
-		return damagef("an Interface Description Block of %d octets", len(b))
+		return damagef("an Interface Description Block of %d bytes", len(b))
 	}
 	if len(f.ifs) == maxInterfaces {
 		return damagef("more than %d interfaces", maxInterfaces)

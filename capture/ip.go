@@ -2,7 +2,7 @@ package capture
 
 import "encoding/binary"
 
-// Lengths in octets of headers.
+// Lengths in bytes of headers.
 const (
 	ipv4Len = 20 // without options
 	ipv6Len = 40
@@ -41,7 +41,7 @@ type datagram struct {
 	tuple   tuple
 	proto   byte
 	segment []byte // what was captured of the TCP segment, or what it is instead
-	length  int    // of that in octets, as sent
+	length  int    // of that in bytes, as sent
 }
 
 // transports are the protocols above IP that are looked for.
@@ -64,7 +64,7 @@ func (p *Packet) datagram(want transports) (datagram, Skip) {
 	return datagramOf(ip, p.wireLen()-(len(p.Data)-len(ip)), want)
 }
 
-// datagramOf reads the headers of IPv4 or IPv6, and of the tunnels in it. wire is the octets that ip had
+// datagramOf reads the headers of IPv4 or IPv6, and of the tunnels in it. wire is the bytes that ip had
 // before the snap length cut it, padding of the link layer included.
 func datagramOf(ip []byte, wire int, want transports) (d datagram, why Skip) {
 	for range maxNested {
@@ -153,7 +153,7 @@ func ipv6(ip []byte, wire int, want transports) (d datagram, why Skip) {
 	return d, 0
 }
 
-// extensions returns what protocol follows IPv6's extension headers, and their octets.
+// extensions returns what protocol follows IPv6's extension headers, and their bytes.
 func extensions(next byte, b []byte, want transports) (proto byte, n int, why Skip) {
 	fragment, begins := false, true
 	for {
@@ -208,12 +208,12 @@ func isExtension(next byte) bool {
 	return false
 }
 
-// extensionLen is the length in octets of an extension header, 8 at least.
+// extensionLen is the length in bytes of an extension header, 8 at least.
 func extensionLen(kind byte, b []byte) int {
 	switch kind {
 	case protoFragment:
 		return 8
-	case protoAH: // RFC 4302, section 2.2: in units of four octets
+	case protoAH: // RFC 4302, section 2.2: in units of four bytes
 		return max(8, (int(b[1])+2)*4)
 	}
 	return (int(b[1]) + 1) * 8

@@ -2,7 +2,7 @@ package capture
 
 import "encoding/binary"
 
-// Lengths in octets of link layer headers.
+// Lengths in bytes of link layer headers.
 const (
 	ethernetLen = 14
 	vlanLen     = 4
@@ -36,7 +36,7 @@ const (
 // each system.
 const afINET = 2
 
-// network returns the IP packet in a frame, which is told from its first octet.
+// network returns the IP packet in a frame, which is told from its first byte.
 func network(link LinkType, b []byte) (ip []byte, why Skip) {
 	switch link {
 	case LinkEthernet:
@@ -53,7 +53,7 @@ func network(link LinkType, b []byte) (ip []byte, why Skip) {
 	return nil, SkipLink
 }
 
-// ethernet looks past a header of n octets with an EtherType in it at a given
+// ethernet looks past a header of n bytes with an EtherType in it at a given
 // place, and past what follows in front of IP.
 func ethernet(b []byte, at, n int) (ip []byte, why Skip) {
 	if len(b) < n {
@@ -62,7 +62,7 @@ func ethernet(b []byte, at, n int) (ip []byte, why Skip) {
 	return etherType(binary.BigEndian.Uint16(b[at:]), b[n:])
 }
 
-// loopback looks past an address family. Which octet order the host has that
+// loopback looks past an address family. Which byte order the host has that
 // wrote it is told by where its zeros are.
 func loopback(b []byte) (ip []byte, why Skip) {
 	if len(b) < loopbackLen {

@@ -19,7 +19,7 @@ const (
 `
 	addr4  = ` 0a000001 0a000002 `
 	addr6  = ` 20010db8000000000000000000000001 20010db8000000000000000000000002 `
-	ip4    = ` 4500 002d 0000 4000 40 06 0000 ` + addr4 // 45 octets
+	ip4    = ` 4500 002d 0000 4000 40 06 0000 ` + addr4 // 45 bytes
 	ip6    = ` 60000000 0019 06 40 ` + addr6
 	macs   = ` 020000000002 020000000001 `
 	hello4 = ` 10.0.0.1:40000 -> 10.0.0.2:4791 "hello"`
@@ -135,7 +135,7 @@ type layout struct {
 }
 
 func (l layout) run(t *testing.T) {
-	data := testrig.Octets(t, l.hex)
+	data := testrig.Bytes(t, l.hex)
 	s := &lastSegment{}
 	capture.NewTracker(capture.Config{}, s).Packet(&capture.Packet{Number: 1, Time: epoch, Link: l.link,
 		Data: data, OrigLen: len(data)})

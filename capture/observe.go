@@ -35,7 +35,7 @@ func (t *Tracker) place(h *Half) {
 	}
 }
 
-// dataSeq is the sequence number of the first octet; a SYN takes one.
+// dataSeq is the sequence number of the first byte; a SYN takes one.
 func (t *Tracker) dataSeq() uint32 {
 	if t.head.flags.Has(SYN) {
 		return t.head.seq + 1
@@ -64,7 +64,7 @@ func (t *Tracker) classify(h *Half) {
 	}
 }
 
-// fresh returns the offset of the first octet that is new, and how many are.
+// fresh returns the offset of the first byte that is new, and how many are.
 func (t *Tracker) fresh(h *Half, s Span) (first uint64, n int) {
 	first = s.endOffset()
 	for at := s.Offset; at < s.endOffset(); {

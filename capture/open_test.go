@@ -14,7 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// Files of two packets: "abc" of 3 octets at 1.5 s, and "de" of 9 at 2.000000001 s,
+// Files of two packets: "abc" of 3 bytes at 1.5 s, and "de" of 9 at 2.000000001 s,
 // or 2 s where the file has no nanoseconds.
 const (
 	headerLittle = ` d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000 `
@@ -51,7 +51,7 @@ const (
 		`
 )
 
-// TestOpen reads files of all kinds, whole and octet by octet.
+// TestOpen reads files of all kinds, whole and byte by byte.
 func TestOpen(t *testing.T) {
 	const micro, nano = `1 1.5 "abc" 3, 2 2 "de" 9`, `1 1.5 "abc" 3, 2 2.000000001 "de" 9`
 	for _, c := range []struct{ name, file, want string }{
@@ -79,7 +79,7 @@ func TestOpen(t *testing.T) {
 			06000000 24000000 00000000 00000000 60e31600 03000000 03000000 61626300 24000000`, `3 1.5 "abc" 3`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			file := testrig.Octets(t, c.file)
+			file := testrig.Bytes(t, c.file)
 			wantPackets(t, bytes.NewReader(file), c.want)
 			wantPackets(t, iotest.OneByteReader(bytes.NewReader(file)), c.want)
 			wantPackets(t, iotest.DataErrReader(bytes.NewReader(file)), c.want)
@@ -151,7 +151,7 @@ func TestOpenOthers(t *testing.T) {
 // packet that is not.
 func TestCutOff(t *testing.T) {
 	for _, text := range []string{pcapLittle, pcapNanoBig, pcapngLittle, pcapngBig} {
-		file := testrig.Octets(t, text)
+		file := testrig.Bytes(t, text)
 		for n := 4; n < len(file); n++ {
 			got, err := readAll(bytes.NewReader(file[:n]))
 			packets := strings.Count(got, `"`) / 2
@@ -173,36 +173,36 @@ func TestDamage(t *testing.T) {
 		{`d4c3b2a1 0300 0400 00000000 00000000 00000400 01000000`,
 			"packet 1, file offset 0: pcap of version 3.4, want 2.4"},
 		{pcapLittle + `01000000 20a10700 ffffffff ffffffff`,
-			"packet 3, file offset 61: a packet of 4294967295 captured octets, more than 1048576"},
+			"packet 3, file offset 61: a packet of 4294967295 captured bytes, more than 1048576"},
 		{pcapLittle + `d4c3b2a1 02000400 00000000 00000000 00000400 01000000`,
 			"packet 3, file offset 61: another pcap file begins here: mergecap joins captures, in order of time"},
 		{`0a0d0d0a 1c000000 00000000 0100 0000 ffffffffffffffff 1c000000`,
-			"packet 1, file offset 0: a pcapng section whose octet order is 00 00 00 00"},
+			"packet 1, file offset 0: a pcapng section whose byte order is 00 00 00 00"},
 		{`0a0d0d0a 1c000000 4d3c2b1a 0200 0100 ffffffffffffffff 1c000000`,
 			"packet 1, file offset 0: a pcapng section of version 2.1, want 1.0"},
 		{`0a0d0d0a 1b000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000`,
-			"packet 1, file offset 0: a Section Header Block of 27 octets, want 28 at least"},
-		{pcapngLittle + `0b000000 08000000`, "packet 3, file offset 120: a block of type 0xb and 8 octets"},
-		{pcapngLittle + `06000000 ffffffff`, "packet 3, file offset 120: a block of type 0x6 and 4294967295 octets, want 12 to 1114112"},
+			"packet 1, file offset 0: a Section Header Block of 27 bytes, want 28 at least"},
+		{pcapngLittle + `0b000000 08000000`, "packet 3, file offset 120: a block of type 0xb and 8 bytes"},
+		{pcapngLittle + `06000000 ffffffff`, "packet 3, file offset 120: a block of type 0x6 and 4294967295 bytes, want 12 to 1114112"},
 		{pcapngLittle + `06000000 10000000 00000000 14000000`,
 			"packet 3, file offset 120: a block whose length is 16 at its beginning and 20 at its end"},
 		{pcapngLittle + `06000000 10000000 00000000 10000000`,
-			"packet 3, file offset 120: a packet's block of 4 octets, want 20 at least"},
+			"packet 3, file offset 120: a packet's block of 4 bytes, want 20 at least"},
 		{pcapngLittle + `06000000 20000000 01000000 00000000 00000000 00000000 00000000 20000000`,
 			"packet 3, file offset 120: a packet of interface 1 of 1"},
 		{pcapngLittle + `06000000 20000000 00000000 00000000 00000000 01000000 01000000 20000000`,
-			"packet 3, file offset 120: a packet of 1 captured octets in a block with room for 0"},
-		{pcapngLittle + `03000000 0c000000 0c000000`, "packet 3, file offset 120: a Simple Packet Block of 0 octets"},
+			"packet 3, file offset 120: a packet of 1 captured bytes in a block with room for 0"},
+		{pcapngLittle + `03000000 0c000000 0c000000`, "packet 3, file offset 120: a Simple Packet Block of 0 bytes"},
 		{pcapngLittle + `03000000 10000000 01000000 10000000`,
-			"packet 3, file offset 120: a packet of 1 captured octets in a block with room for 0"},
+			"packet 3, file offset 120: a packet of 1 captured bytes in a block with room for 0"},
 		{sectionLittle + `01000000 10000000 01000000 10000000`,
-			"packet 1, file offset 28: an Interface Description Block of 4 octets"},
+			"packet 1, file offset 28: an Interface Description Block of 4 bytes"},
 		{sectionLittle + `01000000 18000000 01000000 00000000 0900 0400 18000000`,
 			"packet 1, file offset 28: an interface's option 9 of length 4 where 0 are left"},
 		{sectionLittle + `01000000 1c000000 01000000 00000000 0900 0100 14000000 1c000000`,
 			"packet 1, file offset 28: an interface's time resolution of 0x14"},
 	} {
-		_, err := readAll(bytes.NewReader(testrig.Octets(t, c.file)))
+		_, err := readAll(bytes.NewReader(testrig.Bytes(t, c.file)))
 		var bad *capture.DamageError
 		if !errors.As(err, &bad) || err.Error() != "capture: damaged at "+c.want {
 			t.Errorf("got %v\nwant %s", err, c.want)
@@ -216,7 +216,7 @@ func TestReadErrors(t *testing.T) {
 	if err != io.ErrClosedPipe {
 		t.Errorf("got %v, want %v", err, io.ErrClosedPipe)
 	}
-	file := testrig.Octets(t, pcapLittle)
+	file := testrig.Bytes(t, pcapLittle)
 	got, err := readAll(io.MultiReader(bytes.NewReader(file[:50]), iotest.ErrReader(io.ErrClosedPipe)))
 	if want := `1 1.5 "abc" 3`; err != io.ErrClosedPipe || got != want {
 		t.Errorf("got %s (%v), want %s (%v)", got, err, want, io.ErrClosedPipe)
@@ -234,7 +234,7 @@ func (stuck) Read([]byte) (int, error) { return 0, nil }
 // TestGrowing reads a capture while it grows: every packet comes as soon as it is
 // whole.
 func TestGrowing(t *testing.T) {
-	file := testrig.Octets(t, pcapLittle)
+	file := testrig.Bytes(t, pcapLittle)
 	from, to := io.Pipe()
 	defer from.Close()
 	part := make(chan []byte)
@@ -259,7 +259,7 @@ func TestGrowing(t *testing.T) {
 
 // TestLargePackets reads what is longer than the reader's buffer.
 func TestLargePackets(t *testing.T) {
-	file := testrig.Octets(t, headerLittle)
+	file := testrig.Bytes(t, headerLittle)
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // 1 MiB
 	for range 3 {
 		file = append(file, make([]byte, 8)...)

@@ -18,12 +18,12 @@ type Packet struct {
 	Link LinkType
 	// Data is what was captured. It is valid until the next packet is read.
 	Data []byte
-	// OrigLen is the length in octets of the packet on the wire; more than len(Data)
+	// OrigLen is the length in bytes of the packet on the wire; more than len(Data)
 	// if the snap length has cut it.
 	OrigLen int
 }
 
-// wireLen is the length of the packet in octets, which is never less than what was
+// wireLen is the length of the packet in bytes, which is never less than what was
 // captured of it.
 func (p *Packet) wireLen() int { return max(p.OrigLen, len(p.Data)) }
 
@@ -41,7 +41,7 @@ type LinkType uint16
 
 // The link types that packets of TCP connections are found in.
 const (
-	LinkNull     LinkType = 0   // BSD loopback: address family in the octet order of the host
+	LinkNull     LinkType = 0   // BSD loopback: address family in the byte order of the host
 	LinkEthernet LinkType = 1   // Ethernet, with any number of VLAN tags
 	LinkRawBSD   LinkType = 12  // IPv4 or IPv6, as some systems number it
 	LinkRawOpen  LinkType = 14  // IPv4 or IPv6, as OpenBSD numbers it

@@ -9,7 +9,7 @@ const (
 
 // A PathMTU is what a router has said of the path of a direction.
 type PathMTU struct {
-	// MTU is the length in octets of the largest IP packet that the router can forward; 0 if it
+	// MTU is the length in bytes of the largest IP packet that the router can forward; 0 if it
 	// did not say (RFC 1191, section 5).
 	MTU int
 	// Packet is the router's, of number 0 if none has said anything.
@@ -17,7 +17,7 @@ type PathMTU struct {
 }
 
 // tooBig takes note of ICMP by which a router tells a sender that a packet of a connection was
-// too large for the next link. Like TCP, it believes only what quotes octets that are under way
+// too large for the next link. Like TCP, it believes only what quotes bytes that are under way
 // (RFC 5927, section 4.1).
 func (t *Tracker) tooBig(p *Packet) {
 	d, why := p.datagram(onlyICMP)
@@ -51,7 +51,7 @@ func (d *datagram) nextMTU() (mtu int, ok bool) {
 	return 0, false
 }
 
-// quoted returns the direction that a packet is of, nil if its first octet is not under way.
+// quoted returns the direction that a packet is of, nil if its first byte is not under way.
 func (t *Tracker) quoted(d *datagram) *Half {
 	b := d.segment
 	h := tcpHeader{tuple: d.tuple}

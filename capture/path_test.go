@@ -12,7 +12,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// quote makes an ICMP packet to the sender of another one, with its first octets.
+// quote makes an ICMP packet to the sender of another one, with its first bytes.
 func quote(p []byte, head int, icmp [4]byte, mtu uint32, octets int) []byte {
 	b := slices.Clone(p[:head])
 	if head == 40 {
@@ -33,7 +33,7 @@ func TestPath(t *testing.T) {
 	v6 := [2]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:40000"),
 		netip.MustParseAddrPort("[2001:db8::2]:4791")}
 	tooBig4, tooBig6 := [4]byte{3, 4}, [4]byte{2}
-	const ended = 1000 // octets that the first segment has; it is acknowledged
+	const ended = 1000 // bytes that the first segment has; it is acknowledged
 	for _, c := range []struct {
 		what   string
 		ends   [2]netip.AddrPort
@@ -57,9 +57,9 @@ func TestPath(t *testing.T) {
 		{what: "nothing", ends: v4, icmp: tooBig4, mtu: 1400},
 		{what: "another connection", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
 			change: func(q, _ []byte) { q[21]++ }},
-		{what: "octets that are acknowledged", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
+		{what: "bytes that are acknowledged", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
 			change: func(q, _ []byte) { binary.BigEndian.PutUint32(q[24:], binary.BigEndian.Uint32(q[24:])-1) }},
-		{what: "octets that were not sent", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
+		{what: "bytes that were not sent", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
 			change: func(q, _ []byte) { binary.BigEndian.PutUint32(q[24:], binary.BigEndian.Uint32(q[24:])+ended) }},
 		{what: "to another host", ends: v4, icmp: tooBig4, mtu: 1400, octets: 28,
 			change: func(_, whole []byte) { whole[19]++ }},
@@ -95,7 +95,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// twoSegments tracks a connection on which the octets of a second segment are under way, and
+// twoSegments tracks a connection on which the bytes of a second segment are under way, and
 // returns its packet.
 func twoSegments(t *testing.T, to *capture.Tracker, ends [2]netip.AddrPort, octets int) (last []byte) {
 	t.Helper()

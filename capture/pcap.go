@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Lengths in octets of what pcap puts in front of the file and of each packet.
+// Lengths in bytes of what pcap puts in front of the file and of each packet.
 const (
 	pcapHeaderLen = 24
 	pcapRecordLen = 16
@@ -18,7 +18,7 @@ type pcap struct {
 	link  LinkType
 }
 
-// newPcap reads the file's header, whose first octets have told order and tick.
+// newPcap reads the file's header, whose first bytes have told order and tick.
 func newPcap(w *window, order binary.ByteOrder, tick time.Duration) (format, error) {
 	b, err := w.peek(pcapHeaderLen)
 	if err != nil {
@@ -67,7 +67,7 @@ func (f *pcap) fileHeader(b []byte) bool {
 }
 
 func tooLong(captured uint32) error {
-	return damagef("a packet of %d captured octets, more than %d", captured, maxCaptured)
+	return damagef("a packet of %d captured bytes, more than %d", captured, maxCaptured)
 }
 
 // origLen is the length of a packet on the wire as an int of any size; a longer

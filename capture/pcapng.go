@@ -14,17 +14,17 @@ const (
 	blockJournal   = 0x00000009 // systemd; Wireshark numbers it like a packet
 	blockCustom    = 0x00000bad // as above
 	blockCustomOwn = 0x40000bad // as above, not to be copied
-	blockSection   = 0x0a0d0d0a // the same in either octet order
+	blockSection   = 0x0a0d0d0a // the same in either byte order
 )
 
-// Octets of and in blocks.
+// Bytes of and in blocks.
 const (
 	blockLead  = 8  // type and total length
 	blockTail  = 4  // total length again
 	sectionLen = 28 // of a Section Header Block without options
 	orderMagic = 0x1a2b3c4d
 
-	// maxBlock is the most octets of a block that is looked at as a whole: a packet
+	// maxBlock is the most bytes of a block that is looked at as a whole: a packet
 	// with room for its options.
 	maxBlock = maxCaptured + 64<<10
 
@@ -74,7 +74,7 @@ func (f *pcapng) block(w *window, p *Packet) (found bool, err error) {
 		return f.known(w, p, kind, size)
 	}
 	if size < blockLead+blockTail {
-		return false, damagef("a block of type %#x and %d octets", kind, size)
+		return false, damagef("a block of type %#x and %d bytes", kind, size)
 	}
 	if err := w.skip(padded(size)); err != nil {
 		return false, err
@@ -86,14 +86,14 @@ func (f *pcapng) block(w *window, p *Packet) (found bool, err error) {
 	return false, nil
 }
 
-// padded is how many octets a block takes in a file: total lengths that are not a
+// padded is how many bytes a block takes in a file: total lengths that are not a
 // multiple of four are wrong, and do exist.
 func padded(size uint32) int64 { return (int64(size) + 3) &^ 3 }
 
 // known reads a block of an interface or a packet.
 func (f *pcapng) known(w *window, p *Packet, kind, size uint32) (found bool, err error) {
 	if size < blockLead+blockTail || size > maxBlock {
-		return false, damagef("a block of type %#x and %d octets, want %d to %d",
+		return false, damagef("a block of type %#x and %d bytes, want %d to %d",
 			kind, size, blockLead+blockTail, maxBlock)
 	}
 	n := int(padded(size))
@@ -115,7 +115,7 @@ func (f *pcapng) known(w *window, p *Packet, kind, size uint32) (found bool, err
 	return kind != blockInterface, err
 }
 
-// section reads a Section Header Block (section 4.1): octet order and interfaces
+// section reads a Section Header Block (section 4.1): byte order and interfaces
 // begin anew.
 func (f *pcapng) section(w *window) error {
 	b, err := w.peek(sectionLen)
@@ -126,14 +126,14 @@ func (f *pcapng) section(w *window) error {
 	if binary.BigEndian.Uint32(b[blockLead:]) == orderMagic {
 		order = binary.BigEndian
 	} else if order.Uint32(b[blockLead:]) != orderMagic {
-		return damagef("a pcapng section whose octet order is % x", b[blockLead:blockLead+4])
+		return damagef("a pcapng section whose byte order is % x", b[blockLead:blockLead+4])
 	}
 	if major := order.Uint16(b[12:]); major != 1 {
 		return damagef("a pcapng section of version %d.%d, want 1.0", major, order.Uint16(b[14:]))
 	}
 	size := order.Uint32(b[4:])
 	if size < sectionLen {
-		return damagef("a Section Header Block of %d octets, want %d at least", size, sectionLen)
+		return damagef("a Section Header Block of %d bytes, want %d at least", size, sectionLen)
 	}
 	f.order, f.ifs = order, f.ifs[:0]
 	return w.skip(padded(size))
@@ -145,7 +145,7 @@ func (f *pcapng) packet(p *Packet, kind uint32, b []byte) error {
 		return f.simple(p, b)
 	}
 	if len(b) < 20 {
-		return damagef("a packet's block of %d octets, want 20 at least", len(b))
+		return damagef("a packet's block of %d bytes, want 20 at least", len(b))
 	}
 	id := f.order.Uint32(b)
 	if kind == blockPacket {
@@ -157,7 +157,7 @@ func (f *pcapng) packet(p *Packet, kind uint32, b []byte) error {
 	}
 	captured := f.order.Uint32(b[12:])
 	if captured > maxCaptured || int(captured) > len(b)-20 {
-		return damagef("a packet of %d captured octets in a block with room for %d", captured, len(b)-20)
+		return damagef("a packet of %d captured bytes in a block with room for %d", captured, len(b)-20)
 	}
 	p.Number++
 	p.Time = i.time(uint64(f.order.Uint32(b[4:]))<<32 | uint64(f.order.Uint32(b[8:])))
@@ -173,7 +173,7 @@ func (f *pcapng) simple(p *Packet, b []byte) error {
 		return err
 	}
 	if len(b) < 4 {
-		return damagef("a Simple Packet Block of %d octets", len(b))
+		return damagef("a Simple Packet Block of %d bytes", len(b))
 	}
 	orig := f.order.Uint32(b)
 	captured := orig
@@ -181,7 +181,7 @@ func (f *pcapng) simple(p *Packet, b []byte) error {
 		captured = min(orig, i.snapLen)
 	}
 	if int64(captured) > int64(len(b)-4) {
-		return damagef("a packet of %d captured octets in a block with room for %d", captured, len(b)-4)
+		return damagef("a packet of %d captured bytes in a block with room for %d", captured, len(b)-4)
 	}
 	p.Number++
 	p.Time, p.Link, p.Data, p.OrigLen = time.Time{}, i.link, b[4:4+captured], origLen(orig)

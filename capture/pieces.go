@@ -18,7 +18,7 @@ type part struct {
 type pieces struct {
 	waiting map[uint32]*part
 	open    *part // the beginning of a message, with the parts after it
-	cost    int   // of all of them in octets
+	cost    int   // of all of them in bytes
 }
 
 // any reports whether there are parts.

@@ -9,26 +9,26 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 )
 
-// A dialogue is the octets of both directions.
+// A dialogue is the bytes of both directions.
 type dialogue [2][]byte
 
-// drawDialogue draws octets that differ from place to place.
+// drawDialogue draws bytes that differ from place to place.
 func drawDialogue(t *rapid.T) (d dialogue) {
 	r := rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed")))
 	for i := range d {
-		d[i] = make([]byte, rapid.IntRange(0, 300).Draw(t, "octets"))
+		d[i] = make([]byte, rapid.IntRange(0, 300).Draw(t, "bytes"))
 		r.Read(d[i])
 	}
 	return d
 }
 
-// A cutting is a segment of a direction's octets.
+// A cutting is a segment of a direction's bytes.
 type cutting struct {
 	dir    capture.Dir
 	at, to int
 }
 
-// drawCuttings cuts both directions into segments which have every octet once.
+// drawCuttings cuts both directions into segments which have every byte once.
 func (d dialogue) drawCuttings(t *rapid.T) (all []cutting) {
 	for i, octets := range d {
 		for at := 0; at < len(octets); {
@@ -40,7 +40,7 @@ func (d dialogue) drawCuttings(t *rapid.T) (all []cutting) {
 	return all
 }
 
-// drawRepeats cuts out some segments that have octets again.
+// drawRepeats cuts out some segments that have bytes again.
 func (d dialogue) drawRepeats(t *rapid.T) (all []cutting) {
 	for i, octets := range d {
 		for range min(len(octets), rapid.IntRange(0, 6).Draw(t, "again")) {
@@ -58,7 +58,7 @@ type talk struct {
 	*wire
 	*book
 	*capture.Tracker
-	first [2]map[int]uint64 // number of the packet that had an octet first
+	first [2]map[int]uint64 // number of the packet that had a byte first
 }
 
 // newTalk begins with a handshake, of random sequence numbers.
@@ -75,7 +75,7 @@ func newTalk(t *rapid.T, cfg capture.Config) *talk {
 	return k
 }
 
-// say captures a segment, of which the snap length cuts off some octets. It
+// say captures a segment, of which the snap length cuts off some bytes. It
 // acknowledges nothing.
 func (k *talk) say(c cutting, snapped int) {
 	p := cut(k.packet(c.dir, capture.PSH, int64(c.at), 0, string(k.dialogue[c.dir][c.at:c.to])), snapped)
@@ -87,25 +87,25 @@ func (k *talk) say(c cutting, snapped int) {
 	}
 }
 
-// check compares what came out with what was captured: every octet, with the packet
+// check compares what came out with what was captured: every byte, with the packet
 // that it was in first, and nothing but those in no packet is missing.
 func (k *talk) check() {
 	e := k.only()
 	for i, octets := range k.dialogue {
 		if len(e.streams[i]) > len(octets) {
-			k.T.Fatalf("%d octets, want %d at most", len(e.streams[i]), len(octets))
+			k.T.Fatalf("%d bytes, want %d at most", len(e.streams[i]), len(octets))
 		}
 		for at, from := range e.from[i] {
 			if want := k.first[i][at]; from != want {
-				k.T.Fatalf("octet %d of %v is from packet %d, want %d", at, capture.Dir(i), from, want)
+				k.T.Fatalf("byte %d of %v is from packet %d, want %d", at, capture.Dir(i), from, want)
 			}
 			if from != 0 && e.streams[i][at] != octets[at] {
-				k.T.Fatalf("octet %d of %v from packet %d is wrong", at, capture.Dir(i), from)
+				k.T.Fatalf("byte %d of %v from packet %d is wrong", at, capture.Dir(i), from)
 			}
 		}
 		for at := len(e.streams[i]); at < len(octets); at++ {
 			if k.first[i][at] != 0 {
-				k.T.Fatalf("octet %d of %v was captured and did not come", at, capture.Dir(i))
+				k.T.Fatalf("byte %d of %v was captured and did not come", at, capture.Dir(i))
 			}
 		}
 		k.checkCount(&e.c.Halves[i], e.gaps[i])
@@ -117,12 +117,12 @@ func (k *talk) checkCount(h *capture.Half, gaps []capture.Gap) {
 	for _, g := range gaps {
 		missing += g.Length
 	}
-	if h.Count.Octets+missing != h.Next() || h.Count.Missing != missing || h.Count.Gaps != uint64(len(gaps)) {
-		k.T.Fatalf("count %+v up to %d, with %d octets in %d gaps", h.Count, h.Next(), missing, len(gaps))
+	if h.Count.Bytes+missing != h.Next() || h.Count.Missing != missing || h.Count.Gaps != uint64(len(gaps)) {
+		k.T.Fatalf("count %+v up to %d, with %d bytes in %d gaps", h.Count, h.Next(), missing, len(gaps))
 	}
 }
 
-// TestAnyOrder gives a dialogue in any segmentation, order and overlap: all octets
+// TestAnyOrder gives a dialogue in any segmentation, order and overlap: all bytes
 // come out in order, each with the first packet that had it.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

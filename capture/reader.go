@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// maxCaptured is the most octets that one packet may have in a file: twice what
+// maxCaptured is the most bytes that one packet may have in a file: twice what
 // the largest snap length of tcpdump, and Linux's largest segments, come to.
 const maxCaptured = 1 << 20
 

@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
-const udpLen = 8 // octets of a header
+const udpLen = 8 // bytes of a header
 
 // PortUDP is the UDP port of SCTP: RFC 6951, section 3.
 const PortUDP = 9899
@@ -64,16 +64,16 @@ func (s *sctpPacket) header(d *datagram, udp [2]uint16) bool {
 	}
 	s.key.udp = uint32(udp[0])<<16 | uint32(udp[1])
 	s.tag = h.Tag
-	s.chunks = chunk.Chunks{Octets: b[chunk.HeaderLen:], Sent: d.length - chunk.HeaderLen}
+	s.chunks = chunk.Chunks{Bytes: b[chunk.HeaderLen:], Sent: d.length - chunk.HeaderLen}
 	s.sure = s.sure || len(b) == d.length && chained(s.chunks) && chunk.Sealed(b)
 	return true
 }
 
-// chained reports whether octets are chunks, one after the other.
+// chained reports whether bytes are chunks, one after the other.
 func chained(b chunk.Chunks) bool {
 	for {
 		if _, ok := b.Next(); !ok {
-			return len(b.Octets) == 0
+			return len(b.Bytes) == 0
 		}
 	}
 }

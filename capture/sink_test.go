@@ -20,14 +20,14 @@ type book struct {
 	skipped  []capture.Skip
 }
 
-// An entry is a connection in a book, with the octets of both directions. Those in
+// An entry is a connection in a book, with the bytes of both directions. Those in
 // gaps are zeros.
 type entry struct {
 	c       *capture.Connection
 	streams [2][]byte
-	from    [2][]uint64 // packet that each octet was in, 0 in a gap
+	from    [2][]uint64 // packet that each byte was in, 0 in a gap
 	gaps    [2][]capture.Gap
-	fresh   [2]uint64 // captured octets of segments that were new as a whole
+	fresh   [2]uint64 // captured bytes of segments that were new as a whole
 	ends    [2]*capture.End
 	over    bool
 }
@@ -90,17 +90,17 @@ func (b *book) Segment(c *capture.Connection, s *capture.Segment) {
 
 func (b *book) Data(c *capture.Connection, d capture.Data) {
 	e := b.running(c, d.Dir, d.Offset)
-	if len(d.Octets) == 0 {
-		b.Fatalf("connection %d %v: no octets at %d", c.Number, d.Dir, d.Offset)
+	if len(d.Bytes) == 0 {
+		b.Fatalf("connection %d %v: no bytes at %d", c.Number, d.Dir, d.Offset)
 	}
-	if d.Segment.Offset > d.Offset || d.Segment.Offset+uint64(d.Segment.Length) < d.Offset+uint64(len(d.Octets)) {
-		b.Fatalf("octets %d+%d are not in segment %+v", d.Offset, len(d.Octets), d.Segment)
+	if d.Segment.Offset > d.Offset || d.Segment.Offset+uint64(d.Segment.Length) < d.Offset+uint64(len(d.Bytes)) {
+		b.Fatalf("bytes %d+%d are not in segment %+v", d.Offset, len(d.Bytes), d.Segment)
 	}
-	e.streams[d.Dir] = append(e.streams[d.Dir], d.Octets...)
-	for range d.Octets {
+	e.streams[d.Dir] = append(e.streams[d.Dir], d.Bytes...)
+	for range d.Bytes {
 		e.from[d.Dir] = append(e.from[d.Dir], d.Packet.Number)
 	}
-	b.write("%d #%d %v data %d %q", c.Number, d.Packet.Number, d.Dir, d.Offset, d.Octets)
+	b.write("%d #%d %v data %d %q", c.Number, d.Packet.Number, d.Dir, d.Offset, d.Bytes)
 }
 
 func (b *book) Gap(c *capture.Connection, g capture.Gap) {
@@ -178,10 +178,10 @@ func (b *book) only() *entry {
 	return nil
 }
 
-// wantStream checks the octets of a direction.
+// wantStream checks the bytes of a direction.
 func (e *entry) wantStream(tb rapid.TB, d capture.Dir, want []byte) {
 	tb.Helper()
 	if !bytes.Equal(e.streams[d], want) {
-		tb.Errorf("%v: %d octets %.60q, want %d octets %.60q", d, len(e.streams[d]), e.streams[d], len(want), want)
+		tb.Errorf("%v: %d bytes %.60q, want %d bytes %.60q", d, len(e.streams[d]), e.streams[d], len(want), want)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// The first four octets of a pcap file, in its own octet order.
+// The first four bytes of a pcap file, in its own byte order.
 const (
 	magicMicro    = 0xa1b2c3d4
 	magicNano     = 0xa1b23c4d
 	magicModified = 0xa1b2cd34 // Kuznetzov's, with longer records
 )
 
-// magicLen is how many octets tell pcap and pcapng apart, and from all others.
+// magicLen is how many bytes tell pcap and pcapng apart, and from all others.
 const magicLen = 4
 
 // sniff reads a file's header.

@@ -7,17 +7,17 @@ const (
 	// further away is no acknowledgment or reset of this connection.
 	maxWindow = 1 << 30
 
-	// pieceCost is what a piece takes in memory beside its octets, about.
+	// pieceCost is what a piece takes in memory beside its bytes, about.
 	pieceCost = 128
 )
 
-// A stream is one direction's octets as far as they were seen.
+// A stream is one direction's bytes as far as they were seen.
 type stream struct {
 	started bool
 	start   uint32 // sequence number of stream offset 0
 
-	next  uint64 // all octets before were given out
-	end   uint64 // after the last octet that was seen
+	next  uint64 // all bytes before were given out
+	end   uint64 // after the last byte that was seen
 	fin   uint64 // where the FIN is, if there is one
 	isFin bool
 	ended bool
@@ -27,11 +27,11 @@ type stream struct {
 	settled uint64 // acked, as it was for long enough: see Config.GapPackets
 
 	pieces ahead  // of next
-	held   int    // memory of pieces in octets
+	held   int    // memory of pieces in bytes
 	latest uint64 // record in the history
 }
 
-// A piece is octets of a segment.
+// A piece is bytes of a segment.
 type piece struct {
 	Span
 	data    []byte // fewer than Length if the snap length cut them
@@ -53,7 +53,7 @@ func (s *stream) offset(seq uint32) int64 {
 	return int64(near) + int64(int32(seq-s.start-uint32(near)))
 }
 
-// firstNew returns the first run of octets in [from, to) that is new: neither given
+// firstNew returns the first run of bytes in [from, to) that is new: neither given
 // out nor held back. It is empty, at to, if there is none.
 func (s *stream) firstNew(from, to uint64) (uint64, uint64) {
 	from = max(from, s.next)
@@ -71,7 +71,7 @@ func (s *stream) firstNew(from, to uint64) (uint64, uint64) {
 	return from, to
 }
 
-// hold keeps a piece, of octets that are vacant, and returns what memory it takes.
+// hold keeps a piece, of bytes that are vacant, and returns what memory it takes.
 func (s *stream) hold(p piece) int {
 	p.data = bytes.Clone(p.data)
 	s.pieces.insert(p)
@@ -89,7 +89,7 @@ func (s *stream) pop() piece {
 	return p
 }
 
-// holeEnd returns where the octets go on after a hole at next.
+// holeEnd returns where the bytes go on after a hole at next.
 func (s *stream) holeEnd() (to uint64, ok bool) {
 	if !s.pieces.empty() {
 		to, ok = s.pieces.first().Offset, true
@@ -100,7 +100,7 @@ func (s *stream) holeEnd() (to uint64, ok bool) {
 	return to, ok && to > s.next
 }
 
-// finishAt notes a FIN after the last octet.
+// finishAt notes a FIN after the last byte.
 func (s *stream) finishAt(offset int64) {
 	if !s.isFin && offset >= int64(s.next) {
 		s.isFin, s.fin = true, uint64(offset)

@@ -13,7 +13,7 @@ import (
 )
 
 // Tap opens a Flow for a TCP connection, and returns a connection that does the
-// same and records what it reads and writes: octets before they are written, so
+// same and records what it reads and writes: bytes before they are written, so
 // that no answer comes ahead of them, and after they are read; a FIN when its own
 // end is closed or an end of file was read; a RST when the connection breaks. ours is
 // Forward if this end has opened the connection.
@@ -21,12 +21,12 @@ import (
 // It reads as much as there is, ahead of its reader: a frame that comes in one
 // piece is one in the record, however it is picked up.
 //
-// When a write takes fewer octets than it was given, the next one is expected to
+// When a write takes fewer bytes than it was given, the next one is expected to
 // begin with the rest. An error of w does not affect the connection: w.Flush returns it.
 //
 // The result has CloseWrite if conn has, SetLinger, and WriteBuffers, which keeps
 // several slices together as net.Buffers does on a TCP connection. It has no
-// SyscallConn, since octets would pass it by; NetConn returns conn, to ask it things.
+// SyscallConn, since bytes would pass it by; NetConn returns conn, to ask it things.
 //
 // Where w records the other end already, in this process too, the result is conn
 // itself: a record has each packet once.
@@ -116,14 +116,14 @@ type tap struct {
 	buf    []byte     // that unread is in
 
 	mu    sync.Mutex // of a Write
-	ahead int        // octets that are recorded and not written
+	ahead int        // bytes that are recorded and not written
 	fresh [][]byte   // of record
 
 	lingerMu sync.Mutex
 	abort    bool // Close sends a RST
 }
 
-// readAhead is how many octets are read at once, at most, for a reader that wants fewer.
+// readAhead is how many bytes are read at once, at most, for a reader that wants fewer.
 const readAhead = 64 << 10
 
 func (t *tap) Read(b []byte) (int, error) {
@@ -181,7 +181,7 @@ func (t *tap) WriteBuffers(v *net.Buffers) (int64, error) {
 }
 
 // record adds what is about to be written, except for what was recorded before, and
-// returns how many octets there are in all.
+// returns how many bytes there are in all.
 func (t *tap) record(v [][]byte) (size int) {
 	known := t.ahead
 	t.fresh = t.fresh[:0]
@@ -196,7 +196,7 @@ func (t *tap) record(v [][]byte) (size int) {
 	return size
 }
 
-// wrote notes how many octets of those recorded were written.
+// wrote notes how many bytes of those recorded were written.
 func (t *tap) wrote(size int, n int64, err error) {
 	t.ahead = max(t.ahead, size) - int(n)
 	if neterr.PeerReset(err) {

@@ -216,7 +216,7 @@ type peered struct {
 func (p *peered) LocalAddr() net.Addr  { return p.local }
 func (p *peered) RemoteAddr() net.Addr { return p.remote }
 
-// A meager connection takes two octets at a time, and has an error for the rest.
+// A meager connection takes two bytes at a time, and has an error for the rest.
 type meager struct {
 	net.Conn // nil
 	got      []byte

@@ -43,7 +43,7 @@ type tcpHeader struct {
 	window   uint16
 	options  []byte
 	payload  []byte // what was captured of it
-	length   int    // of the payload in octets, as sent
+	length   int    // of the payload in bytes, as sent
 }
 
 // parse reads the headers of a packet down to TCP's.

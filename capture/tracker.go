@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Tracker sorts packets into TCP connections and puts the octets of each
+// A Tracker sorts packets into TCP connections and puts the bytes of each
 // direction in order. It does not allocate for a packet of a known connection
 // that is in order. It is not safe for concurrent use.
 type Tracker struct {
@@ -19,7 +19,7 @@ type Tracker struct {
 	alive  queue
 	over   queue // connections of which both directions have ended
 	opened int
-	held   int // memory of pieces of all connections in octets
+	held   int // memory of pieces of all connections in bytes
 	now    Stamp
 
 	head    tcpHeader

@@ -116,7 +116,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestRepeats has octets that come once more.
+// TestRepeats has bytes that come once more.
 func TestRepeats(t *testing.T) {
 	runAll(t, []scenario{
 		{name: "sent again", segments: true, packets: func(w *wire) []*capture.Packet {
@@ -178,7 +178,7 @@ func TestBegin(t *testing.T) {
 			0 #5 -> data 1 "yz"
 			0 #6 -> end 3 end of capture
 			0 #6 <- end 3 end of capture`},
-		{name: "octets in SYN", packets: func(w *wire) []*capture.Packet {
+		{name: "bytes in SYN", packets: func(w *wire) []*capture.Packet {
 			return []*capture.Packet{w.packet(forth, syn, -1, 0, "fast"), w.packet(back, synack, -1, 4, ""),
 				w.data(forth, 4, 0, "er")}
 		}, want: `
@@ -311,7 +311,7 @@ func TestEnds(t *testing.T) {
 			0 #5 -> gap 0+3 lost by the capture
 			0 #5 -> end 3 FIN
 			0 #5 <- end 0 end of capture`},
-		{name: "FIN ahead of octets", packets: func(w *wire) []*capture.Packet {
+		{name: "FIN ahead of bytes", packets: func(w *wire) []*capture.Packet {
 			return append(w.handshake(), w.packet(forth, fin, 3, 0, "def"), w.data(forth, 0, 0, "abc"),
 				w.data(forth, 6, 0, "no"))
 		}, want: `

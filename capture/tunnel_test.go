@@ -20,18 +20,18 @@ const (
 
 // over4 puts a header of IPv4 in front of a packet.
 func over4(t testing.TB, proto byte, payload string) string {
-	n := 20 + len(testrig.Octets(t, payload))
+	n := 20 + len(testrig.Bytes(t, payload))
 	return fmt.Sprintf(" 4500 %04x 0000 4000 40 %02x 0000 %s %s", n, proto, outer4, payload)
 }
 
 // over6 does the same with IPv6.
 func over6(t testing.TB, proto byte, payload string) string {
-	return fmt.Sprintf(" 60000000 %04x %02x 40 %s %s", len(testrig.Octets(t, payload)), proto, outer6, payload)
+	return fmt.Sprintf(" 60000000 %04x %02x 40 %s %s", len(testrig.Bytes(t, payload)), proto, outer6, payload)
 }
 
 // inUDP makes a datagram to a port.
 func inUDP(t testing.TB, port uint16, payload string) string {
-	return over4(t, 17, fmt.Sprintf("c000 %04x %04x 0000 %s", port, 8+len(testrig.Octets(t, payload)), payload))
+	return over4(t, 17, fmt.Sprintf("c000 %04x %04x 0000 %s", port, 8+len(testrig.Bytes(t, payload)), payload))
 }
 
 // tunnels have a packet of TCP in them, which is read.
@@ -131,7 +131,7 @@ func TestTunnelLengths(t *testing.T) {
 		`08000000 00002a00`+framed4+` 00000000000000000000`), hello4}.run(t)
 	// a large segment has no length
 	for _, inner := range []string{framed4, strings.Replace(framed4, "4500 002d", "4500 0000", 1)} {
-		data := testrig.Octets(t, inUDP(t, 4789, `08000000 00002a00`+inner))
+		data := testrig.Bytes(t, inUDP(t, 4789, `08000000 00002a00`+inner))
 		s := &lastSegment{}
 		cut := &capture.Packet{Number: 1, Time: epoch, Link: capture.LinkRaw,
 			Data: data[:len(data)-3], OrigLen: len(data)}

@@ -6,7 +6,7 @@ import (
 )
 
 // A tuple is the two ends of a TCP connection: a is the one with the lower address,
-// or the lower port. It has no padding, so that maps hash it as one run of octets.
+// or the lower port. It has no padding, so that maps hash it as one run of bytes.
 type tuple struct {
 	aHigh, aLow, bHigh, bLow uint64 // addresses; one of IPv4 is in the low 32 bits
 	ports                    uint64 // of a, of b, and 1 for IPv6

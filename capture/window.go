@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// windowSize is how many octets are read at once, at most. More leaves the cache.
+// windowSize is how many bytes are read at once, at most. More leaves the cache.
 const windowSize = 256 << 10
 
-// maxEmptyReads bounds reads that bring neither octets nor an error.
+// maxEmptyReads bounds reads that bring neither bytes nor an error.
 const maxEmptyReads = 100
 
 // A window is the part of a file that is in memory. It reads no more than it is
@@ -25,7 +25,7 @@ func newWindow(src io.Reader) window {
 	return window{src: src, buf: make([]byte, windowSize)}
 }
 
-// peek returns the next n octets without consuming them, and is the end of what it
+// peek returns the next n bytes without consuming them, and is the end of what it
 // returned before. The error is io.EOF if there are none left, and
 // io.ErrUnexpectedEOF if there are fewer.
 func (w *window) peek(n int) ([]byte, error) {
@@ -37,17 +37,17 @@ func (w *window) peek(n int) ([]byte, error) {
 	return w.buf[w.r : w.r+n : w.r+n], nil
 }
 
-// buffered returns what is in memory of the next n octets.
+// buffered returns what is in memory of the next n bytes.
 func (w *window) buffered(n int) []byte { return w.buf[w.r:min(w.w, w.r+n)] }
 
-// consume drops n octets that peek has returned; these stay as they are until the
+// consume drops n bytes that peek has returned; these stay as they are until the
 // next peek.
 func (w *window) consume(n int) {
 	w.r += n
 	w.offset += int64(n)
 }
 
-// fill reads until n octets are there.
+// fill reads until n bytes are there.
 func (w *window) fill(n int) error {
 	w.slide(n)
 	for empty := 0; w.w < n; {
@@ -65,7 +65,7 @@ func (w *window) fill(n int) error {
 	return nil
 }
 
-// slide moves what is not consumed to the front of a buffer of n octets at least.
+// slide moves what is not consumed to the front of a buffer of n bytes at least.
 func (w *window) slide(n int) {
 	to := w.buf
 	if n > len(to) {
@@ -83,7 +83,7 @@ func (w *window) ended() error {
 	return w.err
 }
 
-// skip consumes n octets without looking at them.
+// skip consumes n bytes without looking at them.
 func (w *window) skip(n int64) error {
 	for n > 0 {
 		step := int(min(n, windowSize))

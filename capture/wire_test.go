@@ -60,12 +60,12 @@ func (w *wire) data(d capture.Dir, at, ack int64, payload string) *capture.Packe
 	return w.packet(d, capture.ACK|capture.PSH, at, ack, payload)
 }
 
-// ack makes a pure acknowledgment of a direction's octets before an offset.
+// ack makes a pure acknowledgment of a direction's bytes before an offset.
 func (w *wire) ack(of capture.Dir, at, ack int64) *capture.Packet {
 	return w.packet(of.Peer(), capture.ACK, at, ack, "")
 }
 
-// cut takes octets off the end of a packet, as a snap length does.
+// cut takes bytes off the end of a packet, as a snap length does.
 func cut(p *capture.Packet, n int) *capture.Packet {
 	p.Data = p.Data[:len(p.Data)-n]
 	return p

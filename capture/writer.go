@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Segment sizes of a Writer, in octets.
+// Segment sizes of a Writer, in bytes.
 const (
 	// DefaultMSS fits Ethernet, with IPv4 and IPv6.
 	DefaultMSS = 1440
@@ -19,7 +19,7 @@ const (
 
 // WriterConfig is what a Writer may be told.
 type WriterConfig struct {
-	// MSS is the size of the largest segment, in octets. If zero, DefaultMSS; MaxMSS at most, which suits
+	// MSS is the size of the largest segment, in bytes. If zero, DefaultMSS; MaxMSS at most, which suits
 	// [Tap]: it does not know how TCP cuts, and its record should not look as if FPDUs were cut.
 	MSS int
 	// Ethernet puts packets in frames, of made-up addresses. If not, packets are raw
@@ -50,7 +50,7 @@ type Writer struct {
 	err   error                     // sticky
 }
 
-// writerChunk is how many octets are written at once, about.
+// writerChunk is how many bytes are written at once, about.
 const writerChunk = 64 << 10
 
 // NewWriter begins a file. The error is about cfg.
@@ -59,10 +59,10 @@ func NewWriter(w io.Writer, cfg WriterConfig) (*Writer, error) {
 		cfg.MSS = DefaultMSS
 	}
 	if cfg.MSS < 1 || cfg.MSS > MaxMSS {
-		return nil, fmt.Errorf("capture: MSS of %d octets, want 1 to %d", cfg.MSS, MaxMSS)
+		return nil, fmt.Errorf("capture: MSS of %d bytes, want 1 to %d", cfg.MSS, MaxMSS)
 	}
 	if len(cfg.Application) > 1<<15 {
-		return nil, fmt.Errorf("capture: application name of %d octets, want %d at most", len(cfg.Application), 1<<15)
+		return nil, fmt.Errorf("capture: application name of %d bytes, want %d at most", len(cfg.Application), 1<<15)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -112,7 +112,7 @@ func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// Octets of blocks that are written.
+// Bytes of blocks that are written.
 const (
 	enhancedLen = 28 // of an Enhanced Packet Block in front of the packet
 	optAppl     = 4  // shb_userappl
@@ -150,7 +150,7 @@ func (w *Writer) appendHeader(b []byte) []byte {
 	return le.AppendUint32(b, 32)
 }
 
-// pad appends zeros after n octets up to a multiple of four.
+// pad appends zeros after n bytes up to a multiple of four.
 func pad(b []byte, n int) []byte {
 	for ; n%4 != 0; n++ {
 		b = append(b, 0)

@@ -58,7 +58,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// sayAll adds some octets, and the end of both directions.
+// sayAll adds some bytes, and the end of both directions.
 func sayAll(t *testing.T, f *capture.Flow) {
 	t.Helper()
 	for _, err := range []error{
@@ -73,7 +73,7 @@ func sayAll(t *testing.T, f *capture.Flow) {
 		testrig.Must(t, err)
 	}
 	if err := f.Send(forth, epoch, []byte("x")); !errors.Is(err, capture.ErrFlowEnded) {
-		t.Errorf("octets after FIN: got %v, want %v", err, capture.ErrFlowEnded)
+		t.Errorf("bytes after FIN: got %v, want %v", err, capture.ErrFlowEnded)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestWriterReset(t *testing.T) {
 		testrig.Must(t, err)
 	}
 	if err := f.Send(forth, epoch, []byte("x")); !errors.Is(err, capture.ErrFlowEnded) {
-		t.Errorf("octets after RST: got %v, want %v", err, capture.ErrFlowEnded)
+		t.Errorf("bytes after RST: got %v, want %v", err, capture.ErrFlowEnded)
 	}
 	b := newBook(t)
 	track(t, &file, b)
@@ -117,7 +117,7 @@ func TestWriterAcknowledges(t *testing.T) {
 	}
 }
 
-// TestWriterRoundTrip writes what is drawn, and finds it again: octets, times, and
+// TestWriterRoundTrip writes what is drawn, and finds it again: bytes, times, and
 // checksums that are right, in all layouts.
 func TestWriterRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -133,7 +133,7 @@ func TestWriterRoundTrip(t *testing.T) {
 		var want dialogue
 		for range rapid.IntRange(0, 20).Draw(t, "writes") {
 			d := capture.Dir(rapid.IntRange(0, 1).Draw(t, "direction"))
-			octets := rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "octets")
+			octets := rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "bytes")
 			n := rapid.IntRange(0, len(octets)).Draw(t, "cut")
 			testrig.Must(t, f.Send(d, epoch, octets[:n], octets[n:]))
 			want[d] = append(want[d], octets...)
@@ -204,7 +204,7 @@ func TestWriterConcurrent(t *testing.T) {
 	s := &idle{}
 	track(t, &file, s)
 	if want := 8 * 2 * 50 * 5000; s.octets != want || s.gaps != 0 {
-		t.Errorf("%d octets and %d gaps, want %d and none", s.octets, s.gaps, want)
+		t.Errorf("%d bytes and %d gaps, want %d and none", s.octets, s.gaps, want)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestWriterUnbuffered(t *testing.T) {
 		f := openFlow(t, w, 40000)
 		testrig.Must(t, f.Send(forth, epoch, []byte("abc")))
 		if got := bytes.Contains(file.Bytes(), []byte("abc")); got != unbuffered {
-			t.Errorf("unbuffered is %v, and the octets are there: %v", unbuffered, got)
+			t.Errorf("unbuffered is %v, and the bytes are there: %v", unbuffered, got)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 //		"The reserved bit 0x01 in a Request is not checked.", func(s *session) {
 //			q := s.request()
 //			q.Res = 1
-//			s.send("Request", q.Octets())
+//			s.send("Request", q.Bytes())
 //			r := s.peerAccepts("reserved bits are not checked on reception")
 //			s.want(!r.M(), "M=0 in the Reply", r)
 //		}).in(rfcs()...)
@@ -114,7 +114,7 @@ func plain() []mpa.Dialect {
 // textOf names a frame in the sentence of a case.
 func textOf(text, frame string) string { return fmt.Sprintf(text, frame) }
 
-// text returns n octets of private data.
+// text returns n bytes of private data.
 func text(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

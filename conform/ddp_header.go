@@ -190,7 +190,7 @@ func ddpMSN() []Case {
 // undelivered looks whether a Send has been delivered: rping -c then advertises its
 // sink, which refused does not notice.
 func (d *dialogue) undelivered() {
-	if d.look(d.opts.Timeout) != sightOctets || d.terminates() {
+	if d.look(d.opts.Timeout) != sightBytes || d.terminates() {
 		return
 	}
 	seg := d.segment("no message: the advert must not be delivered")

@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// ddpTagged sends Writes to STags that do not exist, and of no octets.
+// ddpTagged sends Writes to STags that do not exist, and of no bytes.
 func ddpTagged() []Case {
 	cases := slices.Concat(
 		either("ddp", "stag-unknown", "D39 Z12", ddpChecks,
@@ -59,14 +59,14 @@ type bound struct {
 
 // bounds are accesses at both ends of a buffer.
 var bounds = [...]bound{
-	{"base-minus-1", "one octet before the buffer", false, -1, 1, false},
-	{"base-across", "two octets across the beginning of the buffer", false, -1, 2, false},
-	{"base", "the first octet of the buffer", false, 0, 1, true},
-	{"end-minus-1", "the last octet of the buffer", true, -1, 1, true},
-	{"end-across", "two octets across the end of the buffer", true, -1, 2, false},
-	{"end", "one octet after the buffer", true, 0, 1, false},
-	{"end-empty", "no octets at the end of the buffer", true, 0, 0, true},
-	{"far", "one octet 2^40 octets after the buffer", false, 1 << 40, 1, false},
+	{"base-minus-1", "one byte before the buffer", false, -1, 1, false},
+	{"base-across", "two bytes across the beginning of the buffer", false, -1, 2, false},
+	{"base", "the first byte of the buffer", false, 0, 1, true},
+	{"end-minus-1", "the last byte of the buffer", true, -1, 1, true},
+	{"end-across", "two bytes across the end of the buffer", true, -1, 2, false},
+	{"end", "one byte after the buffer", true, 0, 1, false},
+	{"end-empty", "no bytes at the end of the buffer", true, 0, 0, true},
+	{"far", "one byte 2^40 bytes after the buffer", false, 1 << 40, 1, false},
 }
 
 // at returns the TO of an access.
@@ -164,10 +164,10 @@ func ddpPlacement() []Case {
 	var cases []Case
 	for _, c := range []struct {
 		name, text string
-		cuts       [][2]int // of 13 octets
+		cuts       [][2]int // of 13 bytes
 	}{
 		{"write-whole", "A Write of one segment is placed", [][2]int{{0, 13}}},
-		{"write-octets", "A Write of segments of one octet is placed", cutAt(1)},
+		{"write-bytes", "A Write of segments of one byte is placed", cutAt(1)},
 		{"write-segments", "A Write of segments of several sizes is placed", [][2]int{{0, 1}, {1, 4}, {4, 6}, {6, 13}}},
 		{"write-overlap", "A Write whose segments overlap is placed", [][2]int{{0, 8}, {4, 13}}},
 		{"write-reversed", "A Write whose segments come in the reverse order is placed",
@@ -180,7 +180,7 @@ func ddpPlacement() []Case {
 				for i, cut := range c.cuts {
 					h := d.nextHeader(rdmap.OpWrite)
 					h.STag, h.TO, h.Last = sink.STag, sink.TO+uint64(cut[0]), i == len(c.cuts)-1
-					d.sendSegment(fmt.Sprintf("octets %d to %d of a Write", cut[0], cut[1]), h, text[cut[0]:cut[1]])
+					d.sendSegment(fmt.Sprintf("bytes %d to %d of a Write", cut[0], cut[1]), h, text[cut[0]:cut[1]])
 				}
 				if d.findsInSink(sink, text) {
 					d.finish(sink)
@@ -190,7 +190,7 @@ func ddpPlacement() []Case {
 	return cases
 }
 
-// cutAt cuts 13 octets into pieces of n.
+// cutAt cuts 13 bytes into pieces of n.
 func cutAt(n int) (cuts [][2]int) {
 	for at := 0; at < 13; at += n {
 		cuts = append(cuts, [2]int{at, min(at+n, 13)})

@@ -13,7 +13,7 @@ import (
 // isServer reports whether the peer is rping -s.
 func (d *dialogue) isServer() bool { return d.role() == mpa.RoleResponder }
 
-// piece is one segment of an untagged message: octets from to to of it.
+// piece is one segment of an untagged message: bytes from to to of it.
 type piece struct {
 	mo       uint32
 	from, to int
@@ -25,7 +25,7 @@ func (d *dialogue) sendPieces(a []byte, pieces []piece) {
 	h := d.nextHeader(rdmap.OpSend)
 	for _, p := range pieces {
 		h.MO, h.Last = p.mo, p.last
-		d.sendSegment(fmt.Sprintf("octets %d to %d of the advert", p.from, p.to), h, a[p.from:p.to])
+		d.sendSegment(fmt.Sprintf("bytes %d to %d of the advert", p.from, p.to), h, a[p.from:p.to])
 	}
 }
 
@@ -70,7 +70,7 @@ func ddpMO() []Case {
 	}{
 		{"segments-2", "A Send of two segments is delivered as one message.",
 			[]piece{{0, 0, 8, false}, {8, 8, 16, true}}},
-		{"segments-16", "A Send of sixteen segments of one octet is delivered as one message.", octets},
+		{"segments-16", "A Send of sixteen segments of one byte is delivered as one message.", octets},
 	} {
 		cases = append(cases, eitherRping("ddp", c.name, "D18 D24 D28", "RFC 5041 5.2, 5.4", c.text, func(d *dialogue) {
 			d.advertInPieces(c.pieces...)
@@ -111,12 +111,12 @@ func ddpAnyMO() []Case {
 	return cases
 }
 
-// ddpTooLong sends more than the peer's receives hold, which are of 16 octets.
+// ddpTooLong sends more than the peer's receives hold, which are of 16 bytes.
 func ddpTooLong() []Case {
 	var cases []Case
 	for _, n := range []int{17, 64, 1400} {
 		cases = append(cases, eitherRping("ddp", fmt.Sprintf("too-long-%d", n), "D38 P30", ddpCodes,
-			fmt.Sprintf("A Send of %d octets to a receive of 16 is refused: Terminate 0x1205.", n), func(d *dialogue) {
+			fmt.Sprintf("A Send of %d bytes to a receive of 16 is refused: Terminate 0x1205.", n), func(d *dialogue) {
 				d.sendMessage("Send that is too long", rdmap.OpSend, make([]byte, n))
 				d.refuses("the message is too long for the buffer", rdmap.CodeDDPMessageTooLong)
 			})...)
@@ -126,9 +126,9 @@ func ddpTooLong() []Case {
 		func(d *dialogue) {
 			h := d.nextHeader(rdmap.OpSend)
 			h.Last = false
-			d.sendSegment("as many octets as the receive has", h, d.firstAdvert().Append(nil))
+			d.sendSegment("as many bytes as the receive has", h, d.firstAdvert().Append(nil))
 			h.MO, h.Last = message.Len, true
-			d.sendSegment("one octet more", h, []byte{1})
+			d.sendSegment("one byte more", h, []byte{1})
 			d.refuses("the message is too long for the buffer", badMO...)
 		})...)
 	return cases
@@ -156,9 +156,9 @@ func ddpMOErrors() []Case {
 		"A Send with a gap between its segments is refused only for its MO.", func(d *dialogue) {
 			h := d.nextHeader(rdmap.OpSend)
 			h.Last = false
-			d.sendSegment("four octets", h, d.firstAdvert().Append(nil)[:4])
+			d.sendSegment("four bytes", h, d.firstAdvert().Append(nil)[:4])
 			h.MO, h.Last = 8, true
-			d.sendSegment("eight octets from MO 8 on", h, d.firstAdvert().Append(nil)[8:])
+			d.sendSegment("eight bytes from MO 8 on", h, d.firstAdvert().Append(nil)[8:])
 			// RFC 5041, section 5.2: "the Data Sink is not required to verify that
 			// the entire ULP Message has been received".
 			d.mayRefuse("the message has a gap", badMO, func() {
@@ -211,7 +211,7 @@ func ddpBetween() []Case {
 // floodEnds sees that a flood of Sends ends in order, if it ends: the application may
 // have had enough of it, or the peer no receives.
 func (d *dialogue) floodEnds() {
-	for d.look(d.opts.Timeout) == sightOctets {
+	for d.look(d.opts.Timeout) == sightBytes {
 		seg := d.segment("a message, Terminate 0x1202 or 0x1203, or the connection closed")
 		if rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate {
 			d.refusal(seg, terminateText(badMSN), badMSN)

@@ -62,8 +62,8 @@ func delayedRequests() []Case {
 				s.expectNothing("it waits for the Initiator's first frame")
 				s.bringUp()
 			}),
-		toResponder("delayed/req-octets", "Q13 Q14", delayedSection,
-			"A streaming message that comes octet by octet is told apart from the first frame.", func(s *session) {
+		toResponder("delayed/req-bytes", "Q13 Q14", delayedSection,
+			"A streaming message that comes byte by byte is told apart from the first frame.", func(s *session) {
 				s.sendEach("the Initiator's streaming message", []byte(s.opts.Streaming.Initiator))
 				s.sayOrHear(false)
 				s.bringUp()
@@ -88,8 +88,8 @@ func delayedReplies() []Case {
 				s.sayOrHear(false)
 				s.bringUp()
 			}),
-		toInitiator("delayed/rep-octets", "Q13 Q14 K06", delayedSection,
-			"When our last streaming message comes octet by octet, the Initiator starts MPA after the last octet.",
+		toInitiator("delayed/rep-bytes", "Q13 Q14 K06", delayedSection,
+			"When our last streaming message comes byte by byte, the Initiator starts MPA after the last byte.",
 			func(s *session) {
 				s.sayOrHear(true)
 				s.sendEach("the Responder's last streaming message", []byte(s.opts.Streaming.Responder))

@@ -12,7 +12,7 @@ import (
 
 func quote(s string) string { return strconv.Quote(s) }
 
-// describe returns what octets of the startup say, after a colon, or nothing.
+// describe returns what bytes of the startup say, after a colon, or nothing.
 func describe(b []byte) string {
 	if found, _, ok := mpa.CutStartup(b); ok {
 		return ": " + found.String()
@@ -23,14 +23,14 @@ func describe(b []byte) string {
 func describeULPDU(b []byte) string {
 	seg, err := ddp.Parse(b)
 	if err != nil {
-		return fmt.Sprintf("ULPDU of %s", wording.Octets(len(b)))
+		return fmt.Sprintf("ULPDU of %s", wording.Bytes(len(b)))
 	}
 	return describeSegment(&seg)
 }
 
 func describeSegment(seg *ddp.Segment) string {
 	op := rdmap.OpcodeOf(&seg.Header)
-	text := fmt.Sprintf("%v, %v, payload of %s", op, seg.Header, wording.Octets(len(seg.Payload)))
+	text := fmt.Sprintf("%v, %v, payload of %s", op, seg.Header, wording.Bytes(len(seg.Payload)))
 	switch op {
 	case rdmap.OpReadRequest:
 		if r, err := rdmap.ParseReadRequest(seg.Payload); err == nil {

@@ -1,5 +1,5 @@
 // Package conform is a conformance suite for iWARP peers in both roles: it talks to a
-// live peer over TCP, octet by octet, and judges what the peer does by the documents.
+// live peer over TCP, byte by byte, and judges what the peer does by the documents.
 //
 // It uses packages mpa, ddp and rdmap to read and write frames, which write any value,
 // legal or not, and no endpoint: what it expects comes from the documents and not from

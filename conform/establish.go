@@ -63,14 +63,14 @@ func (s *session) initiate(q script.Startup) {
 
 // asks sends an ordinary Request, which must be accepted.
 func (s *session) asks(q script.Startup) mpa.StartupFrame {
-	s.send("Request", q.Octets())
+	s.send("Request", q.Bytes())
 	return s.peerAccepts("the Request is an ordinary one")
 }
 
 // accepted is asks, and begins Full Operation.
 func (s *session) accepted(q script.Startup) mpa.StartupFrame {
 	r := s.asks(q)
-	s.enter(q.Octets(), r)
+	s.enter(q.Bytes(), r)
 	return r
 }
 
@@ -83,7 +83,7 @@ func (s *session) ready(r mpa.StartupFrame) {
 			s.readyAgain()
 		}
 	case s.dialect() == mpa.DialectRtr && r.S():
-		s.send("Rtr frame", script.RtrFrame(r).Octets())
+		s.send("Rtr frame", script.RtrFrame(r).Bytes())
 	}
 }
 
@@ -167,20 +167,20 @@ func (s *session) sendReadNothing(text string) {
 func (s *session) peerReadNothing() {
 	m := s.message(rdmap.OpReadResponse, "the zero-length Response to a zero-length Read Request")
 	s.want(m.STag == script.RTRSTag && len(m.Payload) == 0,
-		"a Read Response of no octets, for the Request's STag", m.Header)
+		"a Read Response of no bytes, for the Request's STag", m.Header)
 }
 
 // respond answers an Initiator's Request, begins Full Operation, and waits for the
 // RTR indication or the Rtr frame that the Reply has asked for.
 func (s *session) respond(q mpa.StartupFrame, f script.Startup) {
-	s.send("Reply", f.Octets())
+	s.send("Reply", f.Bytes())
 	s.opened(q, f)
 }
 
 // opened begins Full Operation after our Reply, and waits for what it asks for. It
 // reports whether that was an RTR indication.
 func (s *session) opened(q mpa.StartupFrame, f script.Startup) bool {
-	r := mpa.StartupFrame(f.Octets())
+	r := mpa.StartupFrame(f.Bytes())
 	if s.dialect() == mpa.DialectRtr && f.S {
 		s.peerRtrFrame(r)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// A case of one's own: a Write to memory that the peer has never registered. The dialogue is played octet by octet, as the suite's are; the
+// A case of one's own: a Write to memory that the peer has never registered. The dialogue is played byte by byte, as the suite's are; the
 // peer must answer with a Terminate.
 func Example() {
 	conn, err := net.Dial("tcp", serve())

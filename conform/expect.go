@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// need waits until n octets are there, and fails the case if they do not come.
+// need waits until n bytes are there, and fails the case if they do not come.
 func (s *session) need(n int, expected string) *link {
 	l := s.use()
 	if err := l.Need(n, s.deadline()); err != nil {
@@ -28,12 +28,12 @@ func (s *session) missing(l *link, err error, expected string) {
 	case !errors.As(err, &m):
 		s.failf(expected, "%v", err)
 	case m.End != script.Open:
-		s.failf(expected, "%s of it, and then the connection %v", wording.Octets(m.Got), m.End)
+		s.failf(expected, "%s of it, and then the connection %v", wording.Bytes(m.Got), m.End)
 	}
 	if m.Got == 0 {
 		s.failf(expected, "nothing within %v", s.opts.Timeout)
 	}
-	s.failf(expected, "%s of it within %v", wording.Octets(m.Got), s.opts.Timeout)
+	s.failf(expected, "%s of it within %v", wording.Bytes(m.Got), s.opts.Timeout)
 }
 
 // noteEnd records that the peer's half of the connection has ended, once.
@@ -44,7 +44,7 @@ func (s *session) noteEnd(l *link) {
 	}
 }
 
-// maxLeftover bounds how much of what nobody took a dialogue keeps, in octets.
+// maxLeftover bounds how much of what nobody took a dialogue keeps, in bytes.
 const maxLeftover = 4 << 10
 
 // leftover records what was received and nobody took.
@@ -53,28 +53,28 @@ func (s *session) leftover(l *link) {
 	if len(in) == 0 {
 		return
 	}
-	text := wording.Octets(len(in)) + describe(in)
+	text := wording.Bytes(len(in)) + describe(in)
 	if len(in) > maxLeftover {
-		text += ", of which these are the first " + wording.Octets(maxLeftover)
+		text += ", of which these are the first " + wording.Bytes(maxLeftover)
 		in = in[:maxLeftover]
 	}
 	s.note(Received, text, in)
 }
 
-// unexpected fails the case for the octets that have come.
+// unexpected fails the case for the bytes that have come.
 func (s *session) unexpected(l *link, expected string) {
 	s.leftover(l)
-	s.failf(expected, "%s%s", wording.Octets(len(l.Received())), describe(l.Received()))
+	s.failf(expected, "%s%s", wording.Bytes(len(l.Received())), describe(l.Received()))
 }
 
-// consume consumes n octets and records them.
+// consume consumes n bytes and records them.
 func (s *session) consume(l *link, n int, text string) []byte {
 	b := l.Take(n)
-	s.note(Received, fmt.Sprintf("%s, %s%s", text, wording.Octets(n), describe(b)), b)
+	s.note(Received, fmt.Sprintf("%s, %s%s", text, wording.Bytes(n), describe(b)), b)
 	return b
 }
 
-// octets waits for n octets.
+// bytes waits for n bytes.
 func (s *session) octets(n int, text string) []byte {
 	return s.consume(s.need(n, text), n, text)
 }
@@ -95,7 +95,7 @@ type sight uint8
 
 const (
 	sightNothing sight = iota // within the time
-	sightOctets
+	sightBytes
 	sightEnd
 )
 
@@ -104,7 +104,7 @@ func (s *session) look(within time.Duration) sight {
 	l := s.use()
 	switch err := l.Need(1, time.Now().Add(within)); {
 	case err == nil:
-		return sightOctets
+		return sightBytes
 	case l.End() == script.Open:
 		return sightNothing
 	}
@@ -117,7 +117,7 @@ func (s *session) look(within time.Duration) sight {
 func (s *session) expectNothing(because string) {
 	expected := "nothing, and an open connection: " + because
 	switch l := s.use(); s.look(s.quietTime()) {
-	case sightOctets:
+	case sightBytes:
 		s.unexpected(l, expected)
 	case sightEnd:
 		s.failf(expected, "the connection is %v", l.End())
@@ -139,7 +139,7 @@ const wordless = "the connection closed without a word: "
 // expectEnd fails the case unless the peer closes its half and sends no more.
 func (s *session) expectEnd(within time.Duration, expected string) {
 	switch l := s.use(); s.look(within) {
-	case sightOctets:
+	case sightBytes:
 		s.unexpected(l, expected)
 	case sightNothing:
 		s.failf(expected, "still open after %v", within)
@@ -162,7 +162,7 @@ func (s *session) ends(because string) {
 	s.noteEnd(l)
 	got := "still open"
 	if errors.Is(err, script.ErrEndless) {
-		got += " after " + wording.Octets(len(l.Received()))
+		got += " after " + wording.Bytes(len(l.Received()))
 	}
 	s.want(err == nil, "the connection closed: "+because, got)
 }

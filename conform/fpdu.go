@@ -113,7 +113,7 @@ func firstCRC(s *session) {
 	b := script.SpoilCRC(d.framed(d.emptyRead()))
 	s.pause(settling)
 	d.send("zero-length Read Request with a wrong CRC, as first FPDU", b)
-	if s.look(s.opts.Timeout) == sightOctets {
+	if s.look(s.opts.Timeout) == sightBytes {
 		s.unexpected(s.link, "nothing, or the connection closed: Responders MUST receive and validate at least one FPDU before sending any FPDUs or Markers")
 	}
 }
@@ -124,21 +124,21 @@ const fpduFormat = "RFC 5044 4.1"
 func fpduPad() []Case {
 	var cases []Case
 	for pad := range 4 {
-		// 14 octets of DDP header and 2 of ULPDU_Length leave the payload to decide.
+		// 14 bytes of DDP header and 2 of ULPDU_Length leave the payload to decide.
 		n := 16 - pad
 		cases = append(cases, eitherRping("fpdu", fmt.Sprintf("pad-%d", pad), "F01 F03", fpduFormat,
-			fmt.Sprintf("A pad of %s is taken, and sent as zeros.", wording.Octets(pad)), func(d *dialogue) {
+			fmt.Sprintf("A pad of %s is taken, and sent as zeros.", wording.Bytes(pad)), func(d *dialogue) {
 				d.looksAtPad = true
 				d.exchange(n, d.sendTagged)
 			})...)
 	}
 	cases = append(cases, eitherRping("fpdu", "pad-not-zero", "F03", fpduFormat,
-		"The octets of a pad are not checked, except by the CRC.", func(d *dialogue) {
+		"The bytes of a pad are not checked, except by the CRC.", func(d *dialogue) {
 			d.exchange(13, func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte) {
 				h := d.nextHeader(op)
 				h.STag, h.TO = stag, to
 				b := d.spoiled(append(h.Append(nil), payload...), func(fpdu []byte) { copy(fpdu[len(fpdu)-3:], "pad") })
-				d.send(text+" with a pad of other octets than zeros", b)
+				d.send(text+" with a pad of other bytes than zeros", b)
 			})
 		})...)
 	return cases
@@ -147,10 +147,10 @@ func fpduPad() []Case {
 // tagger is sendTagged, or a way to spoil it.
 type tagger func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte)
 
-// shortText is a text of n octets to ping with.
+// shortText is a text of n bytes to ping with.
 func shortText(n int) []byte { return append([]byte("rdma-ping-0: ABCDEF")[:n-1], 0) }
 
-// exchange has n octets go either way in one tagged segment, and looks at the peer's
+// exchange has n bytes go either way in one tagged segment, and looks at the peer's
 // pad if it is to.
 func (d *dialogue) exchange(n int, send tagger) {
 	if d.role() == mpa.RoleResponder {
@@ -169,7 +169,7 @@ func (d *dialogue) exchangeWithServer(text []byte, send tagger) {
 	d.sendAdvert("source advert", message.Advert{TO: sourceTO, STag: sourceSTag, Length: uint32(len(text))})
 	m := d.message(rdmap.OpReadRequest, "a Read Request of the source")
 	r, err := rdmap.ParseReadRequest(m.Payload)
-	d.want(err == nil && int(r.Size) == len(text), fmt.Sprintf("a Read Request of %d octets", len(text)), r)
+	d.want(err == nil && int(r.Size) == len(text), fmt.Sprintf("a Read Request of %d bytes", len(text)), r)
 	send("Read Response", rdmap.OpReadResponse, r.SinkSTag, r.SinkTO, text)
 	d.peerAdvert("the server's first go ahead")
 	d.sendAdvert("sink advert", sinkAdvert())
@@ -181,14 +181,14 @@ func (d *dialogue) exchangeWithServer(text []byte, send tagger) {
 
 // padIsZero looks at the pad of the tagged segment that came last.
 func (d *dialogue) padIsZero(n int) {
-	b := d.link.last.Octets
+	b := d.link.last.Bytes
 	pad := -(2 + 14 + n) & 3
 	if !d.looksAtPad {
 		return
 	}
 	end := len(b) - layout.CRCLen
 	d.want(pad == 0 || binary.BigEndian.Uint32(append(make([]byte, 4-pad), b[end-pad:end]...)) == 0,
-		fmt.Sprintf("a pad of %s of zero", wording.Octets(pad)), fmt.Sprintf("% x", b[end-pad:end]))
+		fmt.Sprintf("a pad of %s of zero", wording.Bytes(pad)), fmt.Sprintf("% x", b[end-pad:end]))
 }
 
 // fpduLength sends ULPDUs that are shorter than a DDP header.
@@ -198,8 +198,8 @@ func fpduLength() []Case {
 		n    int
 		text string
 	}{
-		{0, "An FPDU without a ULPDU"}, {1, "A ULPDU of 1 octet"},
-		{13, "A tagged ULPDU of 13 octets"}, {17, "An untagged ULPDU of 17 octets"},
+		{0, "An FPDU without a ULPDU"}, {1, "A ULPDU of 1 byte"},
+		{13, "A tagged ULPDU of 13 bytes"}, {17, "An untagged ULPDU of 17 bytes"},
 	} {
 		cases = append(cases, either("fpdu", fmt.Sprintf("length-%d", c.n), "D10 R02", "RFC 5041 4.2, 4.3",
 			c.text+", which has no whole DDP header, ends the connection.", func(d *dialogue) {

@@ -67,7 +67,7 @@ func fpduMarkers() []Case {
 	for _, off := range []int{4, -4} {
 		name := map[int]string{4: "marker-ahead", -4: "marker-back"}[off]
 		cases = append(cases, either("fpdu", name, "F08 Q16", "RFC 5044 8",
-			fmt.Sprintf("An FPDUPTR that is wrong by %d octets is not checked, or refused: Terminate 0x2003.",
+			fmt.Sprintf("An FPDUPTR that is wrong by %d bytes is not checked, or refused: Terminate 0x2003.",
 				off), func(d *dialogue) {
 				d.needsMarkers()
 				b, at := d.marked()
@@ -87,7 +87,7 @@ func (d *dialogue) needsMarkers() {
 	}
 }
 
-// fillTo sends empty Writes up to an offset of the stream. Their 20 octets bring the
+// fillTo sends empty Writes up to an offset of the stream. Their 20 bytes bring the
 // markers to each place that they can have in an FPDU.
 func (d *dialogue) fillTo(offset uint64) {
 	var all []byte
@@ -100,7 +100,7 @@ func (d *dialogue) fillTo(offset uint64) {
 // marked returns the FPDU of an emptyRead with a marker in the middle of it, and
 // where that is.
 func (d *dialogue) marked() (b []byte, at int) {
-	// 16 octets or more of the FPDU are to be before the marker, and as many after it.
+	// 16 bytes or more of the FPDU are to be before the marker, and as many after it.
 	for {
 		at := int(layout.MarkerInterval - d.operating().SendOffset()%layout.MarkerInterval)
 		if at >= 16 && at <= 32 {
@@ -125,7 +125,7 @@ func fpduMarked() []Case {
 	}
 }
 
-// looksAtMarkers has the peer send more than 1536 octets of FPDUs.
+// looksAtMarkers has the peer send more than 1536 bytes of FPDUs.
 func looksAtMarkers(s *session) {
 	d := &dialogue{session: s}
 	s.setup(func() { d.establishWith(true, true) })
@@ -150,7 +150,7 @@ func looksAtMarkers(s *session) {
 
 // checkMarkers looks at the markers in an FPDU and returns how many there are.
 func (d *dialogue) checkMarkers(f *script.FPDU) (n int) {
-	b, offset := f.Octets, f.Offset
+	b, offset := f.Bytes, f.Offset
 	start := 0 // of ULPDU_Length
 	if offset%layout.MarkerInterval == 0 {
 		start = layout.MarkerLen
@@ -161,7 +161,7 @@ func (d *dialogue) checkMarkers(f *script.FPDU) (n int) {
 		}
 		want := []byte{0, 0, 0, byte(max(at-start, 0))}
 		d.want(slices.Equal(b[at:at+layout.MarkerLen], want),
-			fmt.Sprintf("a marker of % x at octet %d of the stream", want, offset+uint64(at)),
+			fmt.Sprintf("a marker of % x at byte %d of the stream", want, offset+uint64(at)),
 			fmt.Sprintf("% x", b[at:at+layout.MarkerLen]))
 		n++
 	}

@@ -18,7 +18,7 @@ const alignment = "RFC 5044 5.1, 6"
 func fpduStream() []Case {
 	return slices.Concat(
 		either("fpdu", "split-each", "R02 R04", alignment,
-			"An FPDU may be split between TCP segments after each octet before its CRC.", func(d *dialogue) {
+			"An FPDU may be split between TCP segments after each byte before its CRC.", func(d *dialogue) {
 				for at := 1; at <= emptyWriteLen-layout.CRCLen; at++ {
 					b := d.framed(d.emptyWrite())
 					d.sendSplit("empty Write", b[:at], b[at:])
@@ -26,12 +26,12 @@ func fpduStream() []Case {
 				d.works()
 			}),
 		eitherRping("fpdu", "split-pad", "R04 F01", alignment,
-			"An FPDU that is split before, within and after its pad of three octets is taken.",
+			"An FPDU that is split before, within and after its pad of three bytes is taken.",
 			func(d *dialogue) { d.splitEnd(13, 8, layout.CRCLen) }),
 		eitherRping("fpdu", "split-crc", "R04 F04", alignment,
 			"An FPDU that is split before and within its CRC is taken.", func(d *dialogue) { d.splitEnd(16, 5, 0) }),
-		eitherRping("fpdu", "octets", "R02 R04", alignment,
-			"FPDUs that come octet by octet are taken.", func(d *dialogue) {
+		eitherRping("fpdu", "bytes", "R02 R04", alignment,
+			"FPDUs that come byte by byte are taken.", func(d *dialogue) {
 				d.exchange(13, func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte) {
 					h := d.nextHeader(op)
 					h.STag, h.TO = stag, to
@@ -51,13 +51,13 @@ func fpduStream() []Case {
 				for range 8 {
 					all = append(all, d.framed(d.emptyWrite())...)
 				}
-				d.sendSplit("eight FPDUs, in segments of 27 octets", script.Split(all, 27)...)
+				d.sendSplit("eight FPDUs, in segments of 27 bytes", script.Split(all, 27)...)
 				d.works()
 			}),
 	)
 }
 
-// splitEnd splits the FPDU of a tagged segment of n octets of payload into single octets
+// splitEnd splits the FPDU of a tagged segment of n bytes of payload into single bytes
 // between two places, which are counted from its end.
 func (d *dialogue) splitEnd(n, first, last int) {
 	d.exchange(n, func(text string, op rdmap.Opcode, stag uint32, to uint64, payload []byte) {
@@ -76,7 +76,7 @@ func fpduSizes() []Case {
 	var cases []Case
 	for _, n := range []int{128, 516, 1442} {
 		cases = append(cases, either("fpdu", fmt.Sprintf("size-%d", n), "F01 F12 R07", fpduFormat,
-			fmt.Sprintf("A ULPDU of %d octets is understood: as a Write to an unknown STag it is refused for its STag.",
+			fmt.Sprintf("A ULPDU of %d bytes is understood: as a Write to an unknown STag it is refused for its STag.",
 				n), func(d *dialogue) {
 				d.sendLarge(n)
 				r := d.refuses("the FPDU is in order, and its STag is not", badSTag...)
@@ -86,7 +86,7 @@ func fpduSizes() []Case {
 	}
 	for _, n := range []int{4114, 16 << 10, layout.MaxMULPDU} {
 		cases = append(cases, either("fpdu", fmt.Sprintf("size-%d", n), "F01 F12 S02", "RFC 5044 4.1, 4.5",
-			fmt.Sprintf("A ULPDU of %d octets, which may be larger than this path allows, is understood, or ends the connection in order.", n), func(d *dialogue) {
+			fmt.Sprintf("A ULPDU of %d bytes, which may be larger than this path allows, is understood, or ends the connection in order.", n), func(d *dialogue) {
 				d.sendLarge(n)
 				d.refused(orCloses, "the FPDU is in order but for its size, and its STag is not",
 					slices.Concat(badSTag, []rdmap.Code{
@@ -170,7 +170,7 @@ func drains(d *dialogue) {
 // gracefully sees that the peer closes its half, and reports no error.
 func (d *dialogue) gracefully() {
 	const expected = "a FIN: half connections close as TCP does"
-	for d.look(d.opts.Timeout) == sightOctets {
+	for d.look(d.opts.Timeout) == sightBytes {
 		if seg := d.segment(expected); rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate {
 			d.failf(expected, "%s", describeSegment(&seg))
 		}

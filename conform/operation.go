@@ -86,7 +86,7 @@ func (s *session) fpdu(expected string) []byte {
 		s.missing(l, err, expected)
 	}
 	l.last = f
-	s.note(Received, "FPDU: "+describeULPDU(f.ULPDU), f.Octets)
+	s.note(Received, "FPDU: "+describeULPDU(f.ULPDU), f.Bytes)
 	return f.ULPDU
 }
 

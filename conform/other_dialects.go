@@ -23,10 +23,10 @@ func rtrRequests() []Case {
 			"A Request without S gets a Reply without S, and no Rtr frame follows.", func(s *session) {
 				q := s.request()
 				q.S = false
-				s.send("Request", q.Octets())
+				s.send("Request", q.Bytes())
 				r := s.peerAccepts("it is an ordinary Request of revision 1")
 				s.want(!r.S(), "a Reply with S=0", r)
-				s.enter(q.Octets(), r)
+				s.enter(q.Bytes(), r)
 				s.sendFPDU("zero-length Write", zeroWrite())
 				s.works()
 			}),
@@ -46,24 +46,24 @@ func rtrRequests() []Case {
 			"R and S in the Rtr frame are not checked.", func(s *session) {
 				s.rtrOpens(func(f *script.Startup) { f.R, f.S = true, true })
 			}),
-		toResponder("rtr2007/rtr-octets", "Q13 T02", rtrProposal,
-			"An Rtr frame that comes octet by octet is taken.", func(s *session) {
+		toResponder("rtr2007/rtr-bytes", "Q13 T02", rtrProposal,
+			"An Rtr frame that comes byte by byte is taken.", func(s *session) {
 				q, r := s.rtrReply()
-				s.sendEach("Rtr frame", script.RtrFrame(r).Octets())
-				s.enter(q.Octets(), r)
+				s.sendEach("Rtr frame", script.RtrFrame(r).Bytes())
+				s.enter(q.Bytes(), r)
 				s.expectNothing("the connection is established")
 			}),
 		toResponder("rtr2007/rtr-missing", "T01 T02", rtrProposal,
 			"An FPDU in place of the Rtr frame closes the connection.", func(s *session) {
 				q, r := s.rtrReply()
-				s.enter(q.Octets(), r)
+				s.enter(q.Bytes(), r)
 				s.sendFPDU("zero-length Write", zeroWrite())
 				s.expectClosed("the Reply says that it waits for the Rtr frame")
 			}),
 		toResponder("rtr2007/rtr-key", "Q02 T02", rtrProposal,
 			"A Request in place of the Rtr frame closes the connection.", func(s *session) {
 				q, _ := s.rtrReply()
-				s.send("Request", q.Octets())
+				s.send("Request", q.Bytes())
 				s.expectClosed("the Reply says that it waits for the Rtr frame")
 			}),
 		toResponder("rtr2007/rtr-rev", "Q07 T02", rtrProposal,
@@ -71,7 +71,7 @@ func rtrRequests() []Case {
 				_, r := s.rtrReply()
 				f := script.RtrFrame(r)
 				f.Rev = 2
-				s.send("Rtr frame", f.Octets())
+				s.send("Rtr frame", f.Bytes())
 				s.expectClosed("there is no Rtr frame of another revision")
 			}),
 	}
@@ -91,8 +91,8 @@ func (s *session) rtrOpens(adjust func(*script.Startup)) {
 	q, r := s.rtrReply()
 	f := script.RtrFrame(r)
 	adjust(&f)
-	s.send("Rtr frame", f.Octets())
-	s.enter(q.Octets(), r)
+	s.send("Rtr frame", f.Bytes())
+	s.enter(q.Bytes(), r)
 	s.expectNothing("the connection is established")
 }
 
@@ -109,7 +109,7 @@ func rtrReplies() []Case {
 		toInitiator("rtr2007/rep-no-c", "T05", rtrProposal,
 			"The Rtr frame's C is that of the Reply where it is zero.", func(s *session) { s.rtrComes(false) }),
 		toInitiator("rtr2007/rep-plain", "T01 T04", rtrProposal,
-			"A Reply without S gets no Rtr frame: the first octets are an FPDU.", func(s *session) {
+			"A Reply without S gets no Rtr frame: the first bytes are an FPDU.", func(s *session) {
 				s.takesReply(func(_ mpa.StartupFrame, f *script.Startup) { f.S = false })
 			}).withRping(),
 		toInitiator("rtr2007/rep-first", "T03", rtrProposal,
@@ -126,7 +126,7 @@ func (s *session) rtrComes(c bool) mpa.StartupFrame {
 	q := s.peerRequest()
 	f := s.replyTo(q)
 	f.C = c
-	b := f.Octets()
+	b := f.Bytes()
 	s.send("Reply", b)
 	return s.peerRtrFrame(b)
 }
@@ -177,7 +177,7 @@ func revision0Replies() []Case {
 				q := s.peerRequest()
 				f := s.replyTo(q)
 				f.M, f.C = false, false
-				s.send("Reply", f.Octets())
+				s.send("Reply", f.Bytes())
 				s.operate(script.Terms{MarkersSend: true, MarkersReceive: true, CRC: true})
 				s.givesUp(q, "a Reply of revision 0 has M=1 and C=1")
 			}),
@@ -186,7 +186,7 @@ func revision0Replies() []Case {
 				q := s.peerRequest()
 				f := s.replyTo(q)
 				f.Rev, f.M = 1, false
-				s.send("Reply", f.Octets())
+				s.send("Reply", f.Bytes())
 				s.operate(script.Terms{MarkersSend: true, MarkersReceive: true, CRC: true})
 				s.givesUp(q, "an RDMAC RNIC has no version 1")
 			}),
@@ -220,8 +220,8 @@ func startKeyRequests() []Case {
 				s.exchangeKeys(mpa.StartKeyFields{C: true, M: true})
 				s.expectNothing("it MUST NOT send FPDUs or markers before it has received one")
 			}),
-		toResponder("startkey/active-octets", "Q14 K01", culley,
-			"A Start Key that comes octet by octet is taken.", func(s *session) {
+		toResponder("startkey/active-bytes", "Q14 K01", culley,
+			"A Start Key that comes byte by byte is taken.", func(s *session) {
 				f := mpa.StartKeyFields{C: true}
 				b := mpa.AppendStartKey(nil, &f)
 				s.sendEach("Start Key", b)
@@ -290,9 +290,9 @@ func wrongStartKeys(build func(id, requirements, section, text string, run func(
 		name, requirement, text string
 		f                       mpa.StartKeyFields
 	}{
-		{"first", "K04", "one wrong bit in the first octet of the key",
+		{"first", "K04", "one wrong bit in the first byte of the key",
 			mpa.StartKeyFields{Key: "L" + mpa.KeyStart[1:], C: true}},
-		{"last", "K04", "a wrong last octet of the key", mpa.StartKeyFields{Key: mpa.KeyStart[:14] + "f", C: true}},
+		{"last", "K04", "a wrong last byte of the key", mpa.StartKeyFields{Key: mpa.KeyStart[:14] + "f", C: true}},
 		{"case", "K04", "upper case for lower", mpa.StartKeyFields{Key: strings.ToUpper(mpa.KeyStart), C: true}},
 		{"rev-1", "K05", "revision 1", mpa.StartKeyFields{C: true, Rev: 1}},
 		{"rev-8", "K05", "revision 8", mpa.StartKeyFields{C: true, Rev: 8}},
@@ -321,8 +321,8 @@ func startKeyReplies() []Case {
 				s.enterKeys(s.sendKey("Start Key", mpa.StartKeyFields{C: true}), peer)
 				s.expectOpen()
 			}),
-		toInitiator("startkey/passive-octets", "Q14 K01", culley,
-			"A Start Key that comes octet by octet is taken.", func(s *session) {
+		toInitiator("startkey/passive-bytes", "Q14 K01", culley,
+			"A Start Key that comes byte by byte is taken.", func(s *session) {
 				peer := s.peerKey("a Start Key")
 				b := mpa.AppendStartKey(nil, &mpa.StartKeyFields{C: true})
 				s.sendEach("Start Key", b)
@@ -339,7 +339,7 @@ func startKeyReplies() []Case {
 			"A Reply Frame in place of a Start Key closes the connection.", func(s *session) {
 				s.peerKey("a Start Key")
 				s.send("Reply", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyReply,
-					C: true, Rev: 1}}.Octets())
+					C: true, Rev: 1}}.Bytes())
 				s.expectClosed("a Start Key that does not match MUST close the connection")
 			}),
 	}

@@ -24,7 +24,7 @@ func (s *session) far(trip time.Duration) {
 	s.opts.longest = max(s.opts.longest, s.path)
 }
 
-// answeredIn returns how long after our first octets those of the peer came; zero if none have come, or only a part of
+// answeredIn returns how long after our first bytes those of the peer came; zero if none have come, or only a part of
 // its answer: that was waited for, and not the path's to take so long.
 func (r *Result) answeredIn() time.Duration {
 	if r.partialAnswer() != "" {

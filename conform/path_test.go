@@ -55,7 +55,7 @@ func (d *distant) connect(context.Context, string) (net.Conn, error) {
 
 // accepting answers a Request with 4 for all depths.
 func accepting(l *script.Link, q mpa.StartupFrame) {
-	_ = l.Send(script.Reply(mpa.DialectRFC6581, q, 4).Octets())
+	_ = l.Send(script.Reply(mpa.DialectRFC6581, q, 4).Bytes())
 }
 
 // runOne runs the cases that match against a peer, without its application.
@@ -69,7 +69,7 @@ func runOne(t *testing.T, peer *distant, filter string, app conform.App) (confor
 	return all[filter], sum
 }
 
-// TestLongPath has a Responder that answers the first octets of a Request, over paths of which one has a round trip
+// TestLongPath has a Responder that answers the first bytes of a Request, over paths of which one has a round trip
 // longer than the quiet time: it fails in either case, and one that waits passes.
 func TestLongPath(t *testing.T) {
 	for _, c := range []struct {
@@ -126,11 +126,11 @@ func TestRequestInParts(t *testing.T) {
 		again := 0
 		for _, e := range r.Dialogue {
 			if e.Kind == conform.Sent && strings.HasPrefix(e.Text, "Request again") {
-				again += len(e.Octets)
+				again += len(e.Bytes)
 			}
 		}
 		if r.Verdict != conform.Pass || again != mpa.StartupHeaderLen+4+8 {
-			t.Errorf("%v, %d octets again: expected %q, got %q", r.Verdict, again, r.Expected, r.Got)
+			t.Errorf("%v, %d bytes again: expected %q, got %q", r.Verdict, again, r.Expected, r.Got)
 		}
 	})
 }
@@ -152,10 +152,10 @@ func TestFlood(t *testing.T) {
 			}), c.filter, c.app)
 			kept := 0
 			for _, e := range r.Dialogue {
-				kept += len(e.Octets) + len(e.Text)
+				kept += len(e.Bytes) + len(e.Text)
 			}
 			if r.Verdict != c.want || kept > 5<<20 || len(r.Dialogue) > 20000 {
-				t.Errorf("%s: %v (%s), %d octets in %d steps: expected %q, got %q",
+				t.Errorf("%s: %v (%s), %d bytes in %d steps: expected %q, got %q",
 					c.filter, r.Verdict, r.Why, kept, len(r.Dialogue), r.Expected, r.Got)
 			}
 		})
@@ -166,10 +166,10 @@ func TestFlood(t *testing.T) {
 func flood(l *script.Link, q mpa.StartupFrame, reject bool) {
 	r := script.Reply(mpa.DialectRFC6581, q, 4)
 	r.R = reject
-	_ = l.Send(r.Octets())
+	_ = l.Send(r.Bytes())
 	piece := make([]byte, 64<<10)
 	if !reject {
-		l.Operate(script.TermsOf(mpa.RoleResponder, q, r.Octets()))
+		l.Operate(script.TermsOf(mpa.RoleResponder, q, r.Bytes()))
 		if _, err := l.NextFPDU(time.Time{}); err != nil {
 			return
 		}

@@ -89,7 +89,7 @@ func (p *presence) stopped() string {
 	return fmt.Sprintf("the peer stopped answering after case %d, %s: %s got no answer, nor did another startup after it", p.number, p.last, last)
 }
 
-// lastWord reports whether the last octets of a dialogue are the peer's.
+// lastWord reports whether the last bytes of a dialogue are the peer's.
 func lastWord(log []Entry) bool {
 	for _, e := range slices.Backward(log) {
 		if e.Kind == Sent || e.Kind == Received {
@@ -102,8 +102,8 @@ func lastWord(log []Entry) bool {
 // heard reports whether the peer has said something of its protocol.
 func (r *Result) heard(o *Options) bool {
 	for _, e := range r.Dialogue {
-		if e.Kind == Received && len(e.Octets) > 0 {
-			return o.overSCTP() || o.Streaming != nil || mpa.BeginsAsKey(e.Octets)
+		if e.Kind == Received && len(e.Bytes) > 0 {
+			return o.overSCTP() || o.Streaming != nil || mpa.BeginsAsKey(e.Bytes)
 		}
 	}
 	return false

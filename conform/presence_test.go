@@ -56,7 +56,7 @@ func (m *mortal) Connect(ctx context.Context) (net.Conn, error) {
 		defer far.Close()
 		if is == halfway {
 			q, _ := script.NewLink(far).Frame(time.Time{})
-			_, _ = far.Write(script.Reply(mpa.DialectRFC6581, q, 4).Octets())
+			_, _ = far.Write(script.Reply(mpa.DialectRFC6581, q, 4).Bytes())
 		}
 		if is == silent || is == halfway {
 			_, _ = io.Copy(io.Discard, far)

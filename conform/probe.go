@@ -34,7 +34,7 @@ func (o *Options) probe(ctx context.Context) (f finding) {
 		return f
 	}
 	if res.echoes() && o.ask(ctx, another(o.Dialect)).echoes() {
-		return finding{foreign: "our own octets"}
+		return finding{foreign: "our own bytes"}
 	}
 	if res.Verdict == Pass {
 		return f
@@ -82,7 +82,7 @@ func (o *Options) neither(ctx context.Context, one, other *Result) finding {
 // line, as one of HTTP does, then answers in its own protocol.
 func (o *Options) listen(ctx context.Context) finding {
 	res := o.run(ctx, Case{ID: "probe", Role: o.Role, run: func(s *session) {
-		s.send("Request", s.request().Octets())
+		s.send("Request", s.request().Bytes())
 		s.closeWrite()
 		s.peerReply("a Reply")
 	}})
@@ -107,14 +107,14 @@ func (r *Result) echoes() bool {
 	return len(got) > 0 && bytes.HasPrefix(sent, got) && script.Part(got, mpa.KeyReply) == ""
 }
 
-// exchange returns what was sent before the peer's first octets, and those.
+// exchange returns what was sent before the peer's first bytes, and those.
 func (r *Result) exchange() (sent, got []byte) {
 	for _, e := range r.Dialogue {
 		switch {
 		case e.Kind == Sent:
-			sent = append(sent, e.Octets...)
-		case e.Kind == Received && len(e.Octets) > 0:
-			return sent, e.Octets
+			sent = append(sent, e.Bytes...)
+		case e.Kind == Received && len(e.Bytes) > 0:
+			return sent, e.Bytes
 		}
 	}
 	return sent, nil
@@ -144,11 +144,11 @@ func (r *Result) silent() bool {
 // describeForeign describes what the peer has said first, if that is not MPA.
 func (r *Result) describeForeign() string {
 	for _, e := range r.Dialogue {
-		if e.Kind == Received && len(e.Octets) > 0 {
-			if mpa.BeginsAsKey(e.Octets) {
+		if e.Kind == Received && len(e.Bytes) > 0 {
+			if mpa.BeginsAsKey(e.Bytes) {
 				return ""
 			}
-			return fmt.Sprintf("%s: %q", mpa.DescribeStartup(e.Octets), e.Octets[:min(len(e.Octets), 32)])
+			return fmt.Sprintf("%s: %q", mpa.DescribeStartup(e.Bytes), e.Bytes[:min(len(e.Bytes), 32)])
 		}
 	}
 	return ""
@@ -180,7 +180,7 @@ func probe(s *session) {
 	if s.dialect() == mpa.DialectRtr {
 		q.Res = 1 // some peers repeat all bits that they do not know, S among them
 	}
-	s.send("Request", q.Octets())
+	s.send("Request", q.Bytes())
 	r := s.peerReply("a Reply")
 	switch s.dialect() {
 	case mpa.DialectRtr:

@@ -72,7 +72,7 @@ func rdmapOpcodes() []Case {
 	for op := rdmap.Opcode(8); op < 16; op++ {
 		why, codes := "an opcode that does not exist", []rdmap.Code{rdmap.CodeUnexpectedOpcode}
 		if _, known := op.Info(); known { // of RFC 7306: a peer that has it looks at its length, or for its request
-			why, codes = "an opcode of RFC 7306, with a payload of four octets",
+			why, codes = "an opcode of RFC 7306, with a payload of four bytes",
 				slices.Concat(badOpcode, badMSN, []rdmap.Code{rdmap.CodeDDPInvalidQN})
 		}
 		cases = append(cases, either("rdmap", fmt.Sprintf("opcode-%x", uint8(op)), "P06 P07", rdmapChecks,

@@ -123,12 +123,12 @@ func (d *dialogue) establishWith(m, c bool) {
 	case d.role() == mpa.RoleResponder:
 		q := d.request()
 		q.M, q.C = m, c
-		d.send("Request", q.Octets())
+		d.send("Request", q.Bytes())
 		r := d.peerReply("a Reply")
 		if r.R() {
 			d.notApplicable("the peer rejects M=%v C=%v", m, c)
 		}
-		d.enter(q.Octets(), r)
+		d.enter(q.Bytes(), r)
 		d.ready(r)
 	default:
 		q := d.peerRequest()
@@ -168,7 +168,7 @@ func (d *dialogue) finish(sink message.Advert) {
 
 // content sees that a client goes on after our last go ahead, or closes.
 func (d *dialogue) content() {
-	if d.look(d.opts.Timeout) == sightOctets {
+	if d.look(d.opts.Timeout) == sightBytes {
 		d.peerAdvert("the advert of its next ping, or the connection closed")
 	}
 }
@@ -197,7 +197,7 @@ func (d *dialogue) emptyWrite() []byte {
 func (d *dialogue) answersRead() {
 	m := d.message(rdmap.OpReadResponse, "the zero-length Response to a zero-length Read Request")
 	d.want(m.STag == probeSTag && m.TO == 0 && len(m.Payload) == 0,
-		"a Read Response of no octets, for the Request's sink STag and TO", m.Header)
+		"a Read Response of no bytes, for the Request's sink STag and TO", m.Header)
 }
 
 // lenience is what a peer may do about an error beside sending a Terminate.
@@ -264,7 +264,7 @@ func (d *dialogue) isOver(because string) {
 	expected := "nothing more, and the end of the connection: " + because
 	for n, within := range []time.Duration{d.quietTime(), d.opts.Timeout} {
 		switch d.look(within) {
-		case sightOctets:
+		case sightBytes:
 			d.unexpected(d.link, expected)
 		case sightEnd:
 			d.note(Checked, expected, nil)

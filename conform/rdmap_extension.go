@@ -92,11 +92,11 @@ func atomicForms() []Case {
 	}
 	for _, n := range []int{0, 51, 53} {
 		cases = append(cases, either("rdmap", fmt.Sprintf("atomic-length-%d", n), "X03", "RFC 7306 5.2.1",
-			fmt.Sprintf("An Atomic Request of %s in place of 52 is refused.", wording.Octets(n)), func(d *dialogue) {
+			fmt.Sprintf("An Atomic Request of %s in place of 52 is refused.", wording.Bytes(n)), func(d *dialogue) {
 				r := rdmap.FetchAdd(0, 0)
 				r.STag = d.strangeSTag()
 				d.sendMessage("Atomic Request of another length", rdmap.OpAtomicRequest, append(r.Append(nil), 0)[:n])
-				d.refused(orCloses, "an Atomic Request has 52 octets, and no payload")
+				d.refused(orCloses, "an Atomic Request has 52 bytes, and no payload")
 			})...)
 	}
 	return append(cases, either("rdmap", "atomic-response-unasked", "X03", "RFC 7306 5.2.2",
@@ -108,7 +108,7 @@ func atomicForms() []Case {
 		})...)
 }
 
-// immediateForms sends Immediate Data of other lengths than 8 octets, and out of their turn.
+// immediateForms sends Immediate Data of other lengths than 8 bytes, and out of their turn.
 func immediateForms() []Case {
 	var cases []Case
 	for _, n := range []int{0, 7, 9} {
@@ -118,8 +118,8 @@ func immediateForms() []Case {
 				name = fmt.Sprintf("immediate-se-length-%d", n)
 			}
 			cases = append(cases, either("rdmap", name, "X03", immediateSection,
-				fmt.Sprintf("%v of %s is refused.", op, wording.Octets(n)), func(d *dialogue) {
-					d.sendMessage(fmt.Sprintf("%v of %s", op, wording.Octets(n)), op, make([]byte, n))
+				fmt.Sprintf("%v of %s is refused.", op, wording.Bytes(n)), func(d *dialogue) {
+					d.sendMessage(fmt.Sprintf("%v of %s", op, wording.Bytes(n)), op, make([]byte, n))
 					d.refused(orCloses, "MUST check that Immediate Data and Immediate Data with SE Messages include exactly 8 bytes of data")
 				})...)
 		}

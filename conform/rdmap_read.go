@@ -27,7 +27,7 @@ func rdmapReads() []Case {
 						d.readULPDU(rdmap.ReadRequest{SinkSTag: sink.stag, SinkTO: sink.to, SrcSTag: script.RTRSTag}))
 					m := d.message(rdmap.OpReadResponse, "a zero-length Read Response")
 					d.want(m.STag == sink.stag && m.TO == sink.to && len(m.Payload) == 0,
-						fmt.Sprintf("STag 0x%x and TO 0x%x, and no octets", sink.stag, sink.to), m.Header)
+						fmt.Sprintf("STag 0x%x and TO 0x%x, and no bytes", sink.stag, sink.to), m.Header)
 				}
 				d.works()
 			}),
@@ -129,11 +129,11 @@ func rdmapReadErrors() []Case {
 	}
 	for _, n := range []int{0, 27, 29, 56} {
 		cases = append(cases, either("rdmap", fmt.Sprintf("read-length-%d", n), "P09 P10", "RFC 5040 4.2, 4.4",
-			fmt.Sprintf("A Read Request of %s in place of 28 is refused.", wording.Octets(n)), func(d *dialogue) {
+			fmt.Sprintf("A Read Request of %s in place of 28 is refused.", wording.Bytes(n)), func(d *dialogue) {
 				r := rdmap.ReadRequest{SinkSTag: probeSTag, SrcSTag: script.RTRSTag}
 				d.sendMessage("Read Request of another length", rdmap.OpReadRequest,
 					append(r.Append(nil), make([]byte, 28)...)[:n])
-				d.refused(orCloses, "a Read Request has 28 octets, and no payload")
+				d.refused(orCloses, "a Read Request has 28 bytes, and no payload")
 			})...)
 	}
 	return slices.Concat(cases, readBounds())
@@ -156,7 +156,7 @@ func readBounds() []Case {
 				"A Read of "+b.text+" is answered.", func(d *dialogue) {
 					read(d, d.source)
 					m := d.message(rdmap.OpReadResponse, "a Read Response")
-					d.want(len(m.Payload) == b.octets, wording.Octets(b.octets), wording.Octets(len(m.Payload)))
+					d.want(len(m.Payload) == b.octets, wording.Bytes(b.octets), wording.Bytes(len(m.Payload)))
 					d.works()
 				}))
 			continue
@@ -179,7 +179,7 @@ func readBounds() []Case {
 	}{
 		{"read-to-wrap", "A Read whose TO and size add up to 2^64 and more",
 			rdmap.ReadRequest{Size: 8, SrcTO: math.MaxUint64 - 3}},
-		{"read-size-max", "A Read of 2^32-1 octets of a smaller buffer", rdmap.ReadRequest{Size: math.MaxUint32}},
+		{"read-size-max", "A Read of 2^32-1 bytes of a smaller buffer", rdmap.ReadRequest{Size: math.MaxUint32}},
 	} {
 		cases = append(cases, toClient("rdmap/initiator-"+c.name, "P25 Z11", rdmapChecks,
 			c.text+" is refused: Terminate 0x0101, or 0x0104.", func(d *dialogue) {

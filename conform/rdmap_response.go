@@ -28,7 +28,7 @@ func rdmapResponses() []Case {
 func rdmapGoodResponses() []Case {
 	return []Case{
 		toServer("rdmap/responder-response-segments", "P28 D24", responseSection,
-			"A Read Response of segments of one octet is taken.", func(d *dialogue) {
+			"A Read Response of segments of one byte is taken.", func(d *dialogue) {
 				h := d.readOfServer()
 				for i := range pingText() {
 					d.sendPart(h, i, i+1, i == len(pingText())-1)
@@ -40,7 +40,7 @@ func rdmapGoodResponses() []Case {
 		responseInParts("overlap", "whose segments overlap is taken", [3]int{0, 20, 0}, [3]int{15, 32, 1}),
 		responseInParts("empty-last", "whose last segment is empty is taken", [3]int{0, 32, 0}, [3]int{32, 32, 1}),
 		toServer("rdmap/responder-response-gap", "P28 D27", "RFC 5041 5.4",
-			"A Read is not complete while octets of it have not come, though as many have.", func(d *dialogue) {
+			"A Read is not complete while bytes of it have not come, though as many have.", func(d *dialogue) {
 				h := d.readOfServer()
 				half := len(pingText()) / 2
 				d.sendPart(h, 0, half, false)
@@ -62,7 +62,7 @@ func rdmapGoodResponses() []Case {
 	}
 }
 
-// responseInParts is a case of a Response of parts, each from an octet of the text up to another, and with the L bit or
+// responseInParts is a case of a Response of parts, each from a byte of the text up to another, and with the L bit or
 // not.
 func responseInParts(name, text string, parts ...[3]int) Case {
 	return toServer("rdmap/responder-response-"+name, "P28 D24", "RFC 5041 5.2, 5.3",
@@ -126,7 +126,7 @@ func rdmapOtherResponses() []Case {
 				d.sendPart(h, 0, len(pingText()), true)
 				d.mayRefuse("only one Response was asked for", badResponse, func() {
 					d.peerAdvert("the server's first go ahead")
-					if d.look(d.quietTime()) == sightOctets {
+					if d.look(d.quietTime()) == sightBytes {
 						d.refused(orCloses, "only one Response was asked for", badResponse...)
 					}
 				})
@@ -154,7 +154,7 @@ func (d *dialogue) readOfServer() ddp.Header {
 	return h
 }
 
-// respond sends octets of the text as a segment of a Read Response.
+// respond sends bytes of the text as a segment of a Read Response.
 func (d *dialogue) sendPart(h ddp.Header, from, to int, last bool) {
 	h.TO, h.Last = h.TO+uint64(from), last
 	d.sendSegment("segment of a Read Response", h, pingText()[from:to])

@@ -83,15 +83,15 @@ func rdmapPeer() []Case {
 				}
 			}).withRping(),
 		toResponder("rdmap/responder-reads", "P01 P04 P08 P09 P10 P18 P21 D17", "RFC 5040 4.1, 4.4",
-			"A server's Read Requests have 28 octets, reserved bits of zero, and MSN, MO, QN and L as they must be.",
+			"A server's Read Requests have 28 bytes, reserved bits of zero, and MSN, MO, QN and L as they must be.",
 			func(s *session) {
 				d := s.untouched()
 				for range 2 {
 					d.advertise()
 					seg := d.expectHeader(rdmap.OpReadRequest)
 					r, err := rdmap.ParseReadRequest(seg.Payload)
-					d.want(err == nil && len(seg.Payload) == rdmap.ReadRequestLen, "28 octets of Read Request",
-						wording.Octets(len(seg.Payload)))
+					d.want(err == nil && len(seg.Payload) == rdmap.ReadRequestLen, "28 bytes of Read Request",
+						wording.Bytes(len(seg.Payload)))
 					d.want(r.SrcSTag == sourceSTag &&
 						r.SrcTO == sourceTO, fmt.Sprintf("source STag 0x%x and TO 0x%x", sourceSTag, sourceTO), r)
 					d.sendResponse(r, pingText())
@@ -142,7 +142,7 @@ func rdmapPeer() []Case {
 					d.want(seg.Header == want, want.String(), seg.Header)
 					got, last = got+len(seg.Payload), seg.Last
 				}
-				d.want(got == int(r.Size), wording.Octets(int(r.Size)), wording.Octets(got))
+				d.want(got == int(r.Size), wording.Bytes(int(r.Size)), wording.Bytes(got))
 				d.works()
 			}),
 	}
@@ -159,7 +159,7 @@ func (s *session) untouched() *dialogue {
 // that agrees on Reads tells whether it can.
 func (d *dialogue) advertise() {
 	d.sendAdvert("source advert", sourceAdvert())
-	if d.look(d.opts.Timeout) != sightOctets && !d.agreedReads() {
+	if d.look(d.opts.Timeout) != sightBytes && !d.agreedReads() {
 		d.inconclusive("the server does not read: no depths are agreed on in this dialect")
 	}
 }
@@ -184,7 +184,7 @@ func noReads(s *session) {
 		s.initiate(q)
 	})
 	s.sendAdvert("source advert", sourceAdvert())
-	for s.look(s.opts.Timeout) == sightOctets {
+	for s.look(s.opts.Timeout) == sightBytes {
 		seg := s.segment("anything but a Read Request")
 		op := rdmap.OpcodeOf(&seg.Header)
 		s.want(op != rdmap.OpReadRequest, "no Read Request: our IRD is 0, and it MUST NOT exceed it", op)

@@ -33,7 +33,7 @@ func rejections() []Case {
 				s.want(r.M() && r.C(), "a Reply with M=1 and C=1", r)
 			}).in(mpa.DialectRevision0),
 		rejects("req-pd", "Q08 Q10", framing,
-			"A Request with 512 octets of Private Data is rejected as any other.", func(s *session) {
+			"A Request with 512 bytes of Private Data is rejected as any other.", func(s *session) {
 				s.peerRejects(s.withTotal(mpa.MaxPrivateData))
 			}),
 		rejects("req-no-fpdu", "Q10 Q11", framing,
@@ -66,7 +66,7 @@ func rejections() []Case {
 
 // peerRejects sends a Request that the application rejects.
 func (s *session) peerRejects(q script.Startup) mpa.StartupFrame {
-	s.send("Request", q.Octets())
+	s.send("Request", q.Bytes())
 	r := s.peerReply("a rejecting Reply")
 	s.want(r.R(), "a Reply with R=1: the application rejects the Request", r)
 	return r
@@ -75,7 +75,7 @@ func (s *session) peerRejects(q script.Startup) mpa.StartupFrame {
 // leavesMPA sees that the peer sends no more after a rejection. It may close the connection.
 func (s *session) leavesMPA() {
 	const expected = "no FPDU: the Request was rejected"
-	if s.look(s.quietTime()) == sightOctets {
+	if s.look(s.quietTime()) == sightBytes {
 		s.unexpected(s.link, expected)
 	}
 	s.note(Checked, expected, nil)

@@ -10,17 +10,17 @@ import (
 )
 
 func longData() string {
-	return fmt.Sprintf("kernels take no more than %d octets, and may write beyond them", peers.KernelMaxPDLength)
+	return fmt.Sprintf("kernels take no more than %d bytes, and may write beyond them", peers.KernelMaxPDLength)
 }
 
-const shortData = "kernels read the four octets of enhanced data without checking that they are there"
+const shortData = "kernels read the four bytes of enhanced data without checking that they are there"
 
 // replyPrivateData try lengths of Private Data.
 func replyPrivateData() []Case {
 	var cases []Case
 	for _, n := range lengths {
 		c := mustAccept(fmt.Sprintf("startup/rep-pd-%d", n), "Q08 E01", fields,
-			fmt.Sprintf("A Reply with %s of Private Data is taken.", wording.Octets(n)),
+			fmt.Sprintf("A Reply with %s of Private Data is taken.", wording.Bytes(n)),
 			func(f *script.Startup) { total(f, n) })
 		if n < mpa.EnhancedLen {
 			c = c.in(plain()...)
@@ -32,13 +32,13 @@ func replyPrivateData() []Case {
 	}
 	for _, n := range []int{513, 1024, 65535} {
 		cases = append(cases, endsFor(fmt.Sprintf("startup/rep-pd-%d", n), "Q08", fields,
-			fmt.Sprintf("A Reply with %d octets of Private Data ends the connection.", n),
-			"if the length exceeds 512 octets, the receiver MUST close the connection",
+			fmt.Sprintf("A Reply with %d bytes of Private Data ends the connection.", n),
+			"if the length exceeds 512 bytes, the receiver MUST close the connection",
 			func(f *script.Startup) { total(f, n) }).unsafe(longData()))
 	}
 	for n := range mpa.EnhancedLen {
 		cases = append(cases, endsFor(fmt.Sprintf("startup/rep-short-%d", n), "E01", "RFC 6581 6, 9",
-			fmt.Sprintf("An enhanced Reply with %s of Private Data ends the connection.", wording.Octets(n)),
+			fmt.Sprintf("An enhanced Reply with %s of Private Data ends the connection.", wording.Bytes(n)),
 			"with S=1, Private Data MUST begin with enhanced data", func(f *script.Startup) {
 				f.Enhanced, f.ULP = nil, text(n)
 			}).in(enhanced()...).unsafe(shortData))
@@ -46,7 +46,7 @@ func replyPrivateData() []Case {
 	return all(frames(), cases...)
 }
 
-// total gives the frame n octets of Private Data in all.
+// total gives the frame n bytes of Private Data in all.
 func total(f *script.Startup, n int) {
 	if f.Enhanced != nil {
 		n -= mpa.EnhancedLen
@@ -75,13 +75,13 @@ func replyRejects() []Case {
 	return all(frames(), cases...)
 }
 
-// reject rejects the Request, with n octets of private data of the ULP, does
+// reject rejects the Request, with n bytes of private data of the ULP, does
 // something more, and sees that the Initiator has left MPA.
 func (s *session) reject(n int, more func()) {
 	q := s.peerRequest()
 	f := s.replyTo(q)
 	f.R, f.ULP = true, text(n)
-	s.send("rejecting Reply", f.Octets())
+	s.send("rejecting Reply", f.Bytes())
 	if more != nil {
 		more()
 	}
@@ -99,7 +99,7 @@ func replyEnds() []Case {
 		toInitiator("startup/rep-stuck", "Q12", framing,
 			"An Initiator whose Reply stops halfway gives up after a time.", func(s *session) {
 				q := s.peerRequest()
-				s.send("half a Reply", s.replyTo(q).Octets()[:10])
+				s.send("half a Reply", s.replyTo(q).Bytes()[:10])
 				s.expectTimeout()
 			}).slow().unsafe(partial),
 		toInitiator("startup/rep-close", "Q15", "RFC 5044 7.2",
@@ -113,7 +113,7 @@ func replyEnds() []Case {
 		cases = append(cases, toInitiator("startup/rep-"+at.name, at.requirements, at.section,
 			textOf(at.text, "Reply"), func(s *session) {
 				_, f := s.replyWithText(8)
-				s.sendCut(&at, f.Octets())
+				s.sendCut(&at, f.Bytes())
 			}).unsafe(halfway))
 	}
 	return append(all(frames(), cases...), fallbacks()...)
@@ -130,7 +130,7 @@ func fallbacks() []Case {
 		{"reset", "answered by a RST", func(s *session, _ mpa.StartupFrame) { s.reset() }},
 		{"reject", "rejected in revision 1", func(s *session, _ mpa.StartupFrame) {
 			f := script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyReply, C: true, R: true, Rev: 1}}
-			s.send("rejecting Reply of revision 1", f.Octets())
+			s.send("rejecting Reply of revision 1", f.Bytes())
 		}},
 	} {
 		cases = append(cases, toInitiator("fallback/rep-"+how.name, "E13", "RFC 6581 10",

@@ -55,7 +55,7 @@ func (s *session) takesReply(adjust func(q mpa.StartupFrame, f *script.Startup))
 	if adjust != nil {
 		adjust(q, &f)
 	}
-	s.send("Reply", f.Octets())
+	s.send("Reply", f.Bytes())
 	s.goesOn(q, f)
 }
 
@@ -75,7 +75,7 @@ func replyFraming() []Case {
 				q := s.peerRequest()
 				s.expectNothing("the Initiator waits for the Reply")
 				f := s.replyTo(q)
-				s.send("Reply", f.Octets())
+				s.send("Reply", f.Bytes())
 				s.goesOn(q, f)
 			}),
 		toInitiator("startup/rep-whole", "Q09", framing,
@@ -85,16 +85,16 @@ func replyFraming() []Case {
 				s.establish()
 				s.works()
 			}).withRping(),
-		toInitiator("startup/rep-octets", "Q13 Q14", framing,
-			"A Reply that comes octet by octet is taken.", func(s *session) {
+		toInitiator("startup/rep-bytes", "Q13 Q14", framing,
+			"A Reply that comes byte by byte is taken.", func(s *session) {
 				q, f := s.replyWithText(3)
-				s.sendEach("Reply", f.Octets())
+				s.sendEach("Reply", f.Bytes())
 				s.goesOn(q, f)
 			}).unsafe(partial),
 		toInitiator("startup/rep-pd-waits", "Q08 Q13", framing,
-			"The Initiator does not go on before the last octet of Private Data.", func(s *session) {
+			"The Initiator does not go on before the last byte of Private Data.", func(s *session) {
 				q, f := s.replyWithText(8)
-				s.sendLate("Reply", f.Octets())
+				s.sendLate("Reply", f.Bytes())
 				s.goesOn(q, f)
 			}).unsafe(partial),
 	}
@@ -102,7 +102,7 @@ func replyFraming() []Case {
 		cases = append(cases, toInitiator("startup/rep-split-"+at.name, "Q13 Q14", framing,
 			"A Reply that is split "+at.text+" is taken.", func(s *session) {
 				q, f := s.replyWithText(8)
-				b := f.Octets()
+				b := f.Bytes()
 				s.sendSplit("Reply", b[:at.octet], b[at.octet:])
 				s.goesOn(q, f)
 			}).unsafe(partial))
@@ -111,7 +111,7 @@ func replyFraming() []Case {
 }
 
 // replyWithText waits for the Request, and returns it with an accepting Reply that has
-// n octets of private data of the ULP.
+// n bytes of private data of the ULP.
 func (s *session) replyWithText(n int) (q mpa.StartupFrame, f script.Startup) {
 	q = s.peerRequest()
 	f = s.replyTo(q)
@@ -133,7 +133,7 @@ func endsFor(id, requirements, section, text, because string, adjust func(f *scr
 		q := s.peerRequest()
 		f := s.replyTo(q)
 		adjust(&f)
-		s.send("Reply", f.Octets())
+		s.send("Reply", f.Bytes())
 		s.givesUp(q, because)
 	})
 }
@@ -181,8 +181,8 @@ func replyRevision0(s *session) {
 	q := s.peerRequest()
 	f := s.replyTo(q)
 	f.Rev, f.M = 0, true
-	s.send("Reply", f.Octets())
-	if s.look(s.opts.Timeout) != sightOctets {
+	s.send("Reply", f.Bytes())
+	if s.look(s.opts.Timeout) != sightBytes {
 		s.givesUp(q, "a non-permissive RNIC closes the connection")
 		return
 	}
@@ -190,7 +190,7 @@ func replyRevision0(s *session) {
 	s.segment("an FPDU with markers and CRC, of version 0")
 }
 
-// replyFlags try the bits of octet 16.
+// replyFlags try the bits of byte 16.
 func replyFlags() []Case {
 	cases := []Case{
 		mustAccept("negotiate/rep-m", "F07 F08 F11 Q04", "RFC 5044 4.3, 7.1.1",

@@ -15,7 +15,7 @@ func replyDepths() []Case {
 			"The Request's enhanced data is sound: B, C and D only with A, and then at least one.", func(s *session) {
 				q := s.peerRequest()
 				e, ok := q.Enhanced()
-				s.want(ok, "4 octets of enhanced data", q)
+				s.want(ok, "4 bytes of enhanced data", q)
 				s.want(e.A || !e.B && !e.C && !e.D, "B, C and D zero with A=0",
 					fmt.Sprintf("B=%v C=%v D=%v", e.B, e.C, e.D))
 				s.want(!e.A || e.RTR() != 0, "at least one of B, C and D set with A=1", e)
@@ -48,7 +48,7 @@ func replyDepths() []Case {
 				q := s.peerRequest()
 				f := s.replyTo(q)
 				f.Enhanced.ORD = 0x3ffe
-				s.send("Reply", f.Octets())
+				s.send("Reply", f.Bytes())
 				s.insufficient(q, f)
 			}),
 	}
@@ -64,7 +64,7 @@ func (s *session) moreORD(by mpa.Depth) {
 		s.notApplicable("the peer's IRD is %d already", e.IRD)
 	}
 	f.Enhanced.ORD = e.IRD + by
-	s.send("Reply", f.Octets())
+	s.send("Reply", f.Bytes())
 	if s.insufficient(q, f) {
 		return
 	}
@@ -88,7 +88,7 @@ const depthTried = 256
 // insufficient reports whether the Initiator refuses our ORD by a Terminate; if not
 // it must go on.
 func (s *session) insufficient(q mpa.StartupFrame, f script.Startup) bool {
-	s.enter(q, f.Octets())
+	s.enter(q, f.Bytes())
 	if !f.Enhanced.A && s.look(s.quietTime()) == sightNothing {
 		return false
 	}
@@ -122,8 +122,8 @@ func replyModels() []Case {
 				s.notApplicable("the peer asks for the peer-to-peer model")
 			}
 			f := s.replyTo(q)
-			s.send("Reply", f.Octets())
-			s.enter(q, f.Octets())
+			s.send("Reply", f.Bytes())
+			s.enter(q, f.Bytes())
 			s.peerAdvert("the client's source advert")
 		}).withRping())
 	return all(enhanced(), cases...)
@@ -139,8 +139,8 @@ func (s *session) replyModel(e mpa.Enhanced) {
 	f := s.replyTo(q)
 	e.IRD, e.ORD = max(f.Enhanced.IRD, 1), f.Enhanced.ORD
 	f.Enhanced = &e
-	s.send("Reply", f.Octets())
-	s.enter(q, f.Octets())
+	s.send("Reply", f.Bytes())
+	s.enter(q, f.Bytes())
 	if both := asked.RTR() & e.RTR(); both != 0 {
 		s.peerRTR(both)
 		s.works()

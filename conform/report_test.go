@@ -27,7 +27,7 @@ func results() []conform.Result {
 		{
 			Case: c, Verdict: conform.Fail, Expected: "a Reply", Got: "a | FIN", Took: time.Second,
 			Dialogue: []conform.Entry{
-				{At: time.Millisecond, Kind: conform.Sent, Text: "Request", Octets: []byte("MPA ID Req Frame\x00")},
+				{At: time.Millisecond, Kind: conform.Sent, Text: "Request", Bytes: []byte("MPA ID Req Frame\x00")},
 				{At: 2 * time.Millisecond, Kind: conform.Saw, Text: "the connection is closed by FIN"},
 			},
 		},
@@ -71,7 +71,7 @@ func TestJSON(t *testing.T) {
 	report := conform.Report{Results: results()[1:3]}
 	testrig.Must(t, report.WriteJSON(&b))
 	same(t, b.String(), `
-{"id":"startup/req-r","requirements":["Q05","Q06"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"fail","expected":"a Reply","got":"a | FIN","ms":1000,"dialogue":[{"at_ms":1,"kind":"sent","text":"Request","octets":"4d504120494420526571204672616d6500"},{"at_ms":2,"kind":"saw","text":"the connection is closed by FIN"}]}
+{"id":"startup/req-r","requirements":["Q05","Q06"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"fail","expected":"a Reply","got":"a | FIN","ms":1000,"dialogue":[{"at_ms":1,"kind":"sent","text":"Request","bytes":"4d504120494420526571204672616d6500"},{"at_ms":2,"kind":"saw","text":"the connection is closed by FIN"}]}
 {"id":"rtr/req-write","requirements":["E09"],"section":"RFC 5044 7.1.1","role":"responder","text":"R is not checked.","verdict":"not applicable","why":"no such thing","ms":0,"dialogue":[]}
 {"passed":0,"failed":1,"not_applicable":1,"inconclusive":0}
 `)
@@ -142,14 +142,14 @@ c/d  (peer initiator, rfc6581, rtr2007, application rping, slow, unsafe)
 `)
 }
 
-// TestLongOctets shows that a long entry is cut in text, and whole in JSON.
-func TestLongOctets(t *testing.T) {
-	e := conform.Entry{Kind: conform.Received, Text: "much", Octets: make([]byte, 1000)}
+// TestLongBytes shows that a long entry is cut in text, and whole in JSON.
+func TestLongBytes(t *testing.T) {
+	e := conform.Entry{Kind: conform.Received, Text: "much", Bytes: make([]byte, 1000)}
 	if s := e.String(); !strings.Contains(s, "... and 904 more") || strings.Count(s, "\n") != 7 {
 		t.Errorf("got %s", s)
 	}
 	b, err := json.Marshal(e)
 	if err != nil || len(b) < 2000 {
-		t.Errorf("%d octets of JSON, %v", len(b), err)
+		t.Errorf("%d bytes of JSON, %v", len(b), err)
 	}
 }

@@ -2,7 +2,7 @@ package conform
 
 const halfway = "it closes the connection in the middle of the startup, where kernels had use-after-free and NULL dereferences"
 
-// A cut is a place in a startup frame of 8 octets of private data at which the sender
+// A cut is a place in a startup frame of 8 bytes of private data at which the sender
 // stops.
 type cut struct {
 	name, requirements, section string
@@ -18,7 +18,7 @@ func cuts() []cut {
 			func([]byte) []byte { return nil }, "no startup frame can come any more"},
 		{"fin-key", "Q15 Q16", "RFC 5044 7.2, 8", "A FIN within the %s's key closes the connection.",
 			func(b []byte) []byte { return b[:8] }, "the frame cannot become whole"},
-		{"fin-pd", "Q08 Q15", framing, "A FIN before the %s has as many octets as its PD_Length says closes the connection.",
+		{"fin-pd", "Q08 Q15", framing, "A FIN before the %s has as many bytes as its PD_Length says closes the connection.",
 			func(b []byte) []byte { return b[:len(b)-1] }, "PD_Length does not match the data"},
 	}
 }
@@ -41,18 +41,18 @@ func requestEnds() []Case {
 			}).slow(),
 		toResponder("startup/req-stuck", "Q12", framing,
 			"A connection on which a Request stops halfway is closed after a time.", func(s *session) {
-				s.send("half a Request", s.request().Octets()[:10])
+				s.send("half a Request", s.request().Bytes()[:10])
 				s.expectTimeout()
 			}).slow(),
 		toResponder("startup/req-stuck-pd", "Q12 Q08", framing,
 			"A connection on which Private Data is missing is closed after a time.", func(s *session) {
-				q := s.withText(8).Octets()
-				s.send("Request without its last octet", q[:len(q)-1])
+				q := s.withText(8).Bytes()
+				s.send("Request without its last byte", q[:len(q)-1])
 				s.expectTimeout()
 			}).slow(),
 		toResponder("startup/req-fin-request", "Q15", "RFC 5044 7.2",
 			"A FIN directly after the Request ends the connection.", func(s *session) {
-				s.send("Request", s.request().Octets())
+				s.send("Request", s.request().Bytes())
 				s.closeWrite()
 				s.ends("the Initiator has closed its half")
 				s.stillAccepts()
@@ -67,7 +67,7 @@ func requestEnds() []Case {
 	for _, at := range cuts() {
 		cases = append(cases, toResponder("startup/req-"+at.name, at.requirements, at.section,
 			textOf(at.text, "Request"), func(s *session) {
-				s.sendCut(&at, s.withText(8).Octets())
+				s.sendCut(&at, s.withText(8).Bytes())
 				s.stillAccepts()
 			}).unsafe(halfway))
 	}
@@ -81,7 +81,7 @@ func requestEnds() []Case {
 	} {
 		cases = append(cases, toResponder("startup/req-"+at.name, "Q16", "RFC 5044 8",
 			"The Responder still takes connections when a RST comes "+at.text+".", func(s *session) {
-				if b := s.withTotal(8).Octets()[:at.octets]; len(b) > 0 {
+				if b := s.withTotal(8).Bytes()[:at.octets]; len(b) > 0 {
 					s.send("Request", b)
 				}
 				s.reset()

@@ -14,21 +14,21 @@ func requestRevisions() []Case {
 	cases := []Case{
 		toResponder("startup/req-rev-1", "E02 Q07", "RFC 6581 6, 10",
 			"A Request of revision 1 is accepted, by a Reply without enhanced data.", func(s *session) {
-				s.send("Request", script.Request(mpa.DialectRFC5044, 0).Octets())
+				s.send("Request", script.Request(mpa.DialectRFC5044, 0).Bytes())
 				r := s.peerAccepts("a host MUST continue to accept Requests of revision 1")
 				s.want(!r.S(), "a Reply with S=0 to a Request with S=0", r)
 				s.want(r.Rev() <= 1, "a Reply of revision 1", r)
 			}),
 		toResponder("startup/req-rev-1-s", "Q06 T04", fields,
 			"In a Request of revision 1 the bit that is S elsewhere is reserved, or the Rtr frame's: the Request is accepted.", func(s *session) {
-				s.send("Request", script.Request(mpa.DialectRtr, 0).Octets())
+				s.send("Request", script.Request(mpa.DialectRtr, 0).Bytes())
 				r := s.peerAccepts("revision 1 has no other meaning for the bit")
 				s.want(r.Rev() <= 1, "a Reply of revision 1", r)
 			}),
 		toResponder("startup/req-rev-2-plain", "E02", "RFC 6581 10",
 			"A Request of revision 2 without S gets a Reply without S, or closes the connection.", func(s *session) {
 				s.send("Request", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRequest,
-					C: true, Rev: 2}}.Octets())
+					C: true, Rev: 2}}.Bytes())
 				if s.look(s.opts.Timeout) != sightEnd {
 					r := s.peerReply("an unenhanced Reply, or the connection closed")
 					s.want(!r.S(), "a Reply with S=0", r)
@@ -43,14 +43,14 @@ func requestRevisions() []Case {
 				fmt.Sprintf("A Request of revision %d, which nobody can serve, closes the connection.", rev),
 				func(s *session) {
 					s.send("Request", script.Startup{StartupFields: mpa.StartupFields{Key: mpa.KeyRequest,
-						C: true, Rev: rev}}.Octets())
+						C: true, Rev: rev}}.Bytes())
 					s.expectClosed("it MUST close the connection if it cannot interoperate with the revision")
 				}),
 			toResponder(fmt.Sprintf("startup/req-rev-%d-s", rev), "Q07 E01", "RFC 6581 6",
 				fmt.Sprintf("A Request of revision %d with S and enhanced data gets an enhanced Reply, or closes the connection.", rev), func(s *session) {
 					q := script.Request(mpa.DialectRFC6581, depth)
 					q.Rev = rev
-					s.send("Request", q.Octets())
+					s.send("Request", q.Bytes())
 					if s.look(s.opts.Timeout) != sightEnd {
 						_, ok := s.peerReply("an enhanced Reply, or the connection closed").Enhanced()
 						s.want(ok, "a Reply with enhanced data", "none")
@@ -61,7 +61,7 @@ func requestRevisions() []Case {
 }
 
 func requestRevision0(s *session) {
-	s.send("Request", script.Request(mpa.DialectRevision0, 0).Octets())
+	s.send("Request", script.Request(mpa.DialectRevision0, 0).Bytes())
 	if s.look(s.opts.Timeout) == sightEnd {
 		return
 	}
@@ -76,14 +76,14 @@ func requestRevision0(s *session) {
 	}
 }
 
-// requestFlags try the bits of octet 16.
+// requestFlags try the bits of byte 16.
 func requestFlags() []Case {
 	cases := []Case{
 		toResponder("startup/req-res-sent", "Q06", fields,
 			"Reserved bits that are set in the Request are zero in the Reply.", func(s *session) {
 				q := s.request()
 				q.Res = 0x0f
-				s.send("Request", q.Octets())
+				s.send("Request", q.Bytes())
 				r := s.peerAccepts("reserved bits are not checked on reception")
 				s.want(r.Res() == 0, "a Reply whose reserved bits are zero", r)
 			}),
@@ -125,8 +125,8 @@ func requestPrivateData() []Case {
 	var cases []Case
 	for _, n := range lengths {
 		c := toResponder(fmt.Sprintf("startup/req-pd-%d", n), "Q08 E01", fields,
-			fmt.Sprintf("A Request with %d octets of Private Data is accepted.", n), func(s *session) {
-				s.accept(s.withTotal(n), "up to 512 octets of Private Data are allowed")
+			fmt.Sprintf("A Request with %d bytes of Private Data is accepted.", n), func(s *session) {
+				s.accept(s.withTotal(n), "up to 512 bytes of Private Data are allowed")
 			})
 		if n < mpa.EnhancedLen {
 			c = c.in(plain()...)
@@ -135,17 +135,17 @@ func requestPrivateData() []Case {
 	}
 	for _, n := range []int{513, 1024, 65535} {
 		cases = append(cases, toResponder(fmt.Sprintf("startup/req-pd-%d", n), "Q08", fields,
-			fmt.Sprintf("A Request with %d octets of Private Data closes the connection.", n), func(s *session) {
-				s.send("Request", s.withTotal(n).Octets())
-				s.expectClosed("if the length exceeds 512 octets, the receiver MUST close the connection")
+			fmt.Sprintf("A Request with %d bytes of Private Data closes the connection.", n), func(s *session) {
+				s.send("Request", s.withTotal(n).Bytes())
+				s.expectClosed("if the length exceeds 512 bytes, the receiver MUST close the connection")
 			}))
 	}
 	for n := range mpa.EnhancedLen {
 		cases = append(cases, toResponder(fmt.Sprintf("startup/req-short-%d", n), "E01", "RFC 6581 6, 9",
-			fmt.Sprintf("An enhanced Request with %d octets of Private Data is not accepted.", n), func(s *session) {
+			fmt.Sprintf("An enhanced Request with %d bytes of Private Data is not accepted.", n), func(s *session) {
 				q := s.request()
 				q.Enhanced, q.ULP = nil, text(n)
-				s.send("Request", q.Octets())
+				s.send("Request", q.Bytes())
 				s.rejects("with S=1, Private Data MUST begin with enhanced data")
 			}).in(enhanced()...))
 	}
@@ -165,7 +165,7 @@ func smbDirect(name string, data []byte) Case {
 		}).in(mpa.DialectRFC5044)
 }
 
-// withTotal returns a Request of n octets of Private Data in all.
+// withTotal returns a Request of n bytes of Private Data in all.
 func (s *session) withTotal(n int) script.Startup {
 	q := s.request()
 	total(&q, n)

@@ -10,14 +10,14 @@ import (
 // open begins Full Operation after Request and Reply, opens it with the RTR
 // indication or the Rtr frame, and sees that the connection stays open.
 func (s *session) open(q script.Startup, r mpa.StartupFrame) {
-	s.enter(q.Octets(), r)
+	s.enter(q.Bytes(), r)
 	s.ready(r)
 	s.expectNothing("the connection is established, and nothing was asked of the peer")
 }
 
 // accept sends a Request that must be accepted, and opens the connection.
 func (s *session) accept(q script.Startup, because string) mpa.StartupFrame {
-	s.send("Request", q.Octets())
+	s.send("Request", q.Bytes())
 	r := s.peerTakes(q, because)
 	s.open(q, r)
 	return r
@@ -40,17 +40,17 @@ func requestFraming() []Case {
 				s.expectNothing("it MUST wait until a Request is received")
 				s.accept(s.request(), "the Request is an ordinary one")
 			}),
-		toResponder("startup/req-octets", "Q13 Q14", framing,
-			"A Request that comes octet by octet is accepted.", func(s *session) {
+		toResponder("startup/req-bytes", "Q13 Q14", framing,
+			"A Request that comes byte by byte is accepted.", func(s *session) {
 				q := s.withText(3)
 				if e := q.Enhanced; e != nil { // siw may never answer, and not survive that where A=1
 					e.A, e.B, e.C, e.D = false, false, false, false
 				}
-				s.sendEach("Request", q.Octets())
+				s.sendEach("Request", q.Bytes())
 				s.open(q, s.peerTakes(q, "segmentation has no meaning"))
 			}),
 		toResponder("startup/req-pd-waits", "Q08 Q13", framing,
-			"The Reply waits for the last octet of Private Data.", requestLate),
+			"The Reply waits for the last byte of Private Data.", requestLate),
 		toResponder("startup/req-pipelined", "Q13", framing,
 			"An FPDU in one segment with the Request, which is not allowed, is taken as such or closes the connection.",
 			requestPipelined).in(rfcs()...),
@@ -59,7 +59,7 @@ func requestFraming() []Case {
 		cases = append(cases, toResponder("startup/req-split-"+at.name, "Q13 Q14", framing,
 			"A Request that is split "+at.text+" is accepted.", func(s *session) {
 				q := s.withText(8)
-				b := q.Octets()
+				b := q.Bytes()
 				s.sendSplit("Request", b[:at.octet], b[at.octet:])
 				s.open(q, s.peerTakes(q, "segmentation has no meaning"))
 			}))
@@ -77,14 +77,14 @@ var splits = [...]struct {
 	{"after-header", 20, "after its header"}, {"pd", 26, "within its Private Data"},
 }
 
-// sendLate sends a frame whose last octet comes late: nothing happens before.
+// sendLate sends a frame whose last byte comes late: nothing happens before.
 func (s *session) sendLate(text string, b []byte) {
-	s.send(text+" without its last octet", b[:len(b)-1])
+	s.send(text+" without its last byte", b[:len(b)-1])
 	s.expectNothing("the Private Data is not whole")
-	s.send("its last octet", b[len(b)-1:])
+	s.send("its last byte", b[len(b)-1:])
 }
 
-// withText returns a Request with n octets of private data of the ULP.
+// withText returns a Request with n bytes of private data of the ULP.
 func (s *session) withText(n int) script.Startup {
 	q := s.request()
 	q.ULP = text(n)
@@ -110,14 +110,14 @@ func (s *session) wellFormed(q script.Startup, r mpa.StartupFrame) {
 
 func requestLate(s *session) {
 	q := s.withText(8)
-	s.sendLate("Request", q.Octets())
+	s.sendLate("Request", q.Bytes())
 	s.open(q, s.peerTakes(q, "the Request is whole now"))
 }
 
 func requestPipelined(s *session) {
 	q := s.request()
 	w := mpa.NewWriter(false, true)
-	s.send("Request and FPDU", q.Octets(), w.Append(nil, zeroWrite()))
+	s.send("Request and FPDU", q.Bytes(), w.Append(nil, zeroWrite()))
 	if s.look(s.opts.Timeout) == sightEnd {
 		return
 	}
@@ -126,7 +126,7 @@ func requestPipelined(s *session) {
 		s.notApplicable("the Reply asks for markers, and the FPDU was sent without")
 	}
 	if !r.R() {
-		s.enter(q.Octets(), r)
+		s.enter(q.Bytes(), r)
 		s.expectNothing("the FPDU was a zero-length Write")
 	}
 }
@@ -139,7 +139,7 @@ func requestKeys() []Case {
 			"A first frame with "+k.text+" in place of the Request's key closes the connection.", func(s *session) {
 				q := s.request()
 				q.Key = k.key
-				s.send("first frame", q.Octets())
+				s.send("first frame", q.Bytes())
 				s.expectClosed("it MUST close the connection if any other value is detected")
 			}))
 	}
@@ -148,7 +148,7 @@ func requestKeys() []Case {
 			"A Start Key closes the connection, or is answered by one.", requestStartKey),
 		notMPA("tls", "a TLS ClientHello", "\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x03"+string(text(40))),
 		notMPA("http", "an HTTP request", "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"),
-		notMPA("zeros", "a row of zero octets", string(make([]byte, 64))),
+		notMPA("zeros", "a row of zero bytes", string(make([]byte, 64))),
 	)
 	return all(frames(), cases...)
 }
@@ -172,9 +172,9 @@ func wrongKeys(due, other string) []wrongKey {
 	}
 	return []wrongKey{
 		{"other", other, "the key of the other role"},
-		{"first", swap(0, 0x01), "one wrong bit in the first octet"},
+		{"first", swap(0, 0x01), "one wrong bit in the first byte"},
 		{"bit", swap(7, 0x04), "one wrong bit"},
-		{"last", swap(15, 0x80), "one wrong bit in the last octet"},
+		{"last", swap(15, 0x80), "one wrong bit in the last byte"},
 		{"case", swap(7, 0x20), "one lower-case letter"},
 		{"rtr", mpa.KeyRtr, "the key of the Rtr frame of 2007"},
 	}
@@ -185,7 +185,7 @@ func requestStartKey(s *session) {
 	if s.look(s.quietTime()) == sightNothing {
 		s.send("more, for a peer that waits for a Request's whole header", make([]byte, 8))
 	}
-	if s.look(s.opts.Timeout) == sightOctets {
+	if s.look(s.opts.Timeout) == sightBytes {
 		s.peerKey("a Start Key, or the connection closed")
 		return
 	}

@@ -52,7 +52,7 @@ func (s *session) acceptEnhanced(q script.Startup) mpa.Enhanced {
 	r := s.asks(q)
 	e, ok := r.Enhanced()
 	s.want(ok && r.Rev() >= 2, "a Reply with S=1, of revision 2, with enhanced data", r)
-	s.enter(q.Octets(), r)
+	s.enter(q.Bytes(), r)
 	if e.A {
 		s.want(e.RTR() != 0, "at least one of B, C and D set with A=1", e)
 		s.offered(q, e)
@@ -168,7 +168,7 @@ func requestReady() []Case {
 				if e, _ := r.Enhanced(); !e.C {
 					s.notApplicable("the peer does not take a Write as RTR indication")
 				}
-				s.enter(q.Octets(), r)
+				s.enter(q.Bytes(), r)
 				s.sendFPDUAtOnce("RTR indication", zeroWrite())
 				s.ping()
 			}).withRping().unsafe("kernels that overlook the RTR indication crash when the connection ends"),
@@ -203,7 +203,7 @@ func (s *session) readyBy(kind mpa.RTR, stag uint32) {
 	if answer.RTR()&kind == 0 {
 		s.notApplicable("the peer does not take %v as RTR indication: its Reply names %v", kind, answer.RTR())
 	}
-	s.enter(q.Octets(), r)
+	s.enter(q.Bytes(), r)
 	if kind == mpa.RTRWrite {
 		s.sendTagged("RTR indication", rdmap.OpWrite, stag, 0, nil)
 	} else {
@@ -229,7 +229,7 @@ func requestData() []Case {
 	return all(frames(), cases...)
 }
 
-// manyReads is how many zero-length Responses take more than 512 octets.
+// manyReads is how many zero-length Responses take more than 512 bytes.
 const manyReads = 30
 
 // reads returns a case that looks at a Responder's FPDUs after an adjusted Request.
@@ -250,7 +250,7 @@ func (s *session) readsWith(adjust func(*script.Startup)) {
 // readIfServed is sendReadNothing for a peer that may take no Reads, as its IRD may be 0.
 func (s *session) readIfServed() {
 	s.sendReadNothing("zero-length Read")
-	if s.look(s.opts.Timeout) != sightOctets {
+	if s.look(s.opts.Timeout) != sightBytes {
 		s.inconclusive("the peer does not answer a zero-length Read")
 	}
 	seg := s.segment("a zero-length Read Response")

@@ -16,8 +16,8 @@ const (
 	sinkSTag, sinkTO     = 0x00c0ff02, 0x2000
 )
 
-// pingText is what we ping with, in 32 octets: a server of rdma-core's takes no more
-// than its own buffer has, and writes back up to the first octet of zero.
+// pingText is what we ping with, in 32 bytes: a server of rdma-core's takes no more
+// than its own buffer has, and writes back up to the first byte of zero.
 func pingText() []byte { return []byte("rdma-ping-0: ABCDEFGHIJKLMNOPQR\x00") }
 
 // sourceAdvert is where the ping's text is for the server to read.
@@ -42,13 +42,13 @@ func (s *session) peerAdvert(expected string) message.Advert {
 
 func (s *session) advert(b []byte, expected string) message.Advert {
 	a, err := message.ParseAdvert(b)
-	s.want(err == nil, expected+", of 16 octets", wording.Octets(len(b)))
+	s.want(err == nil, expected+", of 16 bytes", wording.Bytes(len(b)))
 	return a
 }
 
 // peerReads waits for the server's Read Request of the source.
 func (s *session) peerReads() rdmap.ReadRequest {
-	expected := fmt.Sprintf("a Read Request of STag 0x%x, TO 0x%x, %d octets", sourceSTag, sourceTO, len(pingText()))
+	expected := fmt.Sprintf("a Read Request of STag 0x%x, TO 0x%x, %d bytes", sourceSTag, sourceTO, len(pingText()))
 	m := s.message(rdmap.OpReadRequest, expected)
 	r, err := rdmap.ParseReadRequest(m.Payload)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *session) pingClient() {
 func (s *session) readSource(a message.Advert) []byte {
 	r := rdmap.ReadRequest{SinkSTag: sinkSTag, SinkTO: sinkTO, Size: a.Length, SrcSTag: a.STag, SrcTO: a.TO}
 	s.sendMessage("Read Request of the source", rdmap.OpReadRequest, r.Append(nil))
-	expected := fmt.Sprintf("a Read Response of %d octets at STag 0x%x, TO 0x%x", a.Length, sinkSTag, sinkTO)
+	expected := fmt.Sprintf("a Read Response of %d bytes at STag 0x%x, TO 0x%x", a.Length, sinkSTag, sinkTO)
 	m := s.message(rdmap.OpReadResponse, expected)
 	s.want(m.STag == sinkSTag && m.TO == sinkTO && len(m.Payload) == int(a.Length), expected, m.Header)
 	return m.Payload

@@ -170,7 +170,7 @@ func TestInterruptedWithin(t *testing.T) {
 		setup{role: mpa.RoleResponder, dialect: mpa.DialectRFC6581}.against(t, func(t *testing.T, o conform.Options) {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			defer cancel()
-			o.Filter = regexp.MustCompile("startup/req-(split|octets|waits)")
+			o.Filter = regexp.MustCompile("startup/req-(split|bytes|waits)")
 			all, err := o.Selected()
 			testrig.Must(t, err)
 			done := 0

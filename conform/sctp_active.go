@@ -128,7 +128,7 @@ func sctpAnswers() []Case {
 				d.close()
 			}),
 		ofActive("private-data", "C02", "RFC 5043 5.2.3; RFC 6581 7",
-			"An Accept with 512 octets of private data, of which an enhanced one has 508, is taken like any other.",
+			"An Accept with 512 bytes of private data, of which an enhanced one has 508, is taken like any other.",
 			func(s *session) {
 				d, q := s.asked()
 				most := mpa.MaxPrivateData
@@ -136,7 +136,7 @@ func sctpAnswers() []Case {
 					most = mpa.MaxEnhancedPrivateData
 				}
 				d.accept(&q, most)
-				d.works("512 octets are allowed")
+				d.works("512 bytes are allowed")
 				d.close()
 			}),
 		ofActive("reject", "C01 C03", "RFC 5043 6.3; RFC 6581 7", "No DDP Segment follows a Reject.", func(s *session) {
@@ -172,7 +172,7 @@ func unindicatedAnswer(id, text string, change func(*chunk.Setup)) Case {
 // activeViolations are the cases of messages that break a rule, in place of an answer and after it.
 func activeViolations() []Case {
 	cases := []Case{
-		unanswerable("accept-513", "C02", "RFC 5043 5.2.3", "513 octets of private data in the Accept",
+		unanswerable("accept-513", "C02", "RFC 5043 5.2.3", "513 bytes of private data in the Accept",
 			func(d *ddpSession, q *sctp.Control) sctp.Message {
 				a := acceptOf(q)
 				a.PrivateData = text(mpa.MaxPrivateData + 1)

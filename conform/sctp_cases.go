@@ -136,11 +136,11 @@ func sctpStartup() []Case {
 				d.close()
 			}),
 		overSCTP("private-data", "C02 C03", "RFC 5043 5.2.3",
-			"An Initiate with 512 octets of private data is answered like any other.",
-			filled(plainInitiate(), mpa.MaxPrivateData, "512 octets are allowed")),
+			"An Initiate with 512 bytes of private data is answered like any other.",
+			filled(plainInitiate(), mpa.MaxPrivateData, "512 bytes are allowed")),
 		overSCTP("private-data-enhanced", "C02 C03", "RFC 6581 7",
-			"An Enhanced Initiate with 508 octets of private data is answered like any other.",
-			filled(enhancedInitiate(), mpa.MaxEnhancedPrivateData, "508 octets are allowed beside the enhanced data")),
+			"An Enhanced Initiate with 508 bytes of private data is answered like any other.",
+			filled(enhancedInitiate(), mpa.MaxEnhancedPrivateData, "508 bytes are allowed beside the enhanced data")),
 		overSCTP("terminate", "C03", "RFC 5043 5.2.3, 6.2",
 			"Our Terminate ends the session, and the peer's own has no private data.", worksAndEnds),
 		overSCTP("sessions", "C04", "RFC 5043 6", "Two sessions in one association work side by side.",
@@ -195,7 +195,7 @@ func ssnCases(of caseMaker, open func(*session) *ddpSession, goesOn func(*sessio
 			first, second := d.Ready(mpa.RTRWrite), d.EmptyRead()
 			d.say("RDMA Read Request, ahead of a Write", second)
 			d.unanswered("a DDP-SSN before it has not come")
-			d.say("the RDMA Write, of no octets", first)
+			d.say("the RDMA Write, of no bytes", first)
 			d.answered("the message before it has come")
 			d.close()
 		}),
@@ -230,13 +230,13 @@ func (s *session) stillOpens() {
 func sctpViolations() []Case {
 	const patterns = sctpPatterns
 	cases := []Case{
-		unsaid("initiate-513", "C02", "RFC 5043 5.2.3", "an Initiate with 513 octets of private data",
+		unsaid("initiate-513", "C02", "RFC 5043 5.2.3", "an Initiate with 513 bytes of private data",
 			func(d *ddpSession) sctp.Message {
 				q := plainInitiate()
 				q.PrivateData = text(mpa.MaxPrivateData + 1)
 				return d.Control(q)
 			}),
-		unsaid("initiate-enhanced-short", "C02", "RFC 6581 7", "an Enhanced Initiate with three octets of private data",
+		unsaid("initiate-enhanced-short", "C02", "RFC 6581 7", "an Enhanced Initiate with three bytes of private data",
 			func(d *ddpSession) sctp.Message {
 				m := d.Control(enhancedInitiate())
 				m.Data = m.Data[:len(m.Data)-1]
@@ -310,7 +310,7 @@ func sctpOpenViolations() []openViolation {
 				m.Data = m.Data[:3]
 				return m
 			}},
-		{"segment-short", "C04", "RFC 5043 5.2.2", "a DDP Segment of one octet, without room for a DDP-SSN",
+		{"segment-short", "C04", "RFC 5043 5.2.2", "a DDP Segment of one byte, without room for a DDP-SSN",
 			func(d *ddpSession) sctp.Message {
 				m := d.EmptyRead()
 				m.Data = m.Data[:1]

@@ -39,10 +39,10 @@ func (d *ddpSession) segment(op rdmap.Opcode, expected string) ddp.Segment {
 
 // readRequest waits for the server's Read Request of the source.
 func (d *ddpSession) readRequest(octets int) rdmap.ReadRequest {
-	expected := fmt.Sprintf("an RDMA Read Request of %d octets", octets)
+	expected := fmt.Sprintf("an RDMA Read Request of %d bytes", octets)
 	seg := d.segment(rdmap.OpReadRequest, expected)
 	r, err := rdmap.ParseReadRequest(seg.Payload)
-	d.want(err == nil && int(r.Size) == octets, expected, fmt.Sprintf("%s (%v)", wording.Octets(r.Size), err))
+	d.want(err == nil && int(r.Size) == octets, expected, fmt.Sprintf("%s (%v)", wording.Bytes(r.Size), err))
 	return r
 }
 
@@ -65,9 +65,9 @@ func (d *ddpSession) pingLong(octets int) {
 	d.segment(rdmap.OpSend, "the server's first go ahead")
 	d.advertise("sink", message.Advert{TO: sinkTO, STag: sinkSTag, Length: uint32(octets)})
 	for at := 0; at < octets; {
-		seg := d.segment(rdmap.OpWrite, fmt.Sprintf("an RDMA Write of the text, from octet %d on", at))
+		seg := d.segment(rdmap.OpWrite, fmt.Sprintf("an RDMA Write of the text, from byte %d on", at))
 		d.want(len(seg.Payload) > 0 && seg.TO == sinkTO+uint64(at), fmt.Sprintf("the text from TO %#x on", sinkTO+at),
-			fmt.Sprintf("%s at %#x", wording.Octets(len(seg.Payload)), seg.TO))
+			fmt.Sprintf("%s at %#x", wording.Bytes(len(seg.Payload)), seg.TO))
 		at += len(seg.Payload)
 	}
 	d.segment(rdmap.OpSend, "the server's second go ahead")

@@ -89,7 +89,7 @@ func (s *session) stream(id uint16) *ddpSession {
 
 // say sends a message.
 func (d *ddpSession) say(text string, m sctp.Message) {
-	d.note(Sent, fmt.Sprintf("stream %d, PPID %d: %s, %s", m.Stream, m.PPID, text, wording.Octets(len(m.Data))), m.Data)
+	d.note(Sent, fmt.Sprintf("stream %d, PPID %d: %s, %s", m.Stream, m.PPID, text, wording.Bytes(len(m.Data))), m.Data)
 	d.assoc.Send(m)
 }
 
@@ -103,7 +103,7 @@ func (d *ddpSession) hear(within time.Duration) (m script.Message, ok bool) {
 		}
 		return m, false
 	}
-	d.note(Received, fmt.Sprintf("stream %d, PPID %d: %s", m.Stream, m.PPID, wording.Octets(len(m.Data))), m.Data)
+	d.note(Received, fmt.Sprintf("stream %d, PPID %d: %s", m.Stream, m.PPID, wording.Bytes(len(m.Data))), m.Data)
 	switch {
 	case m.PPID != sctp.PPIDSegment && m.PPID != sctp.PPIDControl:
 		d.failf("PPID 16 or 17", "PPID %d", m.PPID)
@@ -112,7 +112,7 @@ func (d *ddpSession) hear(within time.Duration) (m script.Message, ok bool) {
 	case m.Stream != d.stream:
 		d.failf(fmt.Sprintf("a message on stream %d", d.stream), "one on stream %d", m.Stream)
 	case len(m.Data) < sctp.SSNLen:
-		d.failf("a DDP-SSN", "%s", wording.Octets(len(m.Data)))
+		d.failf("a DDP-SSN", "%s", wording.Bytes(len(m.Data)))
 	case m.Chunks > 1 && len(m.Data) < script.MinFragmented:
 		d.failf("a message of this size in one DATA chunk", "%s", wording.Count(m.Chunks, "chunk"))
 	}
@@ -292,7 +292,7 @@ func answersInitiate(m *script.Message) bool {
 		c.Function == sctp.FunctionTerminate)
 }
 
-// noData is a message without any octets.
+// noData is a message without any bytes.
 func noData(stream uint16) sctp.Message { return sctp.Message{Stream: stream, PPID: sctp.PPIDSegment} }
 
 // aborted sees that the association is aborted, without which there is nothing to judge.

@@ -22,7 +22,7 @@ type session struct {
 	c     *Case
 	begun time.Time
 	log   []Entry
-	heard int                 // what the log keeps of the peer's, in octets
+	heard int                 // what the log keeps of the peer's, in bytes
 	path  time.Duration       // the longest round trip of the case, as far as it is known
 	link  *link               // current connection; nil before the first step
 	assoc *script.Association // of a case over SCTP
@@ -58,7 +58,7 @@ func (s *session) app() App { return s.opts.App }
 
 // note records a step.
 func (s *session) note(k Kind, text string, octets []byte) {
-	s.log = append(s.log, Entry{At: time.Since(s.begun), Kind: k, Text: text, Octets: bytes.Clone(octets)})
+	s.log = append(s.log, Entry{At: time.Since(s.begun), Kind: k, Text: text, Bytes: bytes.Clone(octets)})
 	if k != Received {
 		return
 	}
@@ -67,8 +67,8 @@ func (s *session) note(k Kind, text string, octets []byte) {
 	}
 }
 
-// maxHeard bounds what the dialogue of a case keeps of the peer's, in octets, and entryCost
-// is what each step counts beside the octets received.
+// maxHeard bounds what the dialogue of a case keeps of the peer's, in bytes, and entryCost
+// is what each step counts beside the bytes received.
 const (
 	maxHeard  = 4 << 20
 	entryCost = 256
@@ -192,29 +192,29 @@ const settling = 50 * time.Millisecond
 // connection meanwhile is for the next step to find.
 func (s *session) send(text string, pieces ...[]byte) {
 	octets := bytes.Join(pieces, nil)
-	s.sendOctets(text, octets, 0, octets)
+	s.sendBytes(text, octets, 0, octets)
 }
 
 // sendSplit sends the pieces in a TCP segment each.
 func (s *session) sendSplit(text string, pieces ...[]byte) {
-	s.sendOctets(fmt.Sprintf("%s (in %d pieces)", text, len(pieces)), slices.Concat(pieces...), segmentGap, pieces...)
+	s.sendBytes(fmt.Sprintf("%s (in %d pieces)", text, len(pieces)), slices.Concat(pieces...), segmentGap, pieces...)
 }
 
-// sendEach sends octet after octet in a TCP segment each.
+// sendEach sends byte after byte in a TCP segment each.
 func (s *session) sendEach(text string, octets []byte) {
-	s.sendOctets(text+", one by one", octets, segmentGap, script.Split(octets, 1)...)
+	s.sendBytes(text+", one by one", octets, segmentGap, script.Split(octets, 1)...)
 }
 
 // segmentGap keeps two writes from reaching the peer as one.
 const segmentGap = 10 * time.Millisecond
 
-func (s *session) sendOctets(text string, octets []byte, gap time.Duration, pieces ...[]byte) {
+func (s *session) sendBytes(text string, octets []byte, gap time.Duration, pieces ...[]byte) {
 	s.sendOn(s.use(), text, octets, gap, pieces...)
 }
 
-// sendOn is sendOctets on a connection that is there.
+// sendOn is sendBytes on a connection that is there.
 func (s *session) sendOn(l *link, text string, octets []byte, gap time.Duration, pieces ...[]byte) {
-	s.note(Sent, fmt.Sprintf("%s, %s%s", text, wording.Octets(len(octets)), describe(octets)), octets)
+	s.note(Sent, fmt.Sprintf("%s, %s%s", text, wording.Bytes(len(octets)), describe(octets)), octets)
 	s.write(l, octets, gap, pieces...)
 }
 
@@ -231,7 +231,7 @@ func (l *link) keep(octets []byte) {
 	}
 }
 
-// write sends octets, and keeps them in mind if they are of our Request.
+// write sends bytes, and keeps them in mind if they are of our Request.
 func (s *session) write(l *link, octets []byte, gap time.Duration, pieces ...[]byte) {
 	l.keep(octets)
 	_ = l.Conn().SetWriteDeadline(s.deadline().Add(time.Duration(len(pieces)) * gap))

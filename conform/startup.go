@@ -28,7 +28,7 @@ func (s *session) peerRequest() mpa.StartupFrame {
 	return q
 }
 
-// firstKey looks whether the peer's first octets are of the dialect.
+// firstKey looks whether the peer's first bytes are of the dialect.
 func (s *session) firstKey(want string) {
 	got := string(s.need(len(want), "the peer's first frame").Received()[:len(want)])
 	other := mpa.KeyStart
@@ -67,10 +67,10 @@ func (s *session) peerTakes(q script.Startup, because string) mpa.StartupFrame {
 	return f
 }
 
-// rejectsText reports whether the peer rejects an ordinary Request with a few octets of private data.
+// rejectsText reports whether the peer rejects an ordinary Request with a few bytes of private data.
 func (s *session) rejectsText() bool {
 	s.reconnect()
-	s.send("Request in one write, with other private data", s.withText(3).Octets())
+	s.send("Request in one write, with other private data", s.withText(3).Bytes())
 	return s.peerReply("a Reply").R()
 }
 

@@ -30,7 +30,7 @@ func verdicts(t *testing.T, takes func([]byte) bool, filter string) map[string]c
 // Proves Q08, Q10.
 func TestStrangePrivateData(t *testing.T) {
 	none := func(data []byte) bool { return len(data) == 0 }
-	judged := verdicts(t, none, "^startup/req-(whole|octets|split-pd|pd-waits|pd-4|pd-257|pd-513)$")
+	judged := verdicts(t, none, "^startup/req-(whole|bytes|split-pd|pd-waits|pd-4|pd-257|pd-513)$")
 	if len(judged) != 7 {
 		t.Fatalf("%v", judged)
 	}
@@ -46,8 +46,8 @@ func TestStrangePrivateData(t *testing.T) {
 		}
 	}
 	short := func(data []byte) bool { return len(data) <= 128 }
-	all := verdicts(t, short, "^startup/req-(octets|pd-257)$")
-	if all["startup/req-octets"].Verdict != conform.Pass || all["startup/req-pd-257"].Verdict != conform.Fail {
+	all := verdicts(t, short, "^startup/req-(bytes|pd-257)$")
+	if all["startup/req-bytes"].Verdict != conform.Pass || all["startup/req-pd-257"].Verdict != conform.Fail {
 		t.Errorf("%v", all)
 	}
 }

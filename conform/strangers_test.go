@@ -132,7 +132,7 @@ func TestEcho(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := serving(func(c net.Conn) { _, _ = io.Copy(c, c) })
 			all, sum := collect(t, conform.Options{Role: mpa.RoleResponder, Dialect: d, Peer: server})
-			if len(all) > 0 || !sum.NotMPA || !strings.HasSuffix(sum.Stopped, "our own octets") {
+			if len(all) > 0 || !sum.NotMPA || !strings.HasSuffix(sum.Stopped, "our own bytes") {
 				t.Errorf("%v: %d cases, %+v", d, len(all), sum)
 			}
 		})

@@ -67,7 +67,7 @@ func (d *dialogue) sendTerminate(t rdmap.Terminate) {
 func (d *dialogue) takesTerminate() {
 	expected := "the connection closed: " + noAnswer
 	for range 2 {
-		for d.look(d.quietTime()) == sightOctets {
+		for d.look(d.quietTime()) == sightBytes {
 			seg := d.segment(expected)
 			if op := rdmap.OpcodeOf(&seg.Header); op == rdmap.OpTerminate || op == rdmap.OpReadResponse {
 				d.failf(expected, "%s", describeSegment(&seg))
@@ -85,7 +85,7 @@ func (d *dialogue) takesTerminate() {
 // closes waits for the end of the connection for longer than takesTerminate does.
 func (d *dialogue) closes() {
 	if d.look(d.opts.Timeout) != sightEnd {
-		d.failf("the connection closed: "+noAnswer, "still open, or octets, after %v", d.opts.Timeout)
+		d.failf("the connection closed: "+noAnswer, "still open, or bytes, after %v", d.opts.Timeout)
 	}
 	d.note(Checked, "the connection is closed", nil)
 }

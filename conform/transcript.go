@@ -16,8 +16,8 @@ type Kind uint8
 
 // The kinds of entries.
 const (
-	Sent     Kind = iota + 1 // octets that we sent
-	Received                 // octets that the peer sent
+	Sent     Kind = iota + 1 // bytes that we sent
+	Received                 // bytes that the peer sent
 	Did                      // something else that we did, such as closing
 	Saw                      // something else that the peer did
 	Checked                  // what was checked and right
@@ -31,46 +31,46 @@ func (k Kind) String() string { return wording.Name(k, "kind", kindNames[:]) }
 // MarshalText returns what String does.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Octets are printed in hexadecimal digits.
-type Octets []byte
+// Bytes are printed in hexadecimal digits.
+type Bytes []byte
 
 // MarshalText returns hexadecimal digits without blanks.
-func (o Octets) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(o)), nil }
+func (o Bytes) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(o)), nil }
 
 // An Entry is one step of a dialogue.
 type Entry struct {
-	At     time.Duration // since the case began
-	Kind   Kind
-	Text   string // what it is, with the fields of what was sent or received
-	Octets Octets // of Sent and Received
+	At    time.Duration // since the case began
+	Kind  Kind
+	Text  string // what it is, with the fields of what was sent or received
+	Bytes Bytes  // of Sent and Received
 }
 
 // entryJSON is the form of an Entry in JSON.
 type entryJSON struct {
-	At     float64 `json:"at_ms"`
-	Kind   Kind    `json:"kind"`
-	Text   string  `json:"text"`
-	Octets Octets  `json:"octets,omitempty"`
+	At    float64 `json:"at_ms"`
+	Kind  Kind    `json:"kind"`
+	Text  string  `json:"text"`
+	Bytes Bytes   `json:"bytes,omitempty"`
 }
 
-// MarshalJSON returns at_ms, kind, text and octets.
+// MarshalJSON returns at_ms, kind, text and bytes.
 func (e Entry) MarshalJSON() ([]byte, error) {
-	return json.Marshal(entryJSON{report.Milliseconds(e.At), e.Kind, e.Text, e.Octets})
+	return json.Marshal(entryJSON{report.Milliseconds(e.At), e.Kind, e.Text, e.Bytes})
 }
 
 var kindMarks = [...]string{Sent: "->", Received: "<-", Did: "--", Saw: "..", Checked: "ok"}
 
-// maxShown bounds the octets of an entry that are printed as text.
+// maxShown bounds the bytes of an entry that are printed as text.
 const maxShown = 96
 
-// String returns one or more lines: when, which way, what, and the octets.
+// String returns one or more lines: when, which way, what, and the bytes.
 func (e Entry) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%9.3f ms %s %s", report.Milliseconds(e.At), kindMarks[e.Kind], e.Text)
-	for _, line := range wording.Hex(e.Octets, maxShown) {
+	for _, line := range wording.Hex(e.Bytes, maxShown) {
 		fmt.Fprintf(&b, "\n%15s%s", "", line)
 	}
-	if more := len(e.Octets) - maxShown; more > 0 {
+	if more := len(e.Bytes) - maxShown; more > 0 {
 		fmt.Fprintf(&b, "\n%15s... and %d more", "", more)
 	}
 	return b.String()

@@ -28,7 +28,7 @@ func activeVariants() []sctpVariant {
 			fromPeer: onFunction(4, func(m *sctp.Message) { m.Data = append(m.Data, 1) })},
 		{name: "sends no RTR indication", rule: "C01", caughtBy: "sctp/active-ready",
 			fromPeer: onSegments(first(asSend))},
-		{name: "does not take 512 octets in an Accept", rule: "C02", caughtBy: "sctp/active-private-data",
+		{name: "does not take 512 bytes in an Accept", rule: "C02", caughtBy: "sctp/active-private-data",
 			toPeer: onMessages(lengthened)},
 		{name: "does not mind a Reject", rule: "C01", caughtBy: "sctp/active-reject", toPeer: function(7, 6)},
 		{name: "delivers in the order of arrival, asking", rule: "C06", caughtBy: "sctp/active-ssn-order",
@@ -37,7 +37,7 @@ func activeVariants() []sctpVariant {
 			toPeer: onSegments(inOrder())},
 		{name: "delivers a DDP-SSN that cannot be, asking", rule: "C12", caughtBy: "sctp/active-ssn-far",
 			toPeer: onSegments(inOrder())},
-		{name: "takes 513 octets in an Accept", rule: "C02", caughtBy: "sctp/active-answer-accept-513",
+		{name: "takes 513 bytes in an Accept", rule: "C02", caughtBy: "sctp/active-answer-accept-513",
 			toPeer: onFunction(6, cut(512))},
 		{name: "minds no Accept of the other kind", rule: "C01", caughtBy: "sctp/active-answer-accept-kind",
 			plain: true, toPeer: function(6, 2)},
@@ -86,10 +86,10 @@ func early(p []byte) []byte {
 	all, _ := chunk.In(p)
 	for _, c := range all {
 		d, ok := c.Data()
-		if m := (sctp.Message{PPID: d.PPID, Data: d.Octets}); ok && m.Function() == sctp.FunctionEnhancedInitiate {
+		if m := (sctp.Message{PPID: d.PPID, Data: d.Bytes}); ok && m.Function() == sctp.FunctionEnhancedInitiate {
 			laterSSN(&m)
 			harmless(&m)
-			d = chunk.Data{TSN: d.TSN + 1<<20, PPID: m.PPID, Octets: m.Data}
+			d = chunk.Data{TSN: d.TSN + 1<<20, PPID: m.PPID, Bytes: m.Data}
 			also := d.Chunk(c.Flags)
 			return also.Append(p)
 		}
@@ -106,7 +106,7 @@ func first(change func(*sctp.Message)) func(*sctp.Message) {
 	}
 }
 
-// asSend has a segment be a Send of an octet.
+// asSend has a segment be a Send of a byte.
 func asSend(m *sctp.Message) {
 	m.PPID = sctp.PPIDSegment
 	m.Data = []byte{m.Data[0], m.Data[1], 0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}

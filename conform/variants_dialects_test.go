@@ -14,7 +14,7 @@ const (
 // asIs leaves a key as it is.
 func asIs(b []byte) []byte { return b }
 
-// bits sets and clears bits of a Start Key's last octet.
+// bits sets and clears bits of a Start Key's last byte.
 func bits(set, clear byte) func([]byte) []byte {
 	return func(b []byte) []byte {
 		b[15] = b[15]&^clear | set
@@ -85,7 +85,7 @@ func responderDialects() []variant {
 			toPeer: key(mpa.StartKeyLen, bits(0, 0x0f))},
 		{name: "top bit of the Start Key's revision unchecked", rule: "K05", caughtBy: "startkey/active-rev-8",
 			setup: active, toPeer: key(mpa.StartKeyLen, bits(0, 0x08))},
-		{name: "last octet of the Start Key unchecked", rule: "K04", caughtBy: "startkey/active-last", setup: active,
+		{name: "last byte of the Start Key unchecked", rule: "K04", caughtBy: "startkey/active-last", setup: active,
 			toPeer: anyKey(mpa.KeyStart, func(k string) bool { return k[:14] == mpa.KeyStart[:14] })},
 		{name: "Active side's markers forgotten", rule: "F11", caughtBy: "startkey/active-m", setup: active,
 			toPeer: key(mpa.StartKeyLen, bits(0, 0x80))},
@@ -130,7 +130,7 @@ func initiatorDialects() []variant {
 			fromPeer: key(mpa.StartKeyLen, asIs, say(zeroWrite(true), pass))},
 		{name: "Passive side checks reserved bits", rule: "K05", caughtBy: "startkey/passive-res", setup: passive,
 			toPeer: checkedKey(func(k mpa.StartKey) bool { return k.Res() != 0 })},
-		{name: "Passive side does not check the last octet", rule: "K04",
+		{name: "Passive side does not check the last byte", rule: "K04",
 			caughtBy: "startkey/passive-last", setup: passive,
 			toPeer: anyKey(mpa.KeyStart, func(k string) bool { return k[:14] == mpa.KeyStart[:14] })},
 		{name: "Passive side does not check the revision", rule: "K05", caughtBy: "startkey/passive-rev-1",

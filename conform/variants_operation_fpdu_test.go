@@ -33,7 +33,7 @@ func fpduVariants() []variant {
 		fromEndpoint(fillPad).named("Initiator's pad that is not zero", "F03", "fpdu/initiator-pad-2").of(anInitiator),
 		toEndpoint(dislikeFPDU(hasPad)).named("pad looked at", "F03", "fpdu/responder-pad-not-zero"),
 		toEndpoint(drop(tooShort)).named("ULPDU without a DDP header passed over", "D10", "fpdu/responder-length-13"),
-		toEndpoint(drop(tooShort)).named("ULPDU of one octet passed over", "D10",
+		toEndpoint(drop(tooShort)).named("ULPDU of one byte passed over", "D10",
 			"fpdu/initiator-length-1").of(anInitiator),
 		variant{toPeer: frame(nil, wholeReads)}.named("FPDU not taken in pieces", "R04", "fpdu/responder-split-each"),
 		variant{toPeer: frame(nil, firstOfEach)}.named("one FPDU in a TCP segment", "R04", "fpdu/responder-packed"),
@@ -98,7 +98,7 @@ func hasPad(_ uint64, octets, ulpdu []byte) bool {
 	return !bytes.Equal(pad, make([]byte, len(pad)))
 }
 
-// hasMarker looks for a marker in an FPDU; left is how many octets follow it.
+// hasMarker looks for a marker in an FPDU; left is how many bytes follow it.
 func hasMarker(bad func(marker []byte, left int) bool) func(uint64, []byte, []byte) bool {
 	return func(offset uint64, octets, _ []byte) bool {
 		for at := range octets {

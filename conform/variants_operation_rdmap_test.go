@@ -50,13 +50,13 @@ func readVariants() []variant {
 	response := func(change func(seg *ddp.Segment)) variant {
 		return fromEndpoint(on(rdmap.OpReadResponse, change))
 	}
-	// field changes a field of four or eight octets of Read Requests, by its offset.
+	// field changes a field of four or eight bytes of Read Requests, by its offset.
 	request := func(change func(r []byte)) edit {
 		return on(rdmap.OpReadRequest, func(seg *ddp.Segment) { change(seg.Payload) })
 	}
 	return []variant{
 		fromEndpoint(on(rdmap.OpReadRequest, func(seg *ddp.Segment) { seg.Payload = seg.Payload[:27] })).
-			named("Read Request of 27 octets", "P10", "rdmap/responder-reads"),
+			named("Read Request of 27 bytes", "P10", "rdmap/responder-reads"),
 		fromEndpoint(request(func(r []byte) { r[27]++ })).named("Read Request from another TO", "P18",
 			"rdmap/responder-reads"),
 		response(func(seg *ddp.Segment) { seg.STag ^= 1 }).named("Read Response to another STag", "P11",

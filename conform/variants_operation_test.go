@@ -144,7 +144,7 @@ func placementVariants() []variant {
 		})).named("segments of a Write placed one after the other", "D24",
 			"ddp/initiator-write-reversed").of(anInitiator),
 		toEndpoint(write(func(seg *ddp.Segment) { seg.Last, seg.Payload = true, seg.Payload[:len(seg.Payload)-1] })).
-			named("last octet of every segment lost", "D24", "ddp/initiator-write-segments").of(anInitiator),
+			named("last byte of every segment lost", "D24", "ddp/initiator-write-segments").of(anInitiator),
 	}
 }
 

@@ -78,7 +78,7 @@ func dislike(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 	}
 }
 
-// dislikeFPDU damages FPDUs by their octets.
+// dislikeFPDU damages FPDUs by their bytes.
 func dislikeFPDU(holds func(offset uint64, octets, ulpdu []byte) bool) edit {
 	return func(offset uint64, octets, ulpdu []byte) []byte {
 		if holds(offset, octets, ulpdu) {
@@ -164,7 +164,7 @@ func firstOfEach(w *wire, src *script.Link, dst *testrig.Conn) {
 	})(w, src, dst)
 }
 
-// wholeFPDUs returns how many octets of b are FPDUs.
+// wholeFPDUs returns how many bytes of b are FPDUs.
 func wholeFPDUs(b []byte) (n int) {
 	r := mpa.NewReader(false, true)
 	for {
@@ -189,7 +189,7 @@ func completeCRC(w *wire, src *script.Link, dst *testrig.Conn) {
 	pass(w, src, dst)
 }
 
-// resetAtEnd carries octets, and resets the connection where it would be closed.
+// resetAtEnd carries bytes, and resets the connection where it would be closed.
 func resetAtEnd(w *wire, src *script.Link, dst *testrig.Conn) {
 	carry(src, dst)
 	_ = script.NewLink(dst).Reset()

@@ -36,27 +36,27 @@ func rejectingVariants() []variant {
 // delayedVariants break rules of a startup after streaming data.
 func delayedVariants() []variant {
 	responder, initiator := setup{delayed: true}, setup{delayed: true, role: mpa.RoleInitiator}
-	request := script.Request(mpa.DialectRFC6581, 4).Octets()
+	request := script.Request(mpa.DialectRFC6581, 4).Bytes()
 	return []variant{
 		variant{fromPeer: after(len(streaming.Responder), say(zeroWrite(true), swallow))}.
 			named("FPDU after the last streaming message", "Q09", "delayed/req-waits").of(responder),
 		variant{toPeer: after(len(streaming.Initiator), shut)}.named("no startup after streaming data", "Q14",
 			"delayed/req").of(responder),
 		variant{toPeer: wholeLine}.named("streaming message wanted in one segment", "Q13",
-			"delayed/req-octets").of(responder),
+			"delayed/req-bytes").of(responder),
 		variant{fromPeer: after(len(streaming.Initiator), say(request, swallow))}.
 			named("Request before the last streaming message", "K06", "delayed/rep-waits").of(initiator),
 		variant{toPeer: wholeLine}.named("last streaming message wanted in one segment", "K06",
-			"delayed/rep-octets").of(initiator),
+			"delayed/rep-bytes").of(initiator),
 		variant{fromPeer: after(len(streaming.Initiator), swallow)}.named("Request never comes", "K06",
 			"delayed/rep").of(initiator),
 	}
 }
 
-// after carries n octets, and goes on with next.
+// after carries n bytes, and goes on with next.
 func after(n int, next way) way {
 	return func(w *wire, src *script.Link, dst *testrig.Conn) {
-		if b, err := src.Octets(n, forever); err == nil {
+		if b, err := src.Bytes(n, forever); err == nil {
 			_, _ = dst.Write(b)
 		}
 		next(w, src, dst)

@@ -69,8 +69,8 @@ func sctpVariants() []sctpVariant {
 			fromPeer: onFunction(6, octet(4, 0))},
 		{name: "negotiates what it must not", rule: "C02", caughtBy: "sctp/enhanced-unnegotiated",
 			fromPeer: onFunction(6, octet(5, 4))},
-		{name: "cannot take 512 octets", rule: "C02", caughtBy: "sctp/private-data", toPeer: onMessages(lengthened)},
-		{name: "cannot take 508 octets", rule: "C02", caughtBy: "sctp/private-data-enhanced",
+		{name: "cannot take 512 bytes", rule: "C02", caughtBy: "sctp/private-data", toPeer: onMessages(lengthened)},
+		{name: "cannot take 508 bytes", rule: "C02", caughtBy: "sctp/private-data-enhanced",
 			toPeer: onMessages(lengthened)},
 		{name: "does not end a session", rule: "C03", caughtBy: "sctp/terminate", fromPeer: onFunction(4, harmless)},
 		{name: "has private data in a Terminate", rule: "C03", caughtBy: "sctp/terminate",
@@ -91,7 +91,7 @@ func sctpVariants() []sctpVariant {
 		{name: "delivers a DDP-SSN twice", rule: "C12", caughtBy: "sctp/ssn-twice", toPeer: onSegments(inOrder())},
 		{name: "delivers a DDP-SSN that cannot be", rule: "C12", caughtBy: "sctp/ssn-far",
 			toPeer: onSegments(inOrder())},
-		{name: "takes 513 octets", rule: "C02", caughtBy: "sctp/initiate-513", toPeer: onFunction(1, cut(516))},
+		{name: "takes 513 bytes", rule: "C02", caughtBy: "sctp/initiate-513", toPeer: onFunction(1, cut(516))},
 		{name: "takes an Enhanced Initiate that is too short", rule: "C02", caughtBy: "sctp/initiate-enhanced-short",
 			toPeer: onFunction(5, func(m *sctp.Message) {
 				m.Data = append(m.Data, make([]byte, max(8-len(m.Data), 0))...)
@@ -319,7 +319,7 @@ func function(from, to sctp.Function) chunkWay {
 	return onFunction(from, func(m *sctp.Message) { m.Data[3] = byte(to) })
 }
 
-// octet sets one octet of a message, and cut has it end.
+// byte sets one byte of a message, and cut has it end.
 func octet(at int, to byte) func(*sctp.Message) { return func(m *sctp.Message) { m.Data[at] = to } }
 
 func cut(to int) func(*sctp.Message) {

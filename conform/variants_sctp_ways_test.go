@@ -90,7 +90,7 @@ func terminating() func([]byte) []byte {
 				h := rdmap.OpTerminate.Header(1)
 				h.Last, h.MSN = true, 1
 				d := chunk.Data{TSN: last + 1000, PPID: sctp.PPIDSegment,
-					Octets: sctp.AppendSegment(nil, 9, h.Append(nil), make([]byte, 4))}
+					Bytes: sctp.AppendSegment(nil, 9, h.Append(nil), make([]byte, 4))}
 				told := d.Chunk(chunk.FlagsWhole | chunk.FlagUnordered)
 				return c.Append(told.Append(p[:chunk.HeaderLen:chunk.HeaderLen]))
 			}

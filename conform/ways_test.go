@@ -19,7 +19,7 @@ func oneRead(w *wire, src *script.Link, dst *testrig.Conn) {
 	pass(w, src, dst)
 }
 
-// cutPrivateData cuts Private Data down to 512 octets.
+// cutPrivateData cuts Private Data down to 512 bytes.
 func cutPrivateData(f *mpa.StartupFields) {
 	f.PrivateData = f.PrivateData[:min(len(f.PrivateData), mpa.MaxPrivateData)]
 }
@@ -31,14 +31,14 @@ func fillPrivateData(f *mpa.StartupFields) {
 	}
 }
 
-// deaf carries octets and no FIN, up to the end of the connection.
+// deaf carries bytes and no FIN, up to the end of the connection.
 func deaf(w *wire, src *script.Link, dst *testrig.Conn) {
 	carry(src, dst)
 	src.Conn().(*testrig.Conn).Gone()
 	w.hangUp()
 }
 
-// undying carries octets and not the end of the connection, until the suite gives up.
+// undying carries bytes and not the end of the connection, until the suite gives up.
 func undying(w *wire, src *script.Link, dst *testrig.Conn) {
 	carry(src, dst)
 	w.suite.Gone()
@@ -58,7 +58,7 @@ func dropCRC(_ uint64, octets, _ []byte) []byte {
 	return octets
 }
 
-// shiftMarkers has markers point four octets beyond the FPDU's beginning.
+// shiftMarkers has markers point four bytes beyond the FPDU's beginning.
 func shiftMarkers(offset uint64, octets, _ []byte) []byte {
 	for at := range octets[:len(octets)-4] {
 		if (offset+uint64(at))%512 == 0 {
@@ -95,7 +95,7 @@ func allButFirst(offset uint64, octets, _ []byte) []byte {
 	return octets
 }
 
-// longer adds four octets of payload to the first FPDU.
+// longer adds four bytes of payload to the first FPDU.
 func longer(offset uint64, octets, ulpdu []byte) []byte {
 	if offset > 0 {
 		return octets
@@ -141,13 +141,13 @@ func closeOnSTag0(w *wire, src *script.Link, dst *testrig.Conn) {
 
 // impatient does not wait for Private Data.
 func impatient(w *wire, src *script.Link, dst *testrig.Conn) {
-	if b, err := src.Octets(mpa.StartupHeaderLen, forever); err == nil {
+	if b, err := src.Bytes(mpa.StartupHeaderLen, forever); err == nil {
 		n := int(mpa.StartupFrame(b).PDLength())
 		f := mpa.StartupFrame(b).Fields()
 		f.PrivateData = make([]byte, n)
 		copy(f.PrivateData, goodEnhanced[:])
 		_, _ = dst.Write(mpa.AppendStartup(nil, &f))
-		_, _ = src.Octets(n, forever)
+		_, _ = src.Bytes(n, forever)
 	}
 	pass(w, src, dst)
 }

@@ -53,10 +53,10 @@ func between(toPeer, fromPeer way) func(suite, endpoint net.Conn) {
 	}
 }
 
-// pass carries octets and the end of the connection as they are.
+// pass carries bytes and the end of the connection as they are.
 func pass(_ *wire, src *script.Link, dst *testrig.Conn) { _ = src.CarryTo(dst, nil) }
 
-// carry carries octets, and not the end of the connection, for which it waits.
+// carry carries bytes, and not the end of the connection, for which it waits.
 func carry(src *script.Link, dst *testrig.Conn) {
 	for src.End() == script.Open {
 		_ = src.Receive(forever)
@@ -122,10 +122,10 @@ func closeIf(bad func(mpa.StartupFrame) bool) way {
 	}
 }
 
-// key replaces the first octets, which are a frame's key, by what edit makes of them.
+// key replaces the first bytes, which are a frame's key, by what edit makes of them.
 func key(n int, edit func([]byte) []byte, next ...way) way {
 	return func(w *wire, src *script.Link, dst *testrig.Conn) {
-		if b, err := src.Octets(n, forever); err == nil {
+		if b, err := src.Bytes(n, forever); err == nil {
 			b = edit(b)
 			_, _ = dst.Write(b[:min(n, len(b))])
 		}
@@ -143,7 +143,7 @@ func anyKey(right string, good func(key string) bool) way {
 	})
 }
 
-// say sends octets before anything that comes from src.
+// say sends bytes before anything that comes from src.
 func say(octets []byte, next way) way {
 	return func(w *wire, src *script.Link, dst *testrig.Conn) {
 		_, _ = dst.Write(octets)
@@ -157,7 +157,7 @@ func swallow(_ *wire, src *script.Link, dst *testrig.Conn) {
 	_ = dst.CloseWrite()
 }
 
-// An edit changes the octets of an FPDU that begins at an offset of the stream. It
+// An edit changes the bytes of an FPDU that begins at an offset of the stream. It
 // may return none, or several.
 type edit func(offset uint64, octets, ulpdu []byte) []byte
 
@@ -170,7 +170,7 @@ func fpdusIn(terms func(*wire, *script.Link) script.Terms, e edit) way {
 		if src.Need(1, forever) == nil { // by now both frames have passed
 			src.Operate(terms(w, src))
 			for f, err := src.NextFPDU(forever); err == nil; f, err = src.NextFPDU(forever) {
-				_, _ = dst.Write(e(f.Offset, bytes.Clone(f.Octets), f.ULPDU))
+				_, _ = dst.Write(e(f.Offset, bytes.Clone(f.Bytes), f.ULPDU))
 			}
 		}
 		pass(w, src, dst)

@@ -6,7 +6,7 @@ func (q *UntaggedQueue) Ahead(s *Segment) uint32 { return s.MSN - q.msn }
 
 // TakeAhead says whether a segment that came ahead of others may be placed before its turn,
 // and notes that it is. The message that is expected is the first of buffers messages that
-// can be received; size is the length in octets of the buffer that the segment's message
+// can be received; size is the length in bytes of the buffer that the segment's message
 // gets.
 //
 // RFC 5041, section 5.3: a Data Sink "MAY perform Placement of DDP Segments out of order".

@@ -18,7 +18,7 @@ func (k *sink) wantReach(n int) {
 }
 
 // What comes ahead may be placed if its message has a buffer, if it fits, and if none of its
-// octets is placed already. It is taken in its turn like any other.
+// bytes is placed already. It is taken in its turn like any other.
 //
 // Proves D24, D26, D37, D38.
 func TestQueueAhead(t *testing.T) {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Header lengths in octets. RFC 5041, sections 4.2 and 4.3.
+// Header lengths in bytes. RFC 5041, sections 4.2 and 4.3.
 const (
 	TaggedHeaderLen   = 14
 	UntaggedHeaderLen = 18
 )
 
-// The DDP Control Field, the first octet of either header. RFC 5041, section 4.1.
+// The DDP Control Field, the first byte of either header. RFC 5041, section 4.1.
 //
 //	 0 1 2 3 4 5 6 7
 //	+-+-+-+-+-+-+-+-+
@@ -84,7 +84,7 @@ type Header struct {
 	Last    bool  // L
 	Rsvd    uint8 // four reserved bits of the DDP Control Field, 0 when sent by the rules
 	Version uint8 // DV, two bits
-	RsvdULP uint8 // second octet: RsvdULP, or RsvdULP[0:7]; RDMAP's control field
+	RsvdULP uint8 // second byte: RsvdULP, or RsvdULP[0:7]; RDMAP's control field
 
 	// Tagged model, RFC 5041, section 4.2.
 	STag uint32
@@ -99,7 +99,7 @@ type Header struct {
 
 // read reads the fields of a header that is whole. The others are zero already.
 func (h *Header) read(b []byte) {
-	// The two octets with which both headers begin.
+	// The two bytes with which both headers begin.
 	c := b[offControl]
 	h.Tagged, h.Last = c&controlT != 0, c&controlL != 0
 	h.Rsvd, h.Version = c&controlRsvd>>controlRsvdShift, c&controlVersion
@@ -113,7 +113,7 @@ func (h *Header) read(b []byte) {
 }
 
 // HeaderLen returns the length of the header that begins with b, by its T bit: 14 or
-// 18 octets. Where b is empty it is the longer one, 18.
+// 18 bytes. Where b is empty it is the longer one, 18.
 func HeaderLen(b []byte) int {
 	if len(b) > 0 && b[offControl]&controlT != 0 {
 		return TaggedHeaderLen
@@ -129,11 +129,11 @@ func (h *Header) Len() int {
 	return UntaggedHeaderLen
 }
 
-// Append appends the header's octets to dst. Any field values are written,
+// Append appends the header's bytes to dst. Any field values are written,
 // legal or not; of Version the low two bits are taken, of Rsvd the low four.
 func (h *Header) Append(dst []byte) []byte { return h.appendAt(dst, h.TO, h.MO) }
 
-// appendAt is Append with another TO and MO. It writes words of eight octets, and then of four and two, as a reader
+// appendAt is Append with another TO and MO. It writes words of eight bytes, and then of four and two, as a reader
 // of the header takes them from there (mpa.Writer.Frame): a processor that loads at once what it has just stored
 // piece by piece waits for all its stores.
 func (h *Header) appendAt(dst []byte, to uint64, mo uint32) []byte {
@@ -183,6 +183,6 @@ func tooShort(model string, got, want int) *Error {
 	return &Error{
 		Code:   CodeLocalCatastrophic,
 		Field:  "DDP Segment",
-		Reason: fmt.Sprintf("too short for the %s header: expected at least %d octets, got %d", model, want, got),
+		Reason: fmt.Sprintf("too short for the %s header: expected at least %d bytes, got %d", model, want, got),
 	}
 }

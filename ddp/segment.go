@@ -4,12 +4,12 @@ package ddp
 // ULPDU which was parsed; nothing is copied.
 type Segment struct {
 	Header
-	Raw     []byte // the header's octets as received
+	Raw     []byte // the header's bytes as received
 	Payload []byte // the ULP Payload, may be empty
-	Apart   int    // octets of ULP Payload that are not in Payload: the LLP has them elsewhere
+	Apart   int    // bytes of ULP Payload that are not in Payload: the LLP has them elsewhere
 }
 
-// PayloadLen returns the octets of ULP Payload, wherever they are.
+// PayloadLen returns the bytes of ULP Payload, wherever they are.
 func (s *Segment) PayloadLen() int { return len(s.Payload) + s.Apart }
 
 // Parse splits a ULPDU into header and payload. A ULPDU which does not hold the header that its

@@ -33,7 +33,7 @@ var parseTests = []struct {
 	{"fields", "untagged-version-0", Header{Last: true, RsvdULP: 3, MSN: 1<<32 - 1}, 0},
 }
 
-// Every vector is read field by field and written back octet by octet.
+// Every vector is read field by field and written back byte by byte.
 //
 // Proves D09, D10, D14, D15, D16: both headers, big endian, and the ULP's fields
 // come through as they are.
@@ -60,7 +60,7 @@ func TestParseAndAppend(t *testing.T) {
 
 // Every prefix of a header is too short, and says so; the whole header is not.
 //
-// Proves D09, D10: 14 octets tagged, 18 untagged, by the T bit.
+// Proves D09, D10: 14 bytes tagged, 18 untagged, by the T bit.
 func TestParseTooShort(t *testing.T) {
 	for _, tt := range []struct {
 		vector string
@@ -70,11 +70,11 @@ func TestParseTooShort(t *testing.T) {
 		for n := range tt.length {
 			_, err := Parse(b[:n])
 			if !errors.Is(err, &Error{Code: CodeLocalCatastrophic}) {
-				t.Errorf("%s, %d octets: %v", tt.vector, n, err)
+				t.Errorf("%s, %d bytes: %v", tt.vector, n, err)
 			}
 		}
 		if _, err := Parse(b[:tt.length]); err != nil {
-			t.Errorf("%s, %d octets: %v", tt.vector, tt.length, err)
+			t.Errorf("%s, %d bytes: %v", tt.vector, tt.length, err)
 		}
 	}
 }
@@ -108,8 +108,8 @@ func TestReservedBits(t *testing.T) {
 	}
 }
 
-// checkAll holds a segment against version 1, an octet of Tagged Buffer or an
-// octet of buffer on a new queue 0.
+// checkAll holds a segment against version 1, a byte of Tagged Buffer or an
+// byte of buffer on a new queue 0.
 func checkAll(s *Segment) *Error {
 	if err := CheckVersion(&s.Header, 1); err != nil {
 		return err
@@ -130,7 +130,7 @@ func TestPayloadApart(t *testing.T) {
 		s := seg(1, 0, tt.here, true)
 		s.Apart = tt.apart
 		if n, all := s.PayloadLen(), s.Length(); n != tt.want || all != UntaggedHeaderLen+tt.want {
-			t.Errorf("%d octets and %d apart: payload %d, length %d", tt.here, tt.apart, n, all)
+			t.Errorf("%d bytes and %d apart: payload %d, length %d", tt.here, tt.apart, n, all)
 		}
 	}
 }
@@ -169,12 +169,12 @@ func TestAppendAndParse(t *testing.T) {
 			t.Fatalf("wrote %v, read %v, %v", h, s.Header, err)
 		}
 		if len(s.Raw) != h.Len() {
-			t.Fatalf("Raw is %d octets, Len says %d", len(s.Raw), h.Len())
+			t.Fatalf("Raw is %d bytes, Len says %d", len(s.Raw), h.Len())
 		}
 	})
 }
 
-// FuzzParse: nothing panics, and what is read is written back octet by octet.
+// FuzzParse: nothing panics, and what is read is written back byte by byte.
 func FuzzParse(f *testing.F) {
 	for _, tt := range parseTests {
 		f.Add(testrig.Vectors(f, tt.file)[tt.vector])
@@ -182,7 +182,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := Parse(b)
 		if tooShort := len(b) == 0 || len(b) < HeaderLen(b); tooShort != (err != nil) {
-			t.Fatalf("%d octets: %v", len(b), err)
+			t.Fatalf("%d bytes: %v", len(b), err)
 		}
 		if err != nil {
 			return
@@ -229,7 +229,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// The T bit alone tells which of the two headers an octet begins.
+// The T bit alone tells which of the two headers a byte begins.
 func TestHeaderLen(t *testing.T) {
 	for _, c := range []struct {
 		b    []byte
@@ -242,7 +242,7 @@ func TestHeaderLen(t *testing.T) {
 		{[]byte{0xff}, TaggedHeaderLen},
 	} {
 		if n := HeaderLen(c.b); n != c.want {
-			t.Errorf("%x: %d octets, want %d", c.b, n, c.want)
+			t.Errorf("%x: %d bytes, want %d", c.b, n, c.want)
 		}
 	}
 }

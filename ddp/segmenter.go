@@ -1,7 +1,7 @@
 package ddp
 
-// SegmentPayload returns how many octets of payload fit in one segment when
-// the LLP takes mulpdu octets; 0 when there is room for none.
+// SegmentPayload returns how many bytes of payload fit in one segment when
+// the LLP takes mulpdu bytes; 0 when there is room for none.
 //
 // RFC 5041, section 5.2: "1482 = 1500 (MULPDU) - 18 (for the DDP Header)",
 // "1486 = 1500 (MULPDU) - 14 (for the DDP Header)".
@@ -22,7 +22,7 @@ type Segmenter struct {
 	done   bool
 }
 
-// Begin has the Segmenter cut a message of length octets, from its beginning, and returns a zero Header
+// Begin has the Segmenter cut a message of length bytes, from its beginning, and returns a zero Header
 // for the caller to set what is the same in all its segments: the model, DV, RsvdULP and, by
 // model, the STag and the message's first TO, or RsvdULP[8:39], QN and MSN. L and MO are left to
 // the Segmenter. (A Header that is handed over by value is copied as it is set, which takes longer than cutting.)
@@ -35,9 +35,9 @@ func (s *Segmenter) Begin(length uint32) *Header {
 }
 
 // Next sets all fields of h to those of the next segment's header, and returns that this carries the message's
-// next n octets. mulpdu is the largest ULPDU that the LLP takes now and may
+// next n bytes. mulpdu is the largest ULPDU that the LLP takes now and may
 // differ from call to call. ok is false when the last segment, which has the L bit,
-// was handed out before, and also when octets are left and mulpdu has no room for
+// was handed out before, and also when bytes are left and mulpdu has no room for
 // one: then nothing has changed.
 func (s *Segmenter) Next(h *Header, mulpdu int) (n int, ok bool) {
 	// RFC 5041, section 5.2: a segment "MUST be no larger than the MULPDU value
@@ -58,7 +58,7 @@ func (s *Segmenter) Next(h *Header, mulpdu int) (n int, ok bool) {
 	return n, true
 }
 
-// Peek returns how many octets the segment would carry that Next returns, 0 also where it returns
+// Peek returns how many bytes the segment would carry that Next returns, 0 also where it returns
 // none, and whether that is the last one.
 func (s *Segmenter) Peek(mulpdu int) (n int, last bool) {
 	left := s.Left()
@@ -66,18 +66,18 @@ func (s *Segmenter) Peek(mulpdu int) (n int, last bool) {
 	return n, uint32(n) == left && !s.done && mulpdu >= s.h.Len()
 }
 
-// AppendMiddle is Next for a segment that carries n octets, n > 0, and is not the last: it appends the header's
-// octets to dst.
+// AppendMiddle is Next for a segment that carries n bytes, n > 0, and is not the last: it appends the header's
+// bytes to dst.
 func (s *Segmenter) AppendMiddle(dst []byte, n int) []byte {
 	dst = s.h.appendAt(dst, s.h.TO+uint64(s.offset), s.offset)
 	s.offset += uint32(n)
 	return dst
 }
 
-// Left returns how many octets of the message no segment has carried yet.
+// Left returns how many bytes of the message no segment has carried yet.
 func (s *Segmenter) Left() uint32 { return s.length - s.offset }
 
-// fit returns how many of left octets go into the next segment.
+// fit returns how many of left bytes go into the next segment.
 func (s *Segmenter) fit(mulpdu int, left uint32) int {
 	room := SegmentPayload(mulpdu, s.h.Tagged)
 	if uint64(room) > uint64(left) {
@@ -94,11 +94,11 @@ func (s *Segmenter) at(h *Header) {
 	h.TO, h.MO = s.h.TO, s.h.MO
 	if h.Tagged {
 		// RFC 5041, section 5.2: the TO is the offset in the ULP Message "plus the
-		// TO assigned to the first octet in the associated ULP Message". [D19]
+		// TO assigned to the first byte in the associated ULP Message". [D19]
 		h.TO += uint64(s.offset)
 		return
 	}
-	// RFC 5041, section 5.2: "the MO MUST be set to the octet offset from the
-	// first octet in the associated ULP Message (which is defined to be zero)". [D18]
+	// RFC 5041, section 5.2: "the MO MUST be set to the byte offset from the
+	// first byte in the associated ULP Message (which is defined to be zero)". [D18]
 	h.MO = s.offset
 }

@@ -34,7 +34,7 @@ func cut(h Header, length uint32, mulpdu int) (parts []part) {
 var stale = Header{Tagged: true, Last: true, Rsvd: 3, Version: 2, RsvdULP: 0xff, STag: 0xbad, TO: 0xbad, ULP: 0xbad,
 	QN: 0xbad, MSN: 0xbad, MO: 0xbad}
 
-// Proves D18: 2048 octets over a MULPDU of 1500 are the RFC's two untagged segments.
+// Proves D18: 2048 bytes over a MULPDU of 1500 are the RFC's two untagged segments.
 // Proves D19: and, from TO 16384 on, its two tagged ones.
 // Proves D11: only the second has the L bit.
 func TestSegmenterRFCExamples(t *testing.T) {
@@ -91,7 +91,7 @@ func TestSegmenterMULPDUChanges(t *testing.T) {
 	}
 }
 
-// A MULPDU without room for an octet makes no segment and loses none, and Peek does not take it for the last one.
+// A MULPDU without room for a byte makes no segment and loses none, and Peek does not take it for the last one.
 func TestSegmenterNoRoom(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -101,9 +101,9 @@ func TestSegmenterNoRoom(t *testing.T) {
 		ok     bool
 	}{
 		{"untagged, header only", false, 10, 18, false},
-		{"untagged, one octet", false, 10, 19, true},
+		{"untagged, one byte", false, 10, 19, true},
 		{"tagged, header only", true, 10, 14, false},
-		{"tagged, one octet", true, 10, 15, true},
+		{"tagged, one byte", true, 10, 15, true},
 		{"untagged, nothing", false, 10, -1, false},
 		{"zero-length, header", false, 0, 18, true},
 		{"zero-length, less than the header", false, 0, 17, false},
@@ -114,12 +114,12 @@ func TestSegmenterNoRoom(t *testing.T) {
 			t.Errorf("%s: ok is %t, foretold as the last: %t", tt.name, ok, last)
 		}
 		if n, ok := g.Next(&h, 1000); !tt.ok && (!ok || uint32(n) != tt.length || !h.Last) {
-			t.Errorf("%s: then %d octets, %t", tt.name, n, ok)
+			t.Errorf("%s: then %d bytes, %t", tt.name, n, ok)
 		}
 	}
 }
 
-// Proves D21: the longest message has 2^32-1 octets, and its offsets do not wrap.
+// Proves D21: the longest message has 2^32-1 bytes, and its offsets do not wrap.
 func TestSegmenterLongestMessage(t *testing.T) {
 	parts := cut(Header{}, math.MaxUint32, 1<<30)
 	last := parts[len(parts)-1]
@@ -146,7 +146,7 @@ func TestSegmenterAnyMessage(t *testing.T) {
 			mulpdu := rapid.IntRange(20, 700).Draw(t, "mulpdu")
 			n, ok := g.Next(&h, mulpdu)
 			if !ok || h.Len()+n > mulpdu || n == 0 && length > 0 {
-				t.Fatalf("ok %t, %d octets for a MULPDU of %d", ok, h.Len()+n, mulpdu)
+				t.Fatalf("ok %t, %d bytes for a MULPDU of %d", ok, h.Len()+n, mulpdu)
 			}
 			sum += uint32(n)
 			want := first
@@ -162,7 +162,7 @@ func TestSegmenterAnyMessage(t *testing.T) {
 			last = h.Last
 		}
 		if _, ok := g.Next(&h, 700); ok || sum != length {
-			t.Fatalf("%d of %d octets, more %t", sum, length, ok)
+			t.Fatalf("%d of %d bytes, more %t", sum, length, ok)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestSegmenterBeginsAgain(t *testing.T) {
 			t.Errorf("begins with %v", *first)
 		}
 		if n, ok := g.Next(&h, mulpdu); n != 3 || !ok || h != (Header{Last: true}) {
-			t.Errorf("%d octets, %t, with %v", n, ok, h)
+			t.Errorf("%d bytes, %t, with %v", n, ok, h)
 		}
 	}
 }
@@ -198,12 +198,12 @@ func TestSegmenterMiddle(t *testing.T) {
 			next := s
 			want, ok := next.Next(&h, mulpdu)
 			if ok && (n != want || last != h.Last) || !ok && last || !ok && n > 0 && mulpdu >= h.Len() {
-				t.Fatalf("MULPDU %d: %d octets and %t, then %d and %t, %t", mulpdu, n, last, want, h.Last, ok)
+				t.Fatalf("MULPDU %d: %d bytes and %t, then %d and %t, %t", mulpdu, n, last, want, h.Last, ok)
 			}
 			if ok && n > 0 && !last {
 				if got := s.AppendMiddle([]byte("kept"),
 					n); string(got) != string(h.Append([]byte("kept"))) || s != next {
-					t.Fatalf("% x, then %d octets are left; want % x, %d", got, s.Left(), h.Append(nil), next.Left())
+					t.Fatalf("% x, then %d bytes are left; want % x, %d", got, s.Left(), h.Append(nil), next.Left())
 				}
 			}
 			if s = next; last {

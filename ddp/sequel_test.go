@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A follower is a segment that comes after one of 5 octets, and whether it is the sequel of that.
+// A follower is a segment that comes after one of 5 bytes, and whether it is the sequel of that.
 type follower struct {
 	name    string
 	change  func(*Header) // from the header of the sequel
@@ -95,11 +95,11 @@ func TestSequels(t *testing.T) {
 	h := Header{Tagged: true, Version: 1, STag: 7, TO: 100}
 	var q Sequel
 	q.After(&Segment{Header: h, Raw: h.Append(nil), Payload: make([]byte, 5)})
-	for i, n := range []int{5, 1, 30, 2} { // octets of the one before
+	for i, n := range []int{5, 1, 30, 2} { // bytes of the one before
 		h.TO += uint64(n)
 		next := []int{1, 30, 2, 9}[i]
 		if p, to, ok := q.Take(append(h.Append(nil), make([]byte, next)...)); !ok || to != h.TO || len(p) != next {
-			t.Fatalf("number %d: %d octets at %d, %t", i, len(p), to, ok)
+			t.Fatalf("number %d: %d bytes at %d, %t", i, len(p), to, ok)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestNoSequel(t *testing.T) {
 	var none Sequel
 	for n := range 40 {
 		if _, _, ok := none.Take(make([]byte, n)); ok {
-			t.Errorf("%d octets are the sequel of nothing", n)
+			t.Errorf("%d bytes are the sequel of nothing", n)
 		}
 	}
 }

@@ -1,10 +1,10 @@
 package ddp
 
-// Wraps reports whether the sum of a Tagged Offset and a length in octets exceeds 64 bits. If so, the
+// Wraps reports whether the sum of a Tagged Offset and a length in bytes exceeds 64 bits. If so, the
 // buffer has an end that no Tagged Offset can name.
 func Wraps(to, length uint64) bool { return to+length < to }
 
-// CheckBounds says whether n octets at Tagged Offset to lie within the length octets
+// CheckBounds says whether n bytes at Tagged Offset to lie within the length bytes
 // of a Tagged Buffer from its first Tagged Offset, base, on. It returns 0,
 // [CodeTOWrap] or [CodeBaseOrBounds]. It looks for a wrap first, as every wrap is out
 // of bounds too. Nothing (n = 0) lies in every buffer.

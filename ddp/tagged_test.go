@@ -20,13 +20,13 @@ func TestCheckBounds(t *testing.T) {
 		code         Code // 0: taken
 	}{
 		{"all of it", 1000, 100, 1000, 100, 0},
-		{"its first octet", 1000, 1, 1000, 100, 0},
-		{"its last octet", 1099, 1, 1000, 100, 0},
-		{"one octet before", 999, 1, 1000, 100, CodeBaseOrBounds},
-		{"from one octet before", 999, 2, 1000, 100, CodeBaseOrBounds},
-		{"one octet after", 1100, 1, 1000, 100, CodeBaseOrBounds},
-		{"to one octet after", 1099, 2, 1000, 100, CodeBaseOrBounds},
-		{"one octet too many", 1000, 101, 1000, 100, CodeBaseOrBounds},
+		{"its first byte", 1000, 1, 1000, 100, 0},
+		{"its last byte", 1099, 1, 1000, 100, 0},
+		{"one byte before", 999, 1, 1000, 100, CodeBaseOrBounds},
+		{"from one byte before", 999, 2, 1000, 100, CodeBaseOrBounds},
+		{"one byte after", 1100, 1, 1000, 100, CodeBaseOrBounds},
+		{"to one byte after", 1099, 2, 1000, 100, CodeBaseOrBounds},
+		{"one byte too many", 1000, 101, 1000, 100, CodeBaseOrBounds},
 		{"far after", top - 1, 1, 1000, 100, CodeBaseOrBounds},
 		{"empty buffer", 1000, 1, 1000, 0, CodeBaseOrBounds},
 		{"near the top", top - 10, 10, top - 10, 10, 0},
@@ -62,7 +62,7 @@ func TestCheckBoundsAny(t *testing.T) {
 			code = CodeBaseOrBounds
 		}
 		if got := CheckBounds(to, n, base, length); got != code {
-			t.Fatalf("%d octets at %#x in %#x+%#x: got %v, want %v", n, to, base, length, got, code)
+			t.Fatalf("%d bytes at %#x in %#x+%#x: got %v, want %v", n, to, base, length, got, code)
 		}
 	})
 }

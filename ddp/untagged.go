@@ -50,7 +50,7 @@ func (q *UntaggedQueue) InOrder(s *Segment) bool {
 
 // Check says whether an untagged segment may be placed now. buffers is how
 // many messages can be received, the expected one and the one under way being
-// the first of them; size is the length of that one's buffer in octets.
+// the first of them; size is the length of that one's buffer in bytes.
 //
 // The error is, in the order of the checks, [CodeInvalidQN],
 // [CodeInvalidMSNRange] or [CodeInvalidMSNNoBuffer], [CodeInvalidMO] or
@@ -98,7 +98,7 @@ func (q *UntaggedQueue) checkRange(s *Segment, size uint64) *Error {
 	size = min(size, maxMessage)
 	mo, n := uint64(s.MO), uint64(s.PayloadLen())
 	// RFC 5041, section 7.1: "The MO falls in the range of legal offsets
-	// associated with the Untagged Buffer." The octet after the last is in it
+	// associated with the Untagged Buffer." The byte after the last is in it
 	// here, so that a message which goes on where the buffer ends is told by its
 	// length and not by its MO. [D38]
 	if mo > size {

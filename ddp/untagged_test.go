@@ -22,7 +22,7 @@ func newSink(t *testing.T, buffers int, size uint64) *sink {
 	return &sink{t: t, q: NewUntaggedQueue(0), buffers: buffers, size: size}
 }
 
-// seg is an untagged segment of n octets.
+// seg is an untagged segment of n bytes.
 func seg(msn, mo uint32, n int, last bool) *Segment {
 	h := Header{Last: last, Version: 1, MSN: msn, MO: mo}
 	return &Segment{Header: h, Raw: h.Append(nil), Payload: make([]byte, n)}
@@ -35,18 +35,18 @@ func (k *sink) place(s *Segment) {
 		k.t.Fatalf("%v: %v", s.Header, err)
 	}
 	if n, delivered := k.q.Place(s); delivered {
-		k.t.Fatalf("%v: delivered with %d octets", s.Header, n)
+		k.t.Fatalf("%v: delivered with %d bytes", s.Header, n)
 	}
 }
 
-// deliver wants the segment taken, and the message delivered with length octets.
+// deliver wants the segment taken, and the message delivered with length bytes.
 func (k *sink) deliver(s *Segment, length uint32) {
 	k.t.Helper()
 	if err := k.q.Check(s, k.buffers, k.size); err != nil {
 		k.t.Fatalf("%v: %v", s.Header, err)
 	}
 	if n, delivered := k.q.Place(s); !delivered || n != length {
-		k.t.Fatalf("%v: delivered %t with %d octets, want %d", s.Header, delivered, n, length)
+		k.t.Fatalf("%v: delivered %t with %d bytes, want %d", s.Header, delivered, n, length)
 	}
 	k.buffers--
 }
@@ -76,7 +76,7 @@ func TestQueueCountsMessages(t *testing.T) {
 	k.deliver(seg(2, 0, 7, true), 7)
 	k.deliver(seg(3, 0, 0, true), 0)
 	if k.q.MSN() != 4 || k.q.Placed() != 0 {
-		t.Errorf("expects message %d with %d octets placed", k.q.MSN(), k.q.Placed())
+		t.Errorf("expects message %d with %d bytes placed", k.q.MSN(), k.q.Placed())
 	}
 }
 
@@ -128,7 +128,7 @@ func TestQueueInterleaved(t *testing.T) {
 	k.deliver(seg(1, 5, 5, true), 10)
 }
 
-// Proves D38: MO outside the buffer is 0x1204, octets beyond its end 0x1205, and
+// Proves D38: MO outside the buffer is 0x1204, bytes beyond its end 0x1205, and
 // neither sum overflows 32 bits.
 func TestQueueBounds(t *testing.T) {
 	const size = 100
@@ -140,11 +140,11 @@ func TestQueueBounds(t *testing.T) {
 		code Code // 0: taken
 	}{
 		{"all of it", 0, 100, true, 0},
-		{"its last octet", 99, 1, false, 0},
+		{"its last byte", 99, 1, false, 0},
 		{"nothing at its end", 100, 0, false, 0},
-		{"one octet at its end", 100, 1, false, CodeMessageTooLong},
-		{"one octet more than it has", 0, 101, true, CodeMessageTooLong},
-		{"one octet beyond its end", 99, 2, false, CodeMessageTooLong},
+		{"one byte at its end", 100, 1, false, CodeMessageTooLong},
+		{"one byte more than it has", 0, 101, true, CodeMessageTooLong},
+		{"one byte beyond its end", 99, 2, false, CodeMessageTooLong},
 		{"after its end", 101, 1, false, CodeInvalidMO},
 		{"nothing, after its end", 101, 0, false, CodeInvalidMO},
 		{"highest MO", math.MaxUint32, 1, false, CodeInvalidMO},
@@ -176,7 +176,7 @@ func TestQueueTooLong(t *testing.T) {
 	k.deliver(seg(1, 0, 0, true), 0)
 }
 
-// Proves D21: however large the buffer, octets from 2^32 on are in no message.
+// Proves D21: however large the buffer, bytes from 2^32 on are in no message.
 func TestQueueLongestMessage(t *testing.T) {
 	k := newSink(t, 2, math.MaxUint64)
 	k.q.cover.low = math.MaxUint32 - 10
@@ -238,11 +238,11 @@ func TestQueueIslandsAndBeginning(t *testing.T) {
 		k.place(seg(1, 2*i+10, 1, false))
 	}
 	k.refuse(seg(1, 1, 1, false), CodeInvalidMO)
-	k.place(seg(1, 5, 0, false)) // without octets it is no part either
+	k.place(seg(1, 5, 0, false)) // without bytes it is no part either
 	k.place(seg(1, 0, 1, false))
 	k.place(seg(1, 1, 1, false))
 	if n := k.q.Placed(); n != maxIslands+2 {
-		t.Errorf("%d octets are placed", n)
+		t.Errorf("%d bytes are placed", n)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestQueueCoverage(t *testing.T) {
 					!slices.Contains(placed[end:], true) && (end > 0 || !began)
 			}
 			if err := q.Check(s, 1, size); (err == nil) != legal {
-				t.Fatalf("%v with %d octets: %v; placed %v", s.Header, len(s.Payload), err, placed)
+				t.Fatalf("%v with %d bytes: %v; placed %v", s.Header, len(s.Payload), err, placed)
 			}
 			if !legal {
 				continue
@@ -315,7 +315,7 @@ func TestQueueAnyOrder(t *testing.T) {
 			copy(buffer[s.MO:], s.Payload)
 			n, delivered := q.Place(s)
 			if delivered != (i == len(parts)-1) || delivered && int(n) != len(message) {
-				t.Fatalf("segment %d of %d: delivered %t, %d octets", i+1, len(parts), delivered, n)
+				t.Fatalf("segment %d of %d: delivered %t, %d bytes", i+1, len(parts), delivered, n)
 			}
 		}
 		if !bytes.Equal(buffer[:len(message)], message) {
@@ -340,7 +340,7 @@ func TestQueueAnySegments(t *testing.T) {
 				continue
 			}
 			if uint64(s.MO)+uint64(len(s.Payload)) > size {
-				t.Fatalf("%v taken into %d octets", s.Header, size)
+				t.Fatalf("%v taken into %d bytes", s.Header, size)
 			}
 			if _, ok := q.Place(s); ok {
 				delivered++
@@ -352,7 +352,7 @@ func TestQueueAnySegments(t *testing.T) {
 	})
 }
 
-// A queue is in order when what has come are the first octets of the message, and the last segment ends with them;
+// A queue is in order when what has come are the first bytes of the message, and the last segment ends with them;
 // those that follow it need no Check then.
 func TestQueueInOrder(t *testing.T) {
 	k := newSink(t, 1, 100)
@@ -366,7 +366,7 @@ func TestQueueInOrder(t *testing.T) {
 		}
 	}
 	if k.q.PlaceNext(5); k.q.Placed() != 55 || !k.q.InOrder(seg(1, 50, 5, false)) {
-		t.Errorf("%d octets placed, and out of order", k.q.Placed())
+		t.Errorf("%d bytes placed, and out of order", k.q.Placed())
 	}
 	k.refuse(seg(1, 49, 20, true), CodeInvalidMO) // the highest MO is that of PlaceNext
 	k.refuse(seg(1, 56, 1, true), CodeInvalidMO)

@@ -24,7 +24,7 @@ import (
 //
 // It looks at what is said before it goes by the port, which may be another protocol's, and even
 // then nvme-tcp takes FPDUs for its own, rpcordma the message in a Send without
-// octets, and complains that there is nothing in it.
+// bytes, and complains that there is nothing in it.
 var tsharkArgs = []string{
 	"-o", "tcp.try_heuristic_first:TRUE", "--disable-protocol", "nvme-tcp", "--disable-protocol", "rpcordma",
 	"-T", "pdml", "-J", "tcp iwarp_mpa iwarp_ddp_rdmap", "-z", "expert,note",
@@ -41,7 +41,7 @@ func tshark(t testing.TB, pcap string) (found map[[2]string][]reported, complain
 	}
 	doc, table, ok := strings.Cut(string(out), "</pdml>")
 	if err != nil || !ok {
-		t.Fatalf("tshark: %v after %d octets", err, len(out))
+		t.Fatalf("tshark: %v after %d bytes", err, len(out))
 	}
 	return parsePDML(t, doc+"</pdml>"), parseExpert(table)
 }

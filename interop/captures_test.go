@@ -62,7 +62,7 @@ func linesOfStream(c *connection) []string {
 	return slices.DeleteFunc(lines(c), func(line string) bool { return strings.HasSuffix(line, " fpdu-over-segments") })
 }
 
-// TestCapturesCut decodes the same octets in other segments than TCP had cut: how
+// TestCapturesCut decodes the same bytes in other segments than TCP had cut: how
 // segments fall makes no difference to what is found.
 //
 // Proves R02, R04
@@ -87,7 +87,7 @@ func TestCapturesCut(t *testing.T) {
 func wantSame(t testing.TB, want, got []string) {
 	t.Helper()
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("cut otherwise, the octets give (-want +got):\n%s", d)
+		t.Errorf("cut otherwise, the bytes give (-want +got):\n%s", d)
 	}
 }
 
@@ -98,13 +98,13 @@ func texts(events []event) (all []string) {
 	return all
 }
 
-// A piece is octets that one end sends.
+// A piece is bytes that one end sends.
 type piece struct {
 	dir   capture.Dir
 	bytes []byte
 }
 
-// pieces returns the octets of all events, each on its own.
+// pieces returns the bytes of all events, each on its own.
 func (c *connection) pieces() (all []piece) {
 	for _, e := range c.events {
 		all = append(all, piece{e.dir, e.octets})
@@ -112,7 +112,7 @@ func (c *connection) pieces() (all []piece) {
 	return all
 }
 
-// merge returns each direction's octets in one piece.
+// merge returns each direction's bytes in one piece.
 func merge(pieces []piece) []piece {
 	whole := []piece{{dir: fromInitiator}, {dir: fromResponder}}
 	for _, p := range pieces {
@@ -121,7 +121,7 @@ func merge(pieces []piece) []piece {
 	return whole
 }
 
-// rewrite makes a capture of these pieces, in segments of at most n octets, and
+// rewrite makes a capture of these pieces, in segments of at most n bytes, and
 // decodes it.
 func rewrite(t testing.TB, pieces []piece, n int) *connection {
 	t.Helper()
@@ -139,7 +139,7 @@ var (
 )
 
 // written returns the capture of a connection in which the two ends send these pieces,
-// each in segments of at most n octets.
+// each in segments of at most n bytes.
 func written(t testing.TB, pieces []piece, n int) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -161,7 +161,7 @@ func written(t testing.TB, pieces []piece, n int) []byte {
 	return file.Bytes()
 }
 
-// TestCapturesDamaged flips a bit in each FPDU with a CRC, in the last octet before
+// TestCapturesDamaged flips a bit in each FPDU with a CRC, in the last byte before
 // that: it is reported as damaged there, by its CRC, and all others are as they were. Of
 // a connection with many FPDUs these are some, without IWARP_ALL.
 //
@@ -199,7 +199,7 @@ func wantDamage(t *testing.T, c *connection, i int) {
 		t.Errorf("event %d, %v: damaged, it gives %q", i, c.events[i], lines(got))
 		return
 	}
-	// The search for the next FPDU may wait for more octets, while the other direction
+	// The search for the next FPDU may wait for more bytes, while the other direction
 	// goes on.
 	for _, dir := range []capture.Dir{fromInitiator, fromResponder} {
 		want, rest := only(slices.Delete(slices.Clone(c.events), i, i+1), dir),

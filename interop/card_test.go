@@ -37,7 +37,7 @@ const etherMTU, etherHeader, etherIPv4 = 1500, 14, 0x0800
 const cardQueue = 4096
 
 // A card is the link to the guest's second network card: QEMU carries its frames over a Unix socket, each behind its
-// length in 4 octets. It takes neither root nor a network device of the host's.
+// length in 4 bytes. It takes neither root nor a network device of the host's.
 type card struct {
 	path   string
 	ln     *net.UnixListener

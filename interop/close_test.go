@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// What each end sends in TestCloses: the n-th message is full of octets n.
+// What each end sends in TestCloses: the n-th message is full of bytes n.
 const (
 	closeCount  = 32
 	closeSize   = 4096
@@ -25,7 +25,7 @@ const (
 
 // TestCloses has both ends, in either role, send as much as they may at once, and then
 // close: what completed with success at one end has come to the other, once, in order, and
-// with the right octets. The guest's program takes its connection down as soon as its own
+// with the right bytes. The guest's program takes its connection down as soon as its own
 // messages are sent, or when all of ours have come ("wait"). siw stops sending at our FIN,
 // be it in the middle of a message: what it has not sent by then is flushed there, and not
 // lost, and our Close may say that a message was cut off.
@@ -157,7 +157,7 @@ func (e *closer) judge(qp *iwarp.QP, guest *Proc, leaves bool) int {
 	return 1
 }
 
-// received counts the messages that have come, and compares their octets.
+// received counts the messages that have come, and compares their bytes.
 func (e *closer) received(qp *iwarp.QP) (n int) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -170,7 +170,7 @@ func (e *closer) received(qp *iwarp.QP) (n int) {
 			continue
 		}
 		if got := e.inbox.Bytes()[n*closeSize:][:wc.Length]; wc.ID != uint64(n) || !bytes.Equal(got, message(n)) {
-			e.t.Errorf("message %d has %d other octets, in receive %d", n, wc.Length, wc.ID)
+			e.t.Errorf("message %d has %d other bytes, in receive %d", n, wc.Length, wc.ID)
 		}
 		n++
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// What the guest's programs are asked for: so many messages each way, of so many octets.
+// What the guest's programs are asked for: so many messages each way, of so many bytes.
 const (
 	earlyCount = 10
 	earlySize  = 100
@@ -123,7 +123,7 @@ func (e *earlyServer) sayFirst(ctx context.Context, qp *iwarp.QP) error {
 // latency is the server of ib_write_lat. On a first connection both ends tell each other, by
 // Sends and the client first, what they are and where their memory is; meanwhile a second one
 // is made, over which they write to each other's memory in turn, the server first, with the
-// number of the round in the last octet.
+// number of the round in the last byte.
 func (e *earlyServer) latency(ctx context.Context) {
 	const beforeData, all = 5, 10 // messages of the client's
 	control := e.accept()
@@ -146,7 +146,7 @@ func (e *earlyServer) latency(ctx context.Context) {
 
 // answer answers a message of ib_write_lat's by what it says itself: numbers and versions
 // agree then. If it is long enough to say where the client's memory is, the answer says where
-// ours is: LID, depth, QPN, PSN, STag, 4 octets unused, TO, GID.
+// ours is: LID, depth, QPN, PSN, STag, 4 bytes unused, TO, GID.
 func (e *earlyServer) answer(ctx context.Context, control *iwarp.QP, m []byte) (peer iwarp.Remote) {
 	const stag, to, length = 16, 24, 48
 	if len(m) >= length {

@@ -57,7 +57,7 @@ func blindSpot(c *connection, dir capture.Dir) string {
 	return ""
 }
 
-// smallestFPDU is how many octets tshark must see of an FPDU at first.
+// smallestFPDU is how many bytes tshark must see of an FPDU at first.
 const smallestFPDU = 8
 
 // isSegment says whether an event came as one segment.
@@ -72,7 +72,7 @@ func endsAtMarker(e, startup event) bool {
 	return e.startup == nil && end%512 == 0
 }
 
-// firstPart returns how many octets of an event were in its first segment.
+// firstPart returns how many bytes of an event were in its first segment.
 func (c *connection) firstPart(e event) int {
 	for _, s := range c.segments[e.dir] {
 		if end := s.Offset + uint64(s.Length); end > e.offset {

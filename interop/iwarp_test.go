@@ -131,7 +131,7 @@ func wantPings(t testing.TB, client, server string, count, size int) {
 		want := fmt.Sprintf("rdma-ping-%d: ", i)
 		want = want[:min(len(want), size-1)]
 		if got[i] != read[i] || len(got[i]) != size-1 || !strings.HasPrefix(got[i], want) {
-			t.Fatalf("ping %d: client %q, server %q, want %d octets that begin with %q",
+			t.Fatalf("ping %d: client %q, server %q, want %d bytes that begin with %q",
 				i, brief(got[i]), brief(read[i]), size-1, want)
 		}
 	}

@@ -120,7 +120,7 @@ func pingOverSCTP(t *testing.T, g *Guest, server, client string, size int) {
 // kernelAndUser has the two carriers meet within the guest. To the kernel a peer in UDP is one whose port it was told
 // (net.sctp.encap_port), or has learned from an INIT that came to its own (net.sctp.udp_port).
 //
-// A packet of the kernel's is as long as the path allows: 65536 octets on an unchanged loopback interface, which is
+// A packet of the kernel's is as long as the path allows: 65536 bytes on an unchanged loopback interface, which is
 // more than pion takes.
 func kernelAndUser(t *testing.T, g *Guest) {
 	g.Start(t, "ip link set lo mtu 1500; cd /proc/sys/net/sctp; echo 7174 >udp_port && echo 0 >encap_port").WantSuccess(

@@ -42,7 +42,7 @@ func (k *talk) send(dir capture.Dir, h ddp.Header, payload []byte) {
 	k.pieces = append(k.pieces, piece{dir, k.ends[dir].Segment(h, payload)})
 }
 
-// ping has both ends send Sends and Writes of n octets.
+// ping has both ends send Sends and Writes of n bytes.
 func (k *talk) ping(n int) {
 	for msn := range uint32(4) {
 		for _, dir := range []capture.Dir{fromInitiator, fromResponder} {
@@ -99,7 +99,7 @@ func payloadOf(op rdmap.Opcode) []byte {
 		r := rdmap.AtomicResponse{ID: 0xfeedface, Value: 1<<63 | 1}
 		return r.Append(nil)
 	}
-	return []byte("some octets")
+	return []byte("some bytes")
 }
 
 // record writes a capture of a connection in which the two ends sent these
@@ -180,7 +180,7 @@ func TestTsharkGaps(t *testing.T) {
 	}
 	t.Run("marker between FPDUs", func(t *testing.T) {
 		k := newTalk([2]bool{true, true}, true)
-		k.ping(484) // an FPDU of 512 octets, with the marker at its head
+		k.ping(484) // an FPDU of 512 bytes, with the marker at its head
 		wantAgreement(t, record(t, k.pieces))
 	})
 	t.Run("siw's Terminate", func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestTsharkGaps(t *testing.T) {
 	})
 }
 
-// cut returns the pieces in pieces of at most n octets.
+// cut returns the pieces in pieces of at most n bytes.
 func cut(pieces []piece, n int) (small []piece) {
 	for _, p := range pieces {
 		for part := range slices.Chunk(p.bytes, n) {

@@ -76,7 +76,7 @@ func testNVMeHostCommand(t *testing.T, g *Guest) {
 	}
 	asHost("--list", "nvme://"+g.server()).WantOutput(t, "nqn.linux")
 	disk := "nvme://" + g.server() + "/nqn.linux"
-	asHost("--list", disk, "--json").WantOutput(t, fmt.Sprintf(`"octets": %d`, 16<<20))
+	asHost("--list", disk, "--json").WantOutput(t, fmt.Sprintf(`"bytes": %d`, 16<<20))
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
 	data := make([]byte, 5<<20+123)
@@ -87,7 +87,7 @@ func testNVMeHostCommand(t *testing.T, g *Guest) {
 	back, err := os.ReadFile(out)
 	testrig.Must(t, err)
 	if len(back) != 16<<20 || !bytes.HasPrefix(back, data) {
-		t.Errorf("%d octets were read, or others than those written", len(back))
+		t.Errorf("%d bytes were read, or others than those written", len(back))
 	}
 	p := g.Start(t, "echo DIGEST $(sha256sum </tmp/backend)")
 	p.WantSuccess(t, 60*time.Second)

@@ -22,7 +22,7 @@ type field struct {
 	Name     string  `xml:"name,attr"`
 	Show     string  `xml:"show,attr"`     // the value as text
 	ShowName string  `xml:"showname,attr"` // what a reader sees
-	Value    string  `xml:"value,attr"`    // the octets
+	Value    string  `xml:"value,attr"`    // the bytes
 	Fields   []field `xml:"field"`
 }
 
@@ -156,7 +156,7 @@ func (f *field) number(t testing.TB) uint64 {
 
 func (f *field) flag(t testing.TB, name string) bool { return f.num(t, name) != 0 }
 
-// octets returns a field's octets, nil without the field.
+// bytes returns a field's bytes, nil without the field.
 func (f *field) octets(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(f.find(name).Value)
@@ -227,7 +227,7 @@ func (f *field) ddp(t testing.TB) ddp.Header {
 		STag: uint32(f.num(t, "iwarp_ddp.stag")), TO: f.num(t, "iwarp_ddp.tagged_offset"),
 		QN: uint32(f.num(t, "iwarp_ddp.qn")), MSN: uint32(f.num(t, "iwarp_ddp.msn")),
 		MO: uint32(f.num(t, "iwarp_ddp.mo")),
-		// of a tagged header tshark shows RDMAP's octet only taken apart
+		// of a tagged header tshark shows RDMAP's byte only taken apart
 		RsvdULP: uint8(f.num(t, "iwarp_rdma.version")<<6 | f.num(t,
 			"iwarp_rdma.rsv")<<4 | f.num(t, "iwarp_rdma.opcode")),
 	}

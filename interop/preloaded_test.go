@@ -42,7 +42,7 @@ func putNetcat(t *testing.T) map[string]string {
 	return put
 }
 
-// TestPreloaded has a netcat in the guest, a program of TCP, exchange octets with package stream in both roles and
+// TestPreloaded has a netcat in the guest, a program of TCP, exchange bytes with package stream in both roles and
 // directions: it is unmodified, and its sockets are rsockets over siw.
 func TestPreloaded(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 )
 
 // The longest private data that siw takes in a frame of revision 2 are 252
-// octets: its limit of 256 counts the four of IRD and ORD.
+// bytes: its limit of 256 counts the four of IRD and ORD.
 var privateData = map[string]string{
 	"short":   "from-iwarp",
 	"longest": strings.Repeat("0123456789ab", 21),

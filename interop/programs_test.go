@@ -39,7 +39,7 @@ var others = []unmodified{
 	{"riostream -p PORT -T v -S 65536 -C 20", "riostream -s PEER -p PORT -T v -S 65536 -C 20", "64k", false, false},
 }
 
-// perftests are those of perftest at several sizes. -a, which is all of them, has a program fill 16 MiB octet by octet
+// perftests are those of perftest at several sizes. -a, which is all of them, has a program fill 16 MiB byte by byte
 // in the middle of connecting, for which the emulated processor takes longer than either end waits.
 func perftests() (all []unmodified) {
 	for _, size := range []int{2, 4096, 64 << 10, 1 << 20} {

@@ -35,7 +35,7 @@ type connection struct {
 	tcp      *capture.Connection
 	iwarp    *decode.Connection // nil if it does not carry iWARP
 	events   []event
-	segments [2][]capture.Span // with new octets, by direction
+	segments [2][]capture.Span // with new bytes, by direction
 	missing  []decode.Missing
 	findings []decode.Finding
 }
@@ -44,7 +44,7 @@ type connection struct {
 type event struct {
 	dir    capture.Dir
 	packet uint64 // the number of the packet that completed it
-	offset uint64 // of the first octet in the direction's stream
+	offset uint64 // of the first byte in the direction's stream
 	octets []byte // on the stream
 
 	startup mpa.StartupFrame // nil for an FPDU
@@ -86,21 +86,21 @@ func (r *reading) Segment(c *decode.Connection, s *decode.Segment) {
 
 func (r *reading) Startup(c *decode.Connection, s *decode.Startup) {
 	r.add(c, event{
-		dir: s.Dir, packet: s.Last.Number, offset: s.Offset, octets: bytes.Clone(s.Octets),
+		dir: s.Dir, packet: s.Last.Number, offset: s.Offset, octets: bytes.Clone(s.Bytes),
 		startup: mpa.StartupFrame(bytes.Clone(s.Fields)), kind: s.Frame,
 	})
 }
 
 func (r *reading) FPDU(c *decode.Connection, f *decode.FPDU) {
 	kept := *f
-	kept.Octets, kept.Markers = bytes.Clone(f.Octets), slices.Clone(f.Markers)
+	kept.Bytes, kept.Markers = bytes.Clone(f.Bytes), slices.Clone(f.Markers)
 	kept.ULPDU, kept.Segment.Payload = nil, bytes.Clone(f.Segment.Payload)
 	if f.Terminate != nil {
 		t := *f.Terminate
 		t.DDPHeader, t.RDMAPHeader = bytes.Clone(t.DDPHeader), bytes.Clone(t.RDMAPHeader)
 		kept.Terminate = &t
 	}
-	r.add(c, event{dir: f.Dir, packet: f.Last.Number, offset: f.Offset, octets: kept.Octets, fpdu: kept})
+	r.add(c, event{dir: f.Dir, packet: f.Last.Number, offset: f.Offset, octets: kept.Bytes, fpdu: kept})
 }
 
 func (r *reading) add(c *decode.Connection, e event) {
@@ -134,7 +134,7 @@ func iwarpIn(t testing.TB, path string) []*connection {
 	return all
 }
 
-// wantWhole checks that every octet of a connection belongs to one event, and that no
+// wantWhole checks that every byte of a connection belongs to one event, and that no
 // FPDU is in error. What follows a rejection does not belong to MPA.
 func (c *connection) wantWhole(t testing.TB) {
 	t.Helper()
@@ -145,17 +145,17 @@ func (c *connection) wantWhole(t testing.TB) {
 		}
 		if e.startup == nil && (e.fpdu.Err != nil || !e.fpdu.HasSegment ||
 			int(e.fpdu.End-e.fpdu.Offset) != len(e.octets)) {
-			t.Errorf("%v of %d octets: %v", e, len(e.octets), e.fpdu.Err)
+			t.Errorf("%v of %d bytes: %v", e, len(e.octets), e.fpdu.Err)
 		}
 		next[e.dir] = e.offset + uint64(len(e.octets))
 	}
 	for d := range next {
 		if end := c.tcp.Halves[d].Next(); next[d] != end && !c.iwarp.Rejected {
-			t.Errorf("%v: what was found ends at %d of %d octets", capture.Dir(d), next[d], end)
+			t.Errorf("%v: what was found ends at %d of %d bytes", capture.Dir(d), next[d], end)
 		}
 	}
 	if len(c.missing) > 0 {
-		t.Errorf("octets are missing or in no FPDU: %v", c.missing)
+		t.Errorf("bytes are missing or in no FPDU: %v", c.missing)
 	}
 }
 
@@ -176,8 +176,8 @@ func (e event) String() string {
 
 // describe tells all that there is to know of an FPDU but its payload.
 func describe(f *decode.FPDU) string {
-	if f.Err != nil || f.Octets == nil {
-		return fmt.Sprintf("%d to %d of %d octets: %v", f.Offset, f.End, f.Length, f.Err)
+	if f.Err != nil || f.Bytes == nil {
+		return fmt.Sprintf("%d to %d of %d bytes: %v", f.Offset, f.End, f.Length, f.Err)
 	}
 	version, op := rdmap.ParseControl(f.Segment.RsvdULP)
 	pad, crc := f.Trailer()

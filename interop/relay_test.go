@@ -19,7 +19,7 @@ import (
 // A relay passes connections on.
 //
 // QEMU's user network sends on what it happens to have read, and siw does not survive that pad and CRC of an FPDU are
-// cut in two (docs/interop.md). Where all that TCP brings it are multiples of four octets, as FPDUs are, it cuts
+// cut in two (docs/interop.md). Where all that TCP brings it are multiples of four bytes, as FPDUs are, it cuts
 // nowhere else, which leaves a CRC whole that no pad precedes.
 type relay struct {
 	ln    net.Listener
@@ -44,7 +44,7 @@ func relayTo(t testing.TB, to string, await func() error) (port string) {
 	return port
 }
 
-// wholeWords has the segments of a TCP socket be of a multiple of four octets, which on loopback they are not: 16384,
+// wholeWords has the segments of a TCP socket be of a multiple of four bytes, which on loopback they are not: 16384,
 // and 12 of options.
 func wholeWords(_, _ string, c syscall.RawConn) (err error) {
 	failed := c.Control(func(fd uintptr) {

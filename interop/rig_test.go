@@ -44,7 +44,7 @@ func TestRig(t *testing.T) {
 }
 
 // TestRigSizes states what sizes the guest's rping takes as a client: below 23
-// octets there is no room for its text, above 65535 for its buffer.
+// bytes there is no room for its text, above 65535 for its buffer.
 func TestRigSizes(t *testing.T) {
 	g := Boot(t, Options{})
 	for size, status := range map[int]int{1: 22, 3: 22, 22: 22, 65536: 22, 23: 137, 65535: 137} {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sizes are those of one octet up to rping's largest round one. 1, 3 and 1001
+// sizes are those of one byte up to rping's largest round one. 1, 3 and 1001
 // leave pads of every length; 4096 and 65000 take several FPDUs.
 var sizes = []struct{ size, count int }{{1, 3}, {3, 3}, {100, 1000}, {1001, 10}, {4096, 10}, {65000, 3}}
 

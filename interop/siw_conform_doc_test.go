@@ -42,7 +42,7 @@ func conformRow(r *conform.Result) string {
 }
 
 // passing is what a result's row has that is other each time: the peer's own addresses,
-// and octets of its memory that siw sends as a pad.
+// and bytes of its memory that siw sends as a pad.
 var passing = regexp.MustCompile(`(STag[= ]|TO[= ]|octets? of zero; got )(0x)?[0-9a-f]{2}[0-9a-f ]*`)
 
 // asDocumented reports whether a result is what the document says.

@@ -83,7 +83,7 @@ func (p *guestInitiator) tryConnect(ctx context.Context) (net.Conn, error) {
 }
 
 // A patientConn waits a moment between what it has received and what it sends: siw
-// answers a zero-length Read by the octets of a Send that it has not completed yet, or
+// answers a zero-length Read by the bytes of a Send that it has not completed yet, or
 // not, as it happens.
 type patientConn struct {
 	halfConn

@@ -135,7 +135,7 @@ const conformTries = 3
 // conformVaries are cases of which siw passes some runs and fails others, and why. Where
 // none of the tries passes, the result is not compared.
 var conformVaries = map[string]string{
-	"startup/req-octets": "on a busy machine its worker may miss the last of many segments, and it never answers",
+	"startup/req-bytes": "on a busy machine its worker may miss the last of many segments, and it never answers",
 }
 
 // conformTimeout leaves a busy machine time, as siw's kernel does not always survive

@@ -131,7 +131,7 @@ func conclusions(r *probe.Report) string {
 }
 
 // siwAnswers are siw's. It counts depths of 0x3FFF like others, repeats what it does not
-// know of a Request's bits, takes 256 octets of PD_Length, and resets a connection of
+// know of a Request's bits, takes 256 bytes of PD_Length, and resets a connection of
 // which it has not read everything.
 const siwAnswers = `revision 1: accepted: Rep C rev 1
 revision 2, peer-to-peer: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write

@@ -95,7 +95,7 @@ func kind(f *decode.FPDU) string {
 // withoutCRC describes an FPDU whose CRC is wrong.
 func withoutCRC(f *decode.FPDU) string {
 	r := mpa.NewReader(false, false)
-	found, _, err := r.Next(bytes.Clone(f.Octets))
+	found, _, err := r.Next(bytes.Clone(f.Bytes))
 	if err != nil {
 		return err.Error()
 	}

@@ -20,7 +20,7 @@ import (
 var rstream = map[string]string{"/usr/bin/rstream": "/usr/bin/rstream"}
 
 // TestStream has rdma-core's rstream, over siw in the guest, stream to and from package stream, in both roles. Both
-// ends compare every octet.
+// ends compare every byte.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	streams(t, Boot(t, Options{Put: rstream}))
@@ -60,11 +60,11 @@ func streams(t *testing.T, g *Guest) {
 	}
 }
 
-// patient has so many credits that none are given back during a stream of this test: else those of its last octets meet
+// patient has so many credits that none are given back during a stream of this test: else those of its last bytes meet
 // the server's disconnect in four of five streams on some machines.
 var patient = stream.Config{Credits: 4096}
 
-// streamServed streams with a server in the guest. It reports false if siw has cut the last octets off: the server
+// streamServed streams with a server in the guest. It reports false if siw has cut the last bytes off: the server
 // disconnects directly after them, and siw then answers the credits that are on their way to it by a reset
 // (docs/interop.md). What came before is right.
 func streamServed(t *testing.T, g *Guest, x *testrig.Rstream, options string, noCRC bool) bool {
@@ -91,7 +91,7 @@ func streamEnds(t *testing.T, conn *stream.Conn) {
 	t.Helper()
 	testrig.Must(t, conn.CloseWrite())
 	if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
-		t.Errorf("%d octets more, %v", len(rest), err)
+		t.Errorf("%d bytes more, %v", len(rest), err)
 	}
 	if err := conn.Close(); err != nil {
 		t.Errorf("Close: %v", err)

@@ -166,7 +166,7 @@ func TestTraffic(t *testing.T) {
 	accepted.Wait() // which the QP's work does not wait for
 
 	const want = `
-# HELP iwarp_payload_sent_bytes_total Octets of payload sent.
+# HELP iwarp_payload_sent_bytes_total Bytes of payload sent.
 # TYPE iwarp_payload_sent_bytes_total counter
 iwarp_payload_sent_bytes_total{device="client",opcode="RDMA Read Request"} 28
 iwarp_payload_sent_bytes_total{device="client",opcode="RDMA Write"} 1000

@@ -21,14 +21,14 @@ const (
 
 var ofNode = map[string]struct{}{dataSent: {}, dataReceived: {}, packetsSent: {}, packetsReceived: {}}
 
-// messages and octets are what is read of iwarp.Traffic.
+// messages and bytes are what is read of iwarp.Traffic.
 func messages(t iwarp.Traffic) uint64 { return t.Messages }
-func octets(t iwarp.Traffic) uint64   { return t.Octets }
+func octets(t iwarp.Traffic) uint64   { return t.Bytes }
 
 var all = []metric{
-	{name: dataSent, help: "Octets sent to connections after their startup, with all headers.",
+	{name: dataSent, help: "Bytes sent to connections after their startup, with all headers.",
 		read: one(func(s *stats) uint64 { return s.SentStream })},
-	{name: dataReceived, help: "Octets received from connections after their startup, with all headers.",
+	{name: dataReceived, help: "Bytes received from connections after their startup, with all headers.",
 		read: one(func(s *stats) uint64 { return s.ReceivedStream })},
 	{name: packetsSent, help: "FPDUs sent; over SCTP, segments.",
 		read: one(func(s *stats) uint64 { return s.SentFPDUs })},
@@ -38,17 +38,17 @@ var all = []metric{
 	{name: "iwarp_messages_sent_total", help: "RDMAP messages sent.", label: "opcode", read: traffic(sent, messages)},
 	{name: "iwarp_messages_received_total", help: "RDMAP messages received.", label: "opcode",
 		read: traffic(received, messages)},
-	{name: "iwarp_payload_sent_bytes_total", help: "Octets of payload sent.", label: "opcode",
+	{name: "iwarp_payload_sent_bytes_total", help: "Bytes of payload sent.", label: "opcode",
 		read: traffic(sent, octets)},
-	{name: "iwarp_payload_received_bytes_total", help: "Octets of payload received.", label: "opcode",
+	{name: "iwarp_payload_received_bytes_total", help: "Bytes of payload received.", label: "opcode",
 		read: traffic(received, octets)},
 	{name: "iwarp_terminates_sent_total", help: "Terminates sent, by their code.", label: "code",
 		read: codes(terminatesSent)},
 	{name: "iwarp_terminates_received_total", help: "Terminates received, by their code.", label: "code",
 		read: codes(terminatesReceived)},
 
-	{name: "iwarp_send_calls_total", help: "Calls that have sent octets to connections: system calls, where they are of TCP.", read: one(func(s *stats) uint64 { return s.SendCalls })},
-	{name: "iwarp_receive_calls_total", help: "Calls that have brought octets from connections.",
+	{name: "iwarp_send_calls_total", help: "Calls that have sent bytes to connections: system calls, where they are of TCP.", read: one(func(s *stats) uint64 { return s.SendCalls })},
+	{name: "iwarp_receive_calls_total", help: "Calls that have brought bytes from connections.",
 		read: one(func(s *stats) uint64 { return s.ReceiveCalls })},
 	{name: "iwarp_socket_writes_total", help: "Batches of segments that were built and sent together.",
 		read: one(func(s *stats) uint64 { return s.SocketWrites })},
@@ -64,14 +64,14 @@ var all = []metric{
 		label: "kind", read: oddities},
 
 	{name: "iwarp_ahead_placed_segments_total", help: "Segments that were placed before those in front of them had come.", read: one(func(s *stats) uint64 { return s.Ahead.Placed })},
-	{name: "iwarp_ahead_placed_bytes_total", help: "Octets of payload in segments that were placed ahead.",
-		read: one(func(s *stats) uint64 { return s.Ahead.PlacedOctets })},
+	{name: "iwarp_ahead_placed_bytes_total", help: "Bytes of payload in segments that were placed ahead.",
+		read: one(func(s *stats) uint64 { return s.Ahead.PlacedBytes })},
 	{name: "iwarp_ahead_held_segments_total", help: "Segments that came ahead of order and had to wait.",
 		read: one(func(s *stats) uint64 { return s.Ahead.Held })},
-	{name: "iwarp_ahead_held_bytes_total", help: "Octets of segments that had to wait.",
-		read: one(func(s *stats) uint64 { return s.Ahead.HeldOctets })},
-	{name: "iwarp_ahead_held_most_bytes", help: "Most octets that waited at one time, of each QP, summed up.",
-		gauge: true, read: one(func(s *stats) uint64 { return s.Ahead.MostOctets })},
+	{name: "iwarp_ahead_held_bytes_total", help: "Bytes of segments that had to wait.",
+		read: one(func(s *stats) uint64 { return s.Ahead.HeldBytes })},
+	{name: "iwarp_ahead_held_most_bytes", help: "Most bytes that waited at one time, of each QP, summed up.",
+		gauge: true, read: one(func(s *stats) uint64 { return s.Ahead.MostBytes })},
 	{name: "iwarp_ahead_repeated_segments_total", help: "Segments that had come before.",
 		read: one(func(s *stats) uint64 { return s.Ahead.Repeated })},
 	{name: "iwarp_ahead_dropped_segments_total", help: "Segments ahead of order beyond the bounds.",
@@ -82,8 +82,8 @@ var all = []metric{
 		read: one(func(s *stats) uint64 { return uint64(s.CQEntries) })},
 	{name: "iwarp_work_requests", help: "Entries of all other queues.", gauge: true,
 		read: one(func(s *stats) uint64 { return uint64(s.WorkRequests) })},
-	{name: "iwarp_registered_bytes", help: "Octets of registered memory.", gauge: true,
-		read: one(func(s *stats) uint64 { return uint64(s.RegisteredOctets) })},
+	{name: "iwarp_registered_bytes", help: "Bytes of registered memory.", gauge: true,
+		read: one(func(s *stats) uint64 { return uint64(s.RegisteredBytes) })},
 	{name: "iwarp_emss_bytes", help: "Effective maximum segment size of TCP; of a QP only.", gauge: true,
 		read: some(func(s *stats) int { return s.EMSS })},
 	{name: "iwarp_mulpdu_bytes", help: "Largest ULPDU that is sent; of a QP only.", gauge: true,

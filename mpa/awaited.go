@@ -30,10 +30,10 @@ func (a awaited) key() string    { return awaitedFrames[a].key }
 // isRtr reports whether a key is that of the Rtr frame.
 //
 // The 2007 proposal spells it "MPA ID Rtr Frame" in letters and "MPA ID RtR Frame"
-// in octets: the octets are sent, and both are taken. [T02]
+// in bytes: the bytes are sent, and both are taken. [T02]
 func isRtr(key string) bool { return key == KeyRtr || key == KeyRtrInLetters }
 
-// isStartKey reports whether 16 octets begin with the Start Key's 15. [K04]
+// isStartKey reports whether 16 bytes begin with the Start Key's 15. [K04]
 func isStartKey(octets string) bool { return strings.HasPrefix(octets, KeyStart) }
 
 // arrival is what kind of frame has arrived.

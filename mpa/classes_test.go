@@ -155,7 +155,7 @@ var classes = []class{
 	of("messages, without timeouts", dialect(startKey), bothMessages, patient),
 	of("a short message to a Responder that looks for a key", dialect(startKey), asking, data("ask", "")),
 	of("a message as long as a key to a Responder that looks for one", dialect(startKey), asking,
-		data("fourteen octets"[:14], "")),
+		data("fourteen bytes"[:14], "")),
 	of("a long message to a Responder that looks for a key", dialect(startKey), asking,
-		data("more than fourteen octets", "")),
+		data("more than fourteen bytes", "")),
 }

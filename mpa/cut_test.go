@@ -22,7 +22,7 @@ var cutClasses = []class{
 	of("messages", dialect(startKey), bothMessages, data("ask", "answer")),
 }
 
-// stream is what one end gets where nothing is cut: the octets of its first startup frame,
+// stream is what one end gets where nothing is cut: the bytes of its first startup frame,
 // of all of them, and of what follows.
 type stream struct{ first, startup, all int }
 
@@ -57,7 +57,7 @@ func (c *class) measure(t *testing.T) map[string]stream {
 
 var lower = map[string]string{"Initiator": "initiator", "Responder": "responder"}
 
-// cut lets a class come to its end, with no more than some octets to one end. After them
+// cut lets a class come to its end, with no more than some bytes to one end. After them
 // comes a FIN, or nothing at all.
 func (c *class) cut(t *testing.T, name string, octets int, fin bool) *node {
 	t.Helper()
@@ -93,14 +93,14 @@ func (c *class) cut(t *testing.T, name string, octets int, fin bool) *node {
 		n.elapse(max(d, 0))
 	}
 	if n.wrong != nil {
-		t.Fatalf("%s, %d octets to the %s: %v", c.name, octets, name, n.wrong)
+		t.Fatalf("%s, %d bytes to the %s: %v", c.name, octets, name, n.wrong)
 	}
 	return n
 }
 
-// TestCutAnywhere ends what one end gets at every octet, with a FIN and without: it is told
+// TestCutAnywhere ends what one end gets at every byte, with a FIN and without: it is told
 // at once, or when its time is over; the other end hears of it; what came after the startup
-// is there, to the last octet.
+// is there, to the last byte.
 //
 // Proves Q12, Q13, Q16, E13, K07: under every dialect, in both roles.
 func TestCutAnywhere(t *testing.T) {
@@ -111,7 +111,7 @@ func TestCutAnywhere(t *testing.T) {
 				for _, fin := range []bool{true, false} {
 					n := c.cut(t, name, octets, fin)
 					if wrong := c.judgeCut(n, name, s, octets, fin); wrong != "" {
-						t.Errorf("%s, %d of %d octets to the %s, FIN %v: %s: %v / %v",
+						t.Errorf("%s, %d of %d bytes to the %s, FIN %v: %s: %v / %v",
 							c.name, octets, s.startup, name, fin, wrong, n.i.err, n.r.err)
 					}
 				}
@@ -127,7 +127,7 @@ func (c *class) judgeCut(n *node, name string, s stream, octets int, fin bool) s
 	left := max(octets-s.startup, 0)
 	switch _, rejected := e.err.(*mpa.RejectError); {
 	case n.wrongNow() != "" || len(e.inbox) != left:
-		return "octets are lost: " + string(e.inbox)
+		return "bytes are lost: " + string(e.inbox)
 	case octets < s.startup && !rejected:
 		if wrong := c.judgeError(e, n, s, octets, fin); wrong != "" {
 			return wrong

@@ -51,7 +51,7 @@ type dialect struct {
 	echo     bool   // a Reply repeats the Request's Rev
 	sBit     bool   // our frames have S=1
 	enhanced bool   // the Private Data begins with Enhanced
-	ulpData  int    // octets of Private Data left to the ULP
+	ulpData  int    // bytes of Private Data left to the ULP
 	version  uint8  // DDP and RDMAP version that goes with it
 	always   bool   // markers and CRCs are used in both directions
 	free     bool   // a responder need not wait for an FPDU

@@ -146,7 +146,7 @@ func TestEveryDialectSplit(t *testing.T) {
 			d.input(frame[:at], 0)
 			d.wantOK()
 			if d.m.Done() {
-				t.Fatalf("done after %d octets", at)
+				t.Fatalf("done after %d bytes", at)
 			}
 			if p.initiates() && n+1 < len(p.acts) {
 				d.input(frame[at:], 0) // it goes on to the next frame, whose key this is not
@@ -170,7 +170,7 @@ func TestEveryDialectSplit(t *testing.T) {
 	})
 }
 
-// Proves Q02, Q16, K04, T02: under every dialect a wrong octet in the key closes the connection.
+// Proves Q02, Q16, K04, T02: under every dialect a wrong byte in the key closes the connection.
 func TestEveryDialectWrongKey(t *testing.T) {
 	each(t, func(t *testing.T, p *play, n int) {
 		if strings.HasSuffix(p.acts[n].frame, noMessage) || p.acts[n].frame == helloMessage {
@@ -181,7 +181,7 @@ func TestEveryDialectWrongKey(t *testing.T) {
 			bad[at] ^= 0x80
 			d := p.upTo(t, n)
 			d.input(bad[:mpa.KeyLen], 0)
-			e := d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, "bad Key at octet")
+			e := d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, "bad Key at byte")
 			if e.Role != p.role {
 				t.Errorf("%v", e.Role)
 			}
@@ -222,7 +222,7 @@ func TestEveryDialectTimeout(t *testing.T) {
 				fmt.Sprintf("no %s within %v: ", p.acts[n].awaits, limit))
 			if !e.Timeout() || arrived == 0 != strings.Contains(e.Error(), "nothing arrived") ||
 				e.Err.Offset != uint64(arrived) {
-				t.Errorf("%d octets arrived: %v", arrived, e)
+				t.Errorf("%d bytes arrived: %v", arrived, e)
 			}
 		}
 	})
@@ -260,7 +260,7 @@ func TestEveryDialectClosed(t *testing.T) {
 			e := d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost,
 				"closed the connection before its "+p.acts[n].awaits+" was whole")
 			if e.Err.Hint == "" || e.Fallback != (p.name == "RFC 6581 Initiator" && arrived == 0) {
-				t.Errorf("%d octets arrived: %v, Fallback %v", arrived, e, e.Fallback)
+				t.Errorf("%d bytes arrived: %v, Fallback %v", arrived, e, e.Fallback)
 			}
 		}
 		d := p.upTo(t, n)
@@ -283,7 +283,7 @@ func TestEveryDialectClosed(t *testing.T) {
 	})
 }
 
-// Proves Q08, Q13, Q16, E01: under every dialect private data ends at 512 octets, the enhanced
+// Proves Q08, Q13, Q16, E01: under every dialect private data ends at 512 bytes, the enhanced
 // data included, and reaches
 // the consumer whole.
 func TestEveryDialectPrivateData(t *testing.T) {
@@ -312,7 +312,7 @@ func TestEveryDialectPrivateData(t *testing.T) {
 				d := p.startDialogue(t)
 				d.input(frame(fields)[:20], 0)
 				d.wantError(mpa.FailurePrivateData, mpa.CodeStartupFrame,
-					fmt.Sprintf("bad PD_Length at octet 18 of the startup frame: %d octets, and at most 512", length))
+					fmt.Sprintf("bad PD_Length at byte 18 of the startup frame: %d bytes, and at most 512", length))
 				d.output(nil)
 			}
 		})

@@ -31,7 +31,7 @@ type machine interface {
 }
 
 // dialogue plays the peer of a machine, with time of its own. A twin of the machine
-// gets the same octets one by one and must come to the same result.
+// gets the same bytes one by one and must come to the same result.
 type dialogue struct {
 	*testing.T
 	m, twin machine
@@ -39,21 +39,21 @@ type dialogue struct {
 	err     error
 }
 
-// input gives octets to the machine and expects it to take all but the last few.
+// input gives bytes to the machine and expects it to take all but the last few.
 func (d *dialogue) input(b []byte, left int) {
 	d.Helper()
 	before := bytes.Clone(b)
 	n, err := d.m.Input(d.now, b)
 	d.err = err
 	if err == nil && n != len(b)-left {
-		d.Fatalf("took %d of %d octets, and %d should be left", n, len(b), left)
+		d.Fatalf("took %d of %d bytes, and %d should be left", n, len(b), left)
 	}
 	if !bytes.Equal(b, before) {
 		d.Error("the machine changed its input")
 	}
 	taken, twinErr := drip(d.twin, d.now, b)
 	if taken != n {
-		d.Errorf("took %d octets at once, and %d one by one", n, taken)
+		d.Errorf("took %d bytes at once, and %d one by one", n, taken)
 	}
 	if errText(err) != errText(twinErr) {
 		d.Errorf("at once: %v, one by one: %v", err, twinErr)
@@ -66,14 +66,14 @@ func (d *dialogue) input(b []byte, left int) {
 	}
 }
 
-// drip gives octets to a machine one by one.
+// drip gives bytes to a machine one by one.
 func drip(m machine, now time.Time, b []byte) (taken int, err error) {
 	for i := range b {
 		wanted := m.Want()
 		n, err := m.Input(now, b[i:i+1])
 		taken += n
 		if n > wanted {
-			return taken, fmt.Errorf("took an octet and wanted %d", wanted)
+			return taken, fmt.Errorf("took a byte and wanted %d", wanted)
 		}
 		if err != nil || n == 0 {
 			return taken, err
@@ -210,7 +210,7 @@ func (d *dialogue) wantReply(o mpa.Answer, want mpa.StartupFields) {
 	d.wantAnswer(o, frame(want))
 }
 
-// wantAnswer accepts the Request and expects octets.
+// wantAnswer accepts the Request and expects bytes.
 func (d *dialogue) wantAnswer(o mpa.Answer, want []byte) {
 	d.Helper()
 	d.wantOK()
@@ -225,7 +225,7 @@ func (d *dialogue) wantAnswer(o mpa.Answer, want []byte) {
 	}
 }
 
-// wantReject rejects the Request and expects octets.
+// wantReject rejects the Request and expects bytes.
 func (d *dialogue) wantReject(privateData string, want []byte) {
 	d.Helper()
 	d.wantOK()
@@ -240,8 +240,8 @@ func (d *dialogue) wantReject(privateData string, want []byte) {
 	}
 }
 
-// octets reads annotated hex.
+// bytes reads annotated hex.
 func octets(t *testing.T, text string) []byte {
 	t.Helper()
-	return testrig.Octets(t, text)
+	return testrig.Bytes(t, text)
 }

@@ -2,7 +2,7 @@
 // enhanced connection establishment of RFC 6581.
 //
 // It is pure protocol. Nothing in it touches a socket, a goroutine, a lock or a
-// clock: octets come in, octets come out, and time is a value that the caller
+// clock: bytes come in, bytes come out, and time is a value that the caller
 // passes in. It allocates memory for errors and startup machines only, never per FPDU.
 //
 // # Full Operation
@@ -22,7 +22,7 @@
 // An [Initiator] sends the MPA Request Frame and reads the Reply; a [Responder]
 // reads the Request and answers with [Responder.Accept] or [Responder.Reject]. Other
 // dialects (see [Dialect]) use a Start Key instead, or add another frame, which Output
-// returns. Both machines take octets in any split and never one beyond the frame that
+// returns. Both machines take bytes in any split and never one beyond the frame that
 // they wait for: whatever follows belongs to the first FPDU, or to the consumer after a
 // rejection. What the two ends agreed on is a [Negotiated] value.
 //

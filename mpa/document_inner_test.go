@@ -42,7 +42,7 @@ func TestDocument(t *testing.T) {
 			rev += ", S=1"
 		}
 		if cells[3] != rev || cells[4] != fmt.Sprint(r.version) || !strings.HasPrefix(cells[5], fmt.Sprint(r.ulpData)) {
-			t.Errorf("%v: %q, and Rev is %s, the version %d, room for %d octets", d, cells, rev, r.version, r.ulpData)
+			t.Errorf("%v: %q, and Rev is %s, the version %d, room for %d bytes", d, cells, rev, r.version, r.ulpData)
 		}
 		if either := strings.HasPrefix(cells[6], "either side"); either != (r.free || r.enhanced) {
 			t.Errorf("%v: %q sends the first FPDU", d, cells[6])

@@ -29,9 +29,9 @@ type Enhanced struct {
 
 // Sizes and values of the enhanced data.
 const (
-	// EnhancedLen is the size of the enhanced data in octets.
+	// EnhancedLen is the size of the enhanced data in bytes.
 	EnhancedLen = 4
-	// MaxEnhancedPrivateData is the most Private Data, in octets, that a ULP can add to
+	// MaxEnhancedPrivateData is the most Private Data, in bytes, that a ULP can add to
 	// the enhanced data.
 	MaxEnhancedPrivateData = MaxPrivateData - EnhancedLen
 )
@@ -60,8 +60,8 @@ func shortEnhanced(n int) *Error {
 		Code:   CodeStartupFrame,
 		Offset: startupPDLength,
 		Field:  "PD_Length",
-		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d octets of enhanced data",
-			wording.Octets(n), EnhancedLen),
+		Reason: fmt.Sprintf("%s of Private Data in a frame with S=1, which must begin with %d bytes of enhanced data",
+			wording.Bytes(n), EnhancedLen),
 		Hint: "the sender sets S without the enhanced data of RFC 6581",
 	}
 }

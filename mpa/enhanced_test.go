@@ -39,7 +39,7 @@ func TestRTROf(t *testing.T) {
 			t.Errorf("opcode %d: %v, want %v", op, got, want)
 		}
 		if got := mpa.RTROf(op, false); got != 0 {
-			t.Errorf("opcode %d with octets: %v", op, got)
+			t.Errorf("opcode %d with bytes: %v", op, got)
 		}
 	}
 }

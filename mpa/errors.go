@@ -43,13 +43,13 @@ func (c Code) String() string {
 	return "MPA/" + codeNames[c]
 }
 
-// Error is an error that MPA detected, with its place in the octets received.
+// Error is an error that MPA detected, with its place in the bytes received.
 type Error struct {
 	// Code is the RFC's number for it.
 	Code Code
 	// Offset is where the offending field begins. In Full Operation it counts
-	// octets of the half connection since Full Operation began, markers
-	// included; in the startup phase octets of the startup frame.
+	// bytes of the half connection since Full Operation began, markers
+	// included; in the startup phase bytes of the startup frame.
 	Offset uint64
 	// Field is the RFC's name of the offending field, such as "CRC".
 	Field string
@@ -83,7 +83,7 @@ func (e *Error) describe(b *strings.Builder) {
 	case e.Field == "":
 		b.WriteString(e.Reason)
 	case e.Code == CodeStartupFrame:
-		fmt.Fprintf(b, "bad %s at octet %d of the startup frame: %s", e.Field, e.Offset, e.Reason)
+		fmt.Fprintf(b, "bad %s at byte %d of the startup frame: %s", e.Field, e.Offset, e.Reason)
 	default:
 		fmt.Fprintf(b, "bad %s at stream offset %d: %s", e.Field, e.Offset, e.Reason)
 	}

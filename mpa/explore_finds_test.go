@@ -20,7 +20,7 @@ func (f *flawed) copy() machine { return &flawed{f.Initiator.Copy(), f.flaw, f.h
 func (f *flawed) Input(now time.Time, b []byte) (int, error) {
 	f.heard = now
 	n, err := f.Initiator.Input(now, b)
-	if f.flaw == "takes an octet too many" && f.Initiator.Done() && n < len(b) {
+	if f.flaw == "takes a byte too many" && f.Initiator.Done() && n < len(b) {
 		n++
 	}
 	return n, err
@@ -32,7 +32,7 @@ func (f *flawed) Deadline() time.Time {
 	case at.IsZero(), f.flaw == "waits for ever", f.flaw == "waits for ever once it has heard something" &&
 		!f.heard.IsZero():
 		return time.Time{}
-	case f.flaw == "waits anew for each octet" && !f.heard.IsZero():
+	case f.flaw == "waits anew for each byte" && !f.heard.IsZero():
 		return f.heard.Add(mpa.DefaultReplyTimeout)
 	case f.flaw == "waits for too long":
 		return at.Add(time.Second)
@@ -67,11 +67,11 @@ func TestExploreFinds(t *testing.T) {
 		flaw, report string
 	}{
 		{of("flawed"), "", ""},
-		{of("flawed"), "takes an octet too many", "wants nothing and took 1 octets"},
+		{of("flawed"), "takes a byte too many", "wants nothing and took 1 bytes"},
 		{of("flawed"), "waits for ever", "the Initiator waits, and has no deadline"},
 		{of("flawed"), "waits for ever once it has heard something", "the Initiator waits, and has no deadline"},
 		{of("flawed"), "waits for too long", "the Initiator waits for 11s in all, and may for 10s"},
-		{of("flawed"), "waits anew for each octet", "in all, and may for 10s"},
+		{of("flawed"), "waits anew for each byte", "in all, and may for 10s"},
 		{of("flawed"), "forgets its deadline", "a wait ended with"},
 		{of("flawed"), "sends markers unasked", "the two ends disagree"},
 		{of("flawed"), "leaves CRCs out", "the two ends disagree"},

@@ -26,7 +26,7 @@ type node struct {
 	*virtual
 	// deaf has the ends that got a FIN before all that the other end sent, by name.
 	deaf     map[string]bool
-	silent   *end // its host is gone: neither octets nor a FIN arrive from it any more
+	silent   *end // its host is gone: neither bytes nor a FIN arrive from it any more
 	patience patience
 	faults   bool
 	from     *node
@@ -103,13 +103,13 @@ func (n *node) path() string {
 	return strings.Join(steps, ", ")
 }
 
-// next returns the states that can follow: octets or a FIN arrive, the consumer decides,
+// next returns the states that can follow: bytes or a FIN arrive, the consumer decides,
 // time passes, or there is a fault.
 func (n *node) next(octetwise bool) (all []*node) {
 	for _, step := range n.steps() {
 		all = append(all, n.after(step, false, func(n *node) { n.takeStep(step, 1<<20) }))
 		if octetwise && strings.HasPrefix(step, "to ") {
-			all = append(all, n.after("1 octet "+step, false, func(n *node) { n.takeStep(step, 1) }))
+			all = append(all, n.after("1 byte "+step, false, func(n *node) { n.takeStep(step, 1) }))
 		}
 	}
 	if len(all) == 0 {
@@ -198,7 +198,7 @@ func (n *node) wrongNow() string {
 			return late
 		}
 		// Whoever is in Full Operation, or back in streaming mode, has all of that from its
-		// first octet on, and nothing of the startup.
+		// first byte on, and nothing of the startup.
 		if (e.open || rejected) && !strings.HasPrefix(all, string(e.inbox)) {
 			return fmt.Sprintf("the %s has got %q, and the other end sent %q", name, e.inbox, all)
 		}
@@ -332,16 +332,16 @@ func (s *search) judgeFinal(n *node) {
 	}
 }
 
-// inOctets have between them all that either end waits for.
-var inOctets = []string{"enhanced", "Rtr frame", "messages"}
+// inBytes have between them all that either end waits for.
+var inBytes = []string{"enhanced", "Rtr frame", "messages"}
 
-// TestExplore goes through all states of every class of pairs: octets arrive one by one or
-// together, connections are cut at any octet, deadlines pass and callers give up at any
-// time, at one end or both. Without IWARP_ALL octets go singly in the classes inOctets alone.
+// TestExplore goes through all states of every class of pairs: bytes arrive one by one or
+// together, connections are cut at any byte, deadlines pass and callers give up at any
+// time, at one end or both. Without IWARP_ALL bytes go singly in the classes inBytes alone.
 //
 // Either end falls silent at any time, and time passes until just before a deadline. Whoever waits
-// for the other end has a deadline, which neither silence nor single octets put off.
-// No end ever waits for what cannot come, no octet after the startup is lost or taken for a
+// for the other end has a deadline, which neither silence nor single bytes put off.
+// No end ever waits for what cannot come, no byte after the startup is lost or taken for a
 // part of it, and both ends have the same connection or both know that they have none.
 // Without a fault there is one outcome, whatever the order, which is what the documents
 // say.
@@ -352,7 +352,7 @@ func TestExplore(t *testing.T) {
 	states := 0
 	for k := range classes {
 		c := &classes[k]
-		s := search{class: c, octetwise: testrig.Everything() || slices.Contains(inOctets, c.name)}
+		s := search{class: c, octetwise: testrig.Everything() || slices.Contains(inBytes, c.name)}
 		s.run(c.firstState(t))
 		states += len(s.seen)
 		for _, wrong := range s.wrong {

@@ -22,7 +22,7 @@ func (r *Responder) Copy() *Responder {
 	return &c
 }
 
-// AppendState appends the state of a machine, so that two machines with the same octets
+// AppendState appends the state of a machine, so that two machines with the same bytes
 // there do the same from now on.
 func AppendState(dst []byte, machine any) []byte { return appendState(dst, reflect.ValueOf(machine)) }
 

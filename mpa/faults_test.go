@@ -38,7 +38,7 @@ func replace(name string, at int, with string) fault {
 	return fault{name, func(b []byte) []byte { copy(b[at:], with); return b }}
 }
 
-// length sets a field of 16 bits, and has as much data as it says if it is up to 512 octets.
+// length sets a field of 16 bits, and has as much data as it says if it is up to 512 bytes.
 func length(name string, at int, n func(was int) int, follow bool) fault {
 	return fault{name, func(b []byte) []byte {
 		v := n(int(binary.BigEndian.Uint16(b[at:])))
@@ -56,7 +56,7 @@ func by(n int) func(int) int { return func(was int) int { return was + n } }
 // frameFaults are those of a Request, Reply or Rtr frame.
 var frameFaults = []fault{
 	{"as it should be", func(b []byte) []byte { return b }},
-	octet("Key, octet 0", 0, 0x01), octet("Key, octet 9", 9, 0x80), octet("Key, octet 15", 15, 0x20),
+	octet("Key, byte 0", 0, 0x01), octet("Key, byte 9", 9, 0x80), octet("Key, byte 15", 15, 0x20),
 	replace("Key, in small letters", 0, "mpa id "),
 	replace("Key of a Request", 0, mpa.KeyRequest), replace("Key of a Reply", 0, mpa.KeyReply),
 	replace("Key of an Rtr frame", 0, mpa.KeyRtr), replace("a Start Key", 0, mpa.KeyStart+"\x40"),
@@ -68,7 +68,7 @@ var frameFaults = []fault{
 	length("PD_Length one too large, then FIN", 18, by(1), false),
 	length("PD_Length 512, with data", 18, is(512), true), length("PD_Length 513", 18, is(513), false),
 	length("PD_Length 65535", 18, is(65535), false),
-	{"the last octet missing, then FIN", func(b []byte) []byte { return b[:len(b)-1] }},
+	{"the last byte missing, then FIN", func(b []byte) []byte { return b[:len(b)-1] }},
 	{"the header cut, then FIN", func(b []byte) []byte { return b[:19] }},
 	{"nothing but a FIN", func(b []byte) []byte { return nil }},
 }
@@ -87,12 +87,12 @@ var enhancedFaults = []fault{
 var (
 	keyFaults = []fault{
 		frameFaults[0],
-		octet("Key, octet 0", 0, 0x01), octet("Key, octet 14", 14, 0x20),
+		octet("Key, byte 0", 0, 0x01), octet("Key, byte 14", 14, 0x20),
 		replace("Key of a Request", 0, mpa.KeyRequest), replace("Key of a Reply", 0, mpa.KeyReply),
 		octet("M (markers) the other way", 15, 0x80), octet("C (CRCs) the other way", 15, 0x40),
 		octet("all of Res", 15, 0x30),
 		value("Rev 1", 15, 0x41), value("Rev 15", 15, 0x4f),
-		{"the last octet missing, then FIN", func(b []byte) []byte { return b[:15] }},
+		{"the last byte missing, then FIN", func(b []byte) []byte { return b[:15] }},
 		{"nothing but a FIN", func(b []byte) []byte { return nil }},
 	}
 	messageFaults = []fault{
@@ -104,14 +104,14 @@ var (
 		{"a Request instead", func([]byte) []byte {
 			return frame(mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: 1})
 		}},
-		{"a Request instead, one octet of its key wrong", func([]byte) []byte {
+		{"a Request instead, one byte of its key wrong", func([]byte) []byte {
 			return frame(mpa.StartupFields{Key: "MPA ID Req Framd", C: true, Rev: 1})
 		}},
 		{"a Reply instead", func([]byte) []byte {
 			return frame(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 1})
 		}},
 		{"a Start Key instead", func([]byte) []byte { return mpa.AppendStartKey(nil, &mpa.StartKeyFields{C: true}) }},
-		{"the first octet, then FIN", func(b []byte) []byte { return b[:1] }},
+		{"the first byte, then FIN", func(b []byte) []byte { return b[:1] }},
 		{"nothing but a FIN", func(b []byte) []byte { return nil }},
 	}
 )
@@ -192,7 +192,7 @@ func (p *play) verdict(t *testing.T, n int, frame []byte) (lines []string) {
 		lines = append(lines, "sends "+mpa.DescribeStartup(sent))
 	}
 	if left := len(frame) - taken; left > 0 && err == nil {
-		lines = append(lines, fmt.Sprintf("leaves what follows %d octets", taken))
+		lines = append(lines, fmt.Sprintf("leaves what follows %d bytes", taken))
 	}
 	return append(lines, outcomeText(d.m, err)...)
 }
@@ -211,7 +211,7 @@ func outcomeText(m machine, err error) []string {
 		return []string{"rejected", i.Rejected().Error()}
 	}
 	if !m.Done() {
-		return []string{fmt.Sprintf("waits for %d octets", m.Want())}
+		return []string{fmt.Sprintf("waits for %d bytes", m.Want())}
 	}
 	return []string{negotiatedText(m.Negotiated())}
 }
@@ -237,7 +237,7 @@ func negotiatedText(n mpa.Negotiated) string {
 		s += fmt.Sprintf(", ends with Terminate code %d", n.TerminateCode)
 	}
 	if len(n.PrivateData) > 0 {
-		s += fmt.Sprintf(", %d octets of private data", len(n.PrivateData))
+		s += fmt.Sprintf(", %d bytes of private data", len(n.PrivateData))
 	}
 	return s
 }

@@ -37,13 +37,13 @@ func figureULPDU(tb testing.TB, name string) []byte {
 }
 
 // Proves F01, F02, F04, F07, F08, F09, F11: the Writer makes the FPDUs of the
-// figures, octet by octet.
+// figures, byte by byte.
 func TestWriterFigures(t *testing.T) {
 	for _, c := range figures {
 		w := mpa.NewWriter(c.markers, true)
 		if c.before >= 0 {
 			if first := w.Append(nil, make([]byte, c.before)); len(first) != 0x1ec {
-				t.Fatalf("%s: the FPDU in front has %d octets", c.vector, len(first))
+				t.Fatalf("%s: the FPDU in front has %d bytes", c.vector, len(first))
 			}
 		}
 		ulpdu := figureULPDU(t, c.vector)
@@ -81,7 +81,7 @@ func TestReaderFigures(t *testing.T) {
 	}
 }
 
-// Proves F01, F03: PAD is 0 to 3 octets of zero and makes an FPDU a multiple of 4.
+// Proves F01, F03: PAD is 0 to 3 bytes of zero and makes an FPDU a multiple of 4.
 func TestWriterPad(t *testing.T) {
 	for n, pad := range []int{2, 1, 0, 3, 2, 1, 0, 3} {
 		w := mpa.NewWriter(false, false)
@@ -90,7 +90,7 @@ func TestWriterPad(t *testing.T) {
 		want := append([]byte{0, byte(n)}, ulpdu...)
 		want = append(want, make([]byte, pad+4)...)
 		if !bytes.Equal(got, want) || len(got)%4 != 0 {
-			t.Errorf("ULPDU of %d octets: got % x want % x", n, got, want)
+			t.Errorf("ULPDU of %d bytes: got % x want % x", n, got, want)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func wantCode(t *testing.T, r mpa.Reader, b []byte, code mpa.Code, offset uint64
 		t.Fatalf("got %q, %d, %v; want code %d at %d", f.ULPDU, n, err, code, offset)
 	}
 	if !bytes.Equal(b, before) {
-		t.Error("octets changed though there was an error")
+		t.Error("bytes changed though there was an error")
 	}
 	w := mpa.NewWriter(false, true)
 	if _, n, again := r.Next(w.Append(nil, []byte("good"))); n != 0 || again != err {
@@ -149,13 +149,13 @@ func TestMarkerBetweenPadAndCRC(t *testing.T) {
 	// marker 4, ULPDU_Length 2, ULPDU 505, PAD 1: the next marker is at 512.
 	marker := b[512:516]
 	if !bytes.Equal(marker, []byte{0, 0, 0x01, 0xfc}) || len(b) != 520 {
-		t.Fatalf("%d octets, marker % x", len(b), marker)
+		t.Fatalf("%d bytes, marker % x", len(b), marker)
 	}
 	if want := layout.AppendCRC(nil, layout.CRC32C(0, b[:516])); !bytes.Equal(b[516:], want) {
 		t.Errorf("CRC % x want % x", b[516:], want)
 	}
 	if f, n, err := r.Next(b); err != nil || n != 520 || len(f.ULPDU) != 505 {
-		t.Errorf("received %d octets, %d, %v", len(f.ULPDU), n, err)
+		t.Errorf("received %d bytes, %d, %v", len(f.ULPDU), n, err)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestMarkerBetweenFPDUs(t *testing.T) {
 	w, r := mpa.NewWriter(true, true), mpa.NewReader(true, true)
 	first := w.Append(nil, make([]byte, 502))
 	if len(first) != 512 {
-		t.Fatalf("the first FPDU has %d octets", len(first))
+		t.Fatalf("the first FPDU has %d bytes", len(first))
 	}
 	b := w.Append(first, []byte("second"))
 	if !bytes.Equal(b[512:518], []byte{0, 0, 0, 0, 0, 6}) {
@@ -182,7 +182,7 @@ func TestMarkerBetweenFPDUs(t *testing.T) {
 // Proves F07, F08: every marker of a large FPDU points to its ULPDU_Length.
 func TestMarkersOfLargeFPDU(t *testing.T) {
 	w := mpa.NewWriter(true, true)
-	b := w.Append(nil, make([]byte, 22)) // 32 octets with its marker
+	b := w.Append(nil, make([]byte, 22)) // 32 bytes with its marker
 	b = w.Append(b, make([]byte, 64768))
 	for at := 512; at < len(b); at += 512 {
 		got := int(b[at+2])<<8 | int(b[at+3])
@@ -301,12 +301,12 @@ func TestReaderErrorText(t *testing.T) {
 	}
 }
 
-// Proves R04, R07: Need tells how many octets are wanted, and b is left alone until
+// Proves R04, R07: Need tells how many bytes are wanted, and b is left alone until
 // they are there.
 func TestReaderNeed(t *testing.T) {
 	for _, c := range []struct {
 		markers      bool
-		known, least int // octets after which ULPDU_Length is known, and of an empty FPDU
+		known, least int // bytes after which ULPDU_Length is known, and of an empty FPDU
 	}{{true, 6, 12}, {false, 2, 8}} {
 		w := mpa.NewWriter(c.markers, true)
 		b := w.Append(nil, bytes.Repeat([]byte{'u'}, 600))
@@ -314,14 +314,14 @@ func TestReaderNeed(t *testing.T) {
 		for n := range b {
 			part := bytes.Clone(b[:n])
 			if _, got, err := r.Next(part); got != 0 || err != nil || !bytes.Equal(part, b[:n]) {
-				t.Fatalf("%+v, %d octets: %d, %v", c, n, got, err)
+				t.Fatalf("%+v, %d bytes: %d, %v", c, n, got, err)
 			}
 			want := len(b)
 			if n < c.known {
 				want = c.least
 			}
 			if r.Need() != want {
-				t.Fatalf("%+v, %d octets: Need = %d want %d", c, n, r.Need(), want)
+				t.Fatalf("%+v, %d bytes: Need = %d want %d", c, n, r.Need(), want)
 			}
 		}
 		if _, n, err := r.Next(b); n != len(b) || err != nil {

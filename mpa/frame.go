@@ -11,8 +11,8 @@ import (
 )
 
 // StartupFrame is an MPA Request or Reply Frame: RFC 5044, section 7.1.1, with the
-// S bit of RFC 6581, section 6. It is a view of the octets received; a frame that
-// came from [ParseStartup] has all its octets, and no accessor can panic.
+// S bit of RFC 6581, section 6. It is a view of the bytes received; a frame that
+// came from [ParseStartup] has all its bytes, and no accessor can panic.
 //
 //	   0                   1                   2                   3
 //	   0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -20,18 +20,18 @@ import (
 //	0 |                                                               |
 //	  +                                                               +
 //	4 |                                                               |
-//	  +    Key (16 octets): "MPA ID Req Frame" or "MPA ID Rep Frame"  +
+//	  +    Key (16 bytes): "MPA ID Req Frame" or "MPA ID Rep Frame"  +
 //	8 |                                                               |
 //	  +                                                               +
 //	12|                                                               |
 //	  +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	16|M|C|R|S|  Res  |      Rev      |           PD_Length           |
 //	  +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//	20~              Private Data (PD_Length octets)                  ~
+//	20~              Private Data (PD_Length bytes)                  ~
 //	  +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 type StartupFrame []byte
 
-// Offsets and sizes in a startup frame, in octets.
+// Offsets and sizes in a startup frame, in bytes.
 const (
 	startupFlags       = 16
 	startupRev         = 17
@@ -47,7 +47,7 @@ const (
 	MaxPrivateData = 512
 )
 
-// The bits of octet 16.
+// The bits of byte 16.
 const (
 	flagM   = 0x80
 	flagC   = 0x40
@@ -57,7 +57,7 @@ const (
 )
 
 // ParseStartup returns the startup frame at the beginning of b, which may hold
-// more. It checks that the octets are there and nothing else: key, revision and
+// more. It checks that the bytes are there and nothing else: key, revision and
 // the bound on PD_Length are for the machines to judge. The error is an [*Error]
 // with code 4.
 func ParseStartup(b []byte) (StartupFrame, error) {
@@ -76,12 +76,12 @@ func shortStartup(have, want int, field string) error {
 		Code:   CodeStartupFrame,
 		Offset: uint64(have),
 		Field:  field,
-		Reason: fmt.Sprintf("%s where there should be %d", wording.Octets(have), want),
+		Reason: fmt.Sprintf("%s where there should be %d", wording.Bytes(have), want),
 		Hint:   "the frame is cut off, or its PD_Length is wrong",
 	}
 }
 
-// Key returns the 16 octets of the key.
+// Key returns the 16 bytes of the key.
 func (f StartupFrame) Key() string { return string(f[:KeyLen]) }
 
 // M reports whether the sender requires markers in what it receives.
@@ -108,7 +108,7 @@ func (f StartupFrame) Rev() uint8 { return f[startupRev] }
 // is of [DialectRtr] only if its Request was; S is a reserved bit in it otherwise.
 func (f StartupFrame) Dialect() Dialect { return recognize(f.Rev(), f.S(), Dialect.known) }
 
-// PDLength returns the number of octets of Private Data, 0 to 65535 on the wire.
+// PDLength returns the number of bytes of Private Data, 0 to 65535 on the wire.
 func (f StartupFrame) PDLength() uint16 { return binary.BigEndian.Uint16(f[startupPDLength:]) }
 
 // PrivateData returns all the Private Data, the enhanced data included.
@@ -160,7 +160,7 @@ func (f StartupFrame) String() string {
 
 // StartupFields is what [AppendStartup] writes: any values, legal or not.
 type StartupFields struct {
-	Key        string // cut or filled up with zero octets to 16
+	Key        string // cut or filled up with zero bytes to 16
 	M, C, R, S bool
 	Res        uint8 // 4 bits
 	Rev        uint8

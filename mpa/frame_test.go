@@ -43,7 +43,7 @@ var startupFrames = []struct {
 
 // request and reply return a plain frame's fields; S is set from revision 2 on.
 func request(rev uint8, privateData string) mpa.StartupFields {
-	pd := testrig.Octets(panicky{}, privateData)
+	pd := testrig.Bytes(panicky{}, privateData)
 	return mpa.StartupFields{Key: mpa.KeyRequest, S: rev >= 2, Rev: rev, PrivateData: pd}
 }
 
@@ -88,12 +88,12 @@ func TestStartupFrames(t *testing.T) {
 	}
 }
 
-// Proves Q01, Q06: every bit of octet 16 has its place; values that are not legal can
+// Proves Q01, Q06: every bit of byte 16 has its place; values that are not legal can
 // be written for probes.
 func TestStartupBits(t *testing.T) {
 	for _, c := range []struct {
 		f    mpa.StartupFields
-		want string // octets 16 to 19
+		want string // bytes 16 to 19
 	}{
 		{mpa.StartupFields{M: true}, "80 00 00 00"},
 		{mpa.StartupFields{C: true}, "40 00 00 00"},
@@ -104,11 +104,11 @@ func TestStartupBits(t *testing.T) {
 		{mpa.StartupFields{PDLength: -1, PrivateData: []byte("x")}, "00 00 00 00"},
 		{mpa.StartupFields{PrivateData: make([]byte, 513)}, "00 00 02 01"},
 	} {
-		if got := mpa.AppendStartup(nil, &c.f)[16:20]; !bytes.Equal(got, testrig.Octets(t, c.want)) {
+		if got := mpa.AppendStartup(nil, &c.f)[16:20]; !bytes.Equal(got, testrig.Bytes(t, c.want)) {
 			t.Errorf("%+v: % x want %s", c.f, got, c.want)
 		}
 	}
-	long := frame(mpa.StartupFields{Key: "a key of more than 16 octets"})
+	long := frame(mpa.StartupFields{Key: "a key of more than 16 bytes"})
 	if string(long[:16]) != "a key of more th" {
 		t.Errorf("key %q", long[:16])
 	}
@@ -124,15 +124,15 @@ func TestParseStartupShort(t *testing.T) {
 	for n := range b {
 		_, err := mpa.ParseStartup(b[:n])
 		if e, ok := err.(*mpa.Error); !ok || e.Code != mpa.CodeStartupFrame || e.Offset != uint64(n) {
-			t.Errorf("%d octets: %v", n, err)
+			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 	_, err := mpa.ParseStartup(b[:22])
-	if want := "mpa: bad Private Data at octet 22 of the startup frame: 22 octets where there should be 23; the frame is cut off, or its PD_Length is wrong"; err.Error() != want {
+	if want := "mpa: bad Private Data at byte 22 of the startup frame: 22 bytes where there should be 23; the frame is cut off, or its PD_Length is wrong"; err.Error() != want {
 		t.Errorf("%q", err)
 	}
 	if _, err := mpa.ParseStartup(frame(mpa.StartupFields{PrivateData: make([]byte, 2000)})); err != nil {
-		t.Errorf("2000 octets of private data, whole: %v", err)
+		t.Errorf("2000 bytes of private data, whole: %v", err)
 	}
 }
 
@@ -154,24 +154,24 @@ func TestEnhanced(t *testing.T) {
 		{"d2 34 ff fe", mpa.Enhanced{A: true, B: true, C: true, D: true, IRD: 0x1234, ORD: 0x3ffe},
 			mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead, "A ird 4660 ord 16382 rtr send|write|read"},
 	} {
-		got, err := mpa.ParseEnhanced(append(testrig.Octets(t, c.hex), "ULP data"...))
+		got, err := mpa.ParseEnhanced(append(testrig.Bytes(t, c.hex), "ULP data"...))
 		if err != nil || got != c.e || got.RTR() != c.rtr || got.String() != c.s {
 			t.Errorf("%s: %+v, %v, %v", c.hex, got, got.RTR(), err)
 		}
-		if b := mpa.AppendEnhanced(nil, &c.e); !bytes.Equal(b, testrig.Octets(t, c.hex)) {
+		if b := mpa.AppendEnhanced(nil, &c.e); !bytes.Equal(b, testrig.Bytes(t, c.hex)) {
 			t.Errorf("%+v: % x", c.e, b)
 		}
 	}
 	if _, err := mpa.ParseEnhanced([]byte{1, 2, 3}); err == nil {
-		t.Error("3 octets: no error")
+		t.Error("3 bytes: no error")
 	}
 	if b := mpa.AppendEnhanced(nil, &mpa.Enhanced{IRD: 0xffff, ORD: 0xc000}); !bytes.Equal(b,
-		testrig.Octets(t, "3f ff 00 00")) {
+		testrig.Bytes(t, "3f ff 00 00")) {
 		t.Errorf("more than 14 bits: % x", b)
 	}
 }
 
-// FuzzParseStartup gives any octets to the codecs of startup frames.
+// FuzzParseStartup gives any bytes to the codecs of startup frames.
 func FuzzParseStartup(f *testing.F) {
 	for _, name := range vectors(f, "siw-re") {
 		f.Add(vector(f, name))
@@ -195,7 +195,7 @@ func FuzzParseStartup(f *testing.F) {
 	})
 }
 
-// FuzzParseEnhanced gives any octets to the codec of the enhanced data.
+// FuzzParseEnhanced gives any bytes to the codec of the enhanced data.
 func FuzzParseEnhanced(f *testing.F) {
 	f.Add([]byte{0x80, 1, 0xc0, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -21,7 +21,7 @@ func seeds(f *testing.F, role mpa.Role) (all [][]byte) {
 		}
 		var b []byte
 		for _, a := range p.acts {
-			b = append(b, testrig.Octets(f, a.frame)...)
+			b = append(b, testrig.Bytes(f, a.frame)...)
 		}
 		all = append(all, append(b, "first FPDU"...))
 	}
@@ -40,10 +40,10 @@ func anyConfig(n byte) mpa.ResponderConfig {
 	return cfg
 }
 
-// FuzzResponder gives any octets to a Responder of any configuration, whole and in
+// FuzzResponder gives any bytes to a Responder of any configuration, whole and in
 // steps, and answers.
 //
-// Proves Q13, E14, K03, T02: any split gives the same result, no octet beyond the startup
+// Proves Q13, E14, K03, T02: any split gives the same result, no byte beyond the startup
 // frames is taken,
 // and every Request that is taken can be answered in a frame that an Initiator reads.
 func FuzzResponder(f *testing.F) {
@@ -84,10 +84,10 @@ func readsAnswer(t *testing.T, q *mpa.Request, messages bool, sent []byte) {
 	}
 }
 
-// FuzzInitiator gives any octets to an Initiator of any dialect and kind, whole and in
+// FuzzInitiator gives any bytes to an Initiator of any dialect and kind, whole and in
 // steps.
 //
-// Proves Q13, K03: any split gives the same result, and no octet beyond the startup frames is
+// Proves Q13, K03: any split gives the same result, and no byte beyond the startup frames is
 // taken.
 func FuzzInitiator(f *testing.F) {
 	for n, b := range seeds(f, mpa.RoleInitiator) {
@@ -115,7 +115,7 @@ func FuzzInitiator(f *testing.F) {
 	})
 }
 
-// feed gives octets to a machine in steps, as they are wanted; a Responder accepts.
+// feed gives bytes to a machine in steps, as they are wanted; a Responder accepts.
 func feed(m machine, b []byte, step int) (taken int, sent []byte, err error) {
 	r, _ := m.(*mpa.Responder)
 	answered := false
@@ -135,7 +135,7 @@ func feed(m machine, b []byte, step int) (taken int, sent []byte, err error) {
 	return taken, sent, err
 }
 
-// sameInput gives the octets to two machines, to the second one in steps, and
+// sameInput gives the bytes to two machines, to the second one in steps, and
 // compares what comes of it.
 func sameInput(t *testing.T, one, parts machine, b []byte, step int) (sent []byte) {
 	t.Helper()
@@ -145,7 +145,7 @@ func sameInput(t *testing.T, one, parts machine, b []byte, step int) (sent []byt
 		t.Errorf("whole: %d, %v, sent % x; in steps: %d, %v, sent % x", n, err, sent, taken, partsErr, again)
 	}
 	if n > 2*(mpa.StartupHeaderLen+mpa.MaxPrivateData) {
-		t.Errorf("took %d octets", n)
+		t.Errorf("took %d bytes", n)
 	}
 	var e *mpa.StartupError
 	if err != nil && (!errors.As(err, &e) || e.Err.Hint == "" || e.Err.Code != mpa.CodeStartupFrame) {
@@ -157,9 +157,9 @@ func sameInput(t *testing.T, one, parts machine, b []byte, step int) (sent []byt
 	return sent
 }
 
-// FuzzParseStartKey gives any octets to the codec of the Start Key.
+// FuzzParseStartKey gives any bytes to the codec of the Start Key.
 func FuzzParseStartKey(f *testing.F) {
-	f.Add(testrig.Octets(f, startKeyMC))
+	f.Add(testrig.Bytes(f, startKeyMC))
 	f.Add([]byte("MPA ident frame"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		k, err := mpa.ParseStartKey(b)
@@ -177,10 +177,10 @@ func FuzzParseStartKey(f *testing.F) {
 	})
 }
 
-// FuzzParsePrivateDataMessage gives any octets to the codec of private data messages.
+// FuzzParsePrivateDataMessage gives any bytes to the codec of private data messages.
 func FuzzParsePrivateDataMessage(f *testing.F) {
-	f.Add(testrig.Octets(f, helloMessage))
-	f.Add(testrig.Octets(f, emptyMessage))
+	f.Add(testrig.Bytes(f, helloMessage))
+	f.Add(testrig.Bytes(f, emptyMessage))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := mpa.ParsePrivateDataMessage(b)
 		var e *mpa.Error
@@ -193,7 +193,7 @@ func FuzzParsePrivateDataMessage(f *testing.F) {
 	})
 }
 
-// FuzzDescribeStartup describes any octets in one line.
+// FuzzDescribeStartup describes any bytes in one line.
 func FuzzDescribeStartup(f *testing.F) {
 	for _, role := range []mpa.Role{mpa.RoleInitiator, mpa.RoleResponder} {
 		for _, b := range seeds(f, role) {
@@ -222,12 +222,12 @@ func TestDescribeStartup(t *testing.T) {
 		revision0Reply:            "MPA ID Rep Frame M C rev 0 pd 2",
 		helloMessage:              "private data message pd 5",
 		emptyMessage:              "private data message pd 0",
-		"":                        "0 octets that are no startup frame",
-		"00 05 61":                "3 octets that are no startup frame",
-		rtrFrame + "\n00":         "21 octets that are no startup frame",
-		"00":                      "1 octet that is no startup frame",
-		startKeyMC + "\n00":       "17 octets that are no startup frame",
-		strings.Repeat("aa ", 16): "16 octets that are no startup frame",
+		"":                        "0 bytes that are no startup frame",
+		"00 05 61":                "3 bytes that are no startup frame",
+		rtrFrame + "\n00":         "21 bytes that are no startup frame",
+		"00":                      "1 byte that is no startup frame",
+		startKeyMC + "\n00":       "17 bytes that are no startup frame",
+		strings.Repeat("aa ", 16): "16 bytes that are no startup frame",
 	} {
 		hex = strings.TrimSpace(hex)
 		if got := mpa.DescribeStartup(octets(t, hex)); got != want {

@@ -20,7 +20,7 @@ func (i *Initiator) noReplyHint() string {
 	case i.in.await == awaitStartKey && i.offer.Messages:
 		return "the responder answered our private data message, and neither waits for a Start Key nor closes the connection, as it would to reject it"
 	case i.in.await == awaitStartKey:
-		return "the responder has not decided yet, or waits for the 4 octets more that a Request Frame has: try one of revision 1"
+		return "the responder has not decided yet, or waits for the 4 bytes more that a Request Frame has: try one of revision 1"
 	}
 	return "the responder has not decided yet, or does not speak MPA, or not this dialect of it, on this port"
 }
@@ -92,7 +92,7 @@ const (
 )
 
 // maybeMessage reports whether what arrived in place of a key may be a private data
-// message, and nobody looks for one: it is as long as its first two octets say, or fills
+// message, and nobody looks for one: it is as long as its first two bytes say, or fills
 // the room of a key and would be longer.
 func (in *intake) maybeMessage() bool {
 	if in.messages || in.part != partKey || len(in.buf) < messageLenLen {

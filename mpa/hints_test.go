@@ -23,7 +23,7 @@ func TestHints(t *testing.T) {
 	startKey, messages := mpa.Offer{Dialect: mpa.DialectStartKey},
 		mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}
 	noStartKey := mpa.ResponderConfig{Dialects: []mpa.Dialect{mpa.DialectRFC5044}}
-	long := string(mpa.AppendPrivateDataMessage(nil, []byte("twenty octets of data"), -1))
+	long := string(mpa.AppendPrivateDataMessage(nil, []byte("twenty bytes of data"), -1))
 	for _, c := range []struct {
 		name string
 		end  any    // mpa.Offer of an Initiator, or mpa.ResponderConfig
@@ -34,7 +34,7 @@ func TestHints(t *testing.T) {
 		{"nothing for a Request", mpa.Offer{}, "", inVain,
 			"has not decided yet, or does not speak MPA, or not this dialect"},
 		{"half a Reply", mpa.Offer{}, mpa.KeyReply[:7], inVain, "stopped in the middle of its MPA Reply Frame"},
-		{"nothing for a Start Key", startKey, "", inVain, "waits for the 4 octets more that a Request Frame has"},
+		{"nothing for a Start Key", startKey, "", inVain, "waits for the 4 bytes more that a Request Frame has"},
 		{"half a Start Key", startKey, mpa.KeyStart[:7], inVain, "stopped in the middle of its Start Key"},
 		{"nothing for a message", messages, "", inVain, "takes no private data messages: leave Messages off"},
 		{"half a message", messages, long[:16], inVain, "stopped in the middle of its private data message"},
@@ -44,17 +44,17 @@ func TestHints(t *testing.T) {
 		{"a short message for a Request", mpa.Offer{}, "\x00\x05hello", inVain,
 			"may be the private data message of another Initiator"},
 
-		{"the longest message there can be", mpa.ResponderConfig{}, "\x02\x00fourteen octets", atOnce,
+		{"the longest message there can be", mpa.ResponderConfig{}, "\x02\x00fourteen bytes", atOnce,
 			"may be a private data message, which goes before Start Keys"},
-		{"a longer message than there can be", mpa.ResponderConfig{}, "\x02\x01fourteen octets", atOnce,
+		{"a longer message than there can be", mpa.ResponderConfig{}, "\x02\x01fourteen bytes", atOnce,
 			"the peer does not speak MPA, or streaming-mode data"},
 		{"a misspelled key", mpa.ResponderConfig{}, "MPA id Req frame", atOnce, "only upper and lower case differ"},
-		{"four wrong octets", mpa.ResponderConfig{}, "MPA ID Xxx Xrame", atOnce,
-			"4 octets differ, the first is octet 7"},
-		{"five wrong octets", mpa.ResponderConfig{}, "MPA ID Xxx Xxame", atOnce,
+		{"four wrong bytes", mpa.ResponderConfig{}, "MPA ID Xxx Xrame", atOnce,
+			"4 bytes differ, the first is byte 7"},
+		{"five wrong bytes", mpa.ResponderConfig{}, "MPA ID Xxx Xxame", atOnce,
 			"the peer does not speak MPA, or streaming-mode data"},
 		{"nearly a Start Key", mpa.ResponderConfig{}, "MPA ident fra..\x00", atOnce,
-			"compared with the Start Key, 2 octets differ"},
+			"compared with the Start Key, 2 bytes differ"},
 		{"nearly a Start Key, which is not served", noStartKey, "MPA ident fra..\x00", atOnce,
 			"the peer does not speak MPA, or streaming-mode data"},
 
@@ -68,7 +68,7 @@ func TestHints(t *testing.T) {
 			"the peer does not speak MPA"},
 		{"an FPDU without room for a header", mpa.Offer{}, "\x00\x03\x41\x43" + strings.Repeat("\x00", 12), atOnce,
 			"the peer does not speak MPA"},
-		{"three octets of an FPDU", mpa.Offer{}, "\x00\x2a\x41", thenFIN,
+		{"three bytes of an FPDU", mpa.Offer{}, "\x00\x2a\x41", thenFIN,
 			"the responder refused the Request, or is not an MPA responder, or has TLS in front of it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func (i *Initiator) Output() []byte {
 // Dialect returns the dialect of the first frame.
 func (i *Initiator) Dialect() Dialect { return i.dialect }
 
-// Input takes octets of the frame that the machine waits for, in any split, and returns
+// Input takes bytes of the frame that the machine waits for, in any split, and returns
 // how many it took: never one beyond the startup frames, and none once it is Done. What is
 // left belongs to the first FPDU (RFC 5044, section 7.1.2), or to the consumer after a rejection. An error is a
 // [*StartupError] and sticky. The caller closes the connection then.

@@ -51,12 +51,12 @@ func TestInitiatorRejected(t *testing.T) {
 				t.Error(diff)
 			}
 			if n, err := i.Input(d.now, []byte("ULP's own")); n != 0 || err != nil {
-				t.Errorf("took %d octets of the ULP's, %v", n, err)
+				t.Errorf("took %d bytes of the ULP's, %v", n, err)
 			}
 		})
 	}
 	e := &mpa.RejectError{Revision: 2, Enhanced: true, PeerORD: 9, PeerIRD: mpa.NoNegotiation, Fallback: true}
-	if want := "mpa: the responder rejected the connection (R=1, revision 2, 0 octets of private data, IRD not negotiated, ORD 9); retry with revision 1"; e.Error() != want {
+	if want := "mpa: the responder rejected the connection (R=1, revision 2, 0 bytes of private data, IRD not negotiated, ORD 9); retry with revision 1"; e.Error() != want {
 		t.Errorf("%v", e)
 	}
 }
@@ -66,7 +66,7 @@ func TestInitiatorRejected(t *testing.T) {
 func TestRejectErrorPrivateData(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 65)
 	for data, want := range map[string]string{
-		"":                "(R=1, revision 1, 0 octets of private data)",
+		"":                "(R=1, revision 1, 0 bytes of private data)",
 		"not today\n":     `(R=1, revision 1, 10 octets of private data "not today\n")`,
 		string(long[:64]): `64 octets of private data "` + string(long[:64]) + `")`,
 		string(long):      `65 octets of private data "` + string(long) + `")`,

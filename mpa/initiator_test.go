@@ -31,7 +31,7 @@ func TestInitiatorEnhanced(t *testing.T) {
 		t.Error("rejected")
 	}
 	if n, err := i.Input(d.now, []byte("first FPDU")); n != 0 || err != nil {
-		t.Errorf("took %d octets of the FPDU, %v", n, err)
+		t.Errorf("took %d bytes of the FPDU, %v", n, err)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestInitiatorBadReply(t *testing.T) {
 		{"lower case", 0, frame(mpa.StartupFields{Key: "mpa id rep frame"}), mpa.FailureKey,
 			`bad Key at octet 0 of the startup frame: got "mpa id rep frame" want "MPA ID Rep Frame"; only upper and lower case differ`, false},
 		{"one bit off", 0, frame(mpa.StartupFields{Key: "MPA ID Rep Framd"}), mpa.FailureKey,
-			"octet 15 differs", false},
+			"byte 15 differs", false},
 		{"HTTP", 0, []byte("HTTP/1.1 400 Bad Request\r\n"), mpa.FailureKey, "got an HTTP response", false},
 		{"TLS", 0, append([]byte{0x15, 3, 3, 0, 2, 2, 50}, make([]byte, 20)...), mpa.FailureKey,
 			"the peer expects TLS on this port", false},
@@ -125,13 +125,13 @@ func TestInitiatorBadReply(t *testing.T) {
 		{"revision 0", 0, frame(reply(0, "")), mpa.FailureMismatch,
 			"unenhanced Reply, revision 0, to an enhanced Request", true},
 		{"revision 3, plain", 0, append(frame(reply(1, ""))[:17], 3, 0, 0), mpa.FailureRevision,
-			"bad Rev at octet 17 of the startup frame: Reply of revision 3 to our Request of revision 2", false},
+			"bad Rev at byte 17 of the startup frame: Reply of revision 3 to our Request of revision 2", false},
 		{"PD_Length 513", mpa.DialectRFC5044, frame(long), mpa.FailurePrivateData,
-			"bad PD_Length at octet 18 of the startup frame: 513 octets, and at most 512 are allowed", false},
+			"bad PD_Length at byte 18 of the startup frame: 513 bytes, and at most 512 are allowed", false},
 		{"PD_Length 65535", mpa.DialectRFC5044, frame(mpa.StartupFields{Key: mpa.KeyReply, Rev: 1, PDLength: 65535}),
-			mpa.FailurePrivateData, "65535 octets", false},
+			mpa.FailurePrivateData, "65535 bytes", false},
 		{"S without data", 0, frame(reply(2, "00 01 00")), mpa.FailurePrivateData,
-			"3 octets of Private Data in a frame with S=1", false},
+			"3 bytes of Private Data in a frame with S=1", false},
 		{"revision 1 to 2", 0, vector(t, "siw-reply-v1"), mpa.FailureMismatch,
 			"unenhanced Reply, revision 1, to an enhanced Request of revision 2; the responder does not know RFC 6581; retry with revision 1", true},
 		{"2 without S to 2", 0, append(frame(reply(1, ""))[:17], 2, 0, 0), mpa.FailureMismatch,
@@ -236,10 +236,10 @@ func TestInitiatorPeerClosed(t *testing.T) {
 	}{
 		{"revision 2", mpa.Offer{}, nil, "nothing arrived: connection reset by peer; a responder that does not know RFC 6581 ends an enhanced startup this way; retry with revision 1", true},
 		{"revision 1", mpa.Offer{Dialect: mpa.DialectRFC5044}, nil, "the responder refused the Request", false},
-		{"in the key", mpa.Offer{}, vector(t, "siw-reply")[:9], "9 octets of a key arrived", false},
-		{"in the header", mpa.Offer{}, vector(t, "siw-reply")[:17], "17 of 20 octets of its header arrived", false},
+		{"in the key", mpa.Offer{}, vector(t, "siw-reply")[:9], "9 bytes of a key arrived", false},
+		{"in the header", mpa.Offer{}, vector(t, "siw-reply")[:17], "17 of 20 bytes of its header arrived", false},
 		{"in the private data", mpa.Offer{}, vector(t, "siw-reply")[:22],
-			"PD_Length is 4 and 2 octets of Private Data arrived", false},
+			"PD_Length is 4 and 2 bytes of Private Data arrived", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i := clone(t, c.offer)
@@ -284,7 +284,7 @@ func TestInitiatorBadOffer(t *testing.T) {
 		i, err := mpa.NewInitiator(o)
 		testrig.Must(t, err)
 		if b := i.Start(epoch); len(b) != mpa.StartupHeaderLen+mpa.MaxPrivateData {
-			t.Errorf("%d octets", len(b))
+			t.Errorf("%d bytes", len(b))
 		}
 	}
 	i, _ := mpa.NewInitiator(mpa.Offer{})

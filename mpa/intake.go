@@ -13,9 +13,9 @@ import (
 // asks of a frame.
 //
 // RFC 5044, section 7.1.2: "the amount of Private Data MUST not exceed the
-// PD_Length or the application buffer." It takes no octet beyond the frame, and
+// PD_Length or the application buffer." It takes no byte beyond the frame, and
 // judges each part as soon as it is whole, and not before, so that the outcome
-// does not depend on how the octets were split. [Q13]
+// does not depend on how the bytes were split. [Q13]
 type intake struct {
 	role  Role
 	await awaited
@@ -32,7 +32,7 @@ type intake struct {
 
 	buf      []byte
 	part     part
-	want     int // octets after which the part is whole
+	want     int // bytes after which the part is whole
 	dialect  Dialect
 	unserved bool // the dialect is not known: a Reply of another revision rejects
 	arrived  arrival
@@ -54,7 +54,7 @@ const (
 	partData
 )
 
-// usualFrame is how many octets most frames have no more than: those without private data.
+// usualFrame is how many bytes most frames have no more than: those without private data.
 const usualFrame = StartupHeaderLen + EnhancedLen
 
 // expectFrame makes ready for a frame. What was taken before stays with whoever has it.
@@ -82,14 +82,14 @@ func (in *intake) started() bool { return in.part != partNone }
 // whole reports whether the frame has arrived.
 func (in *intake) whole() bool { return in.arrived != arrivedNothing && len(in.buf) == in.want }
 
-// pending reports whether more octets are awaited.
+// pending reports whether more bytes are awaited.
 func (in *intake) pending() bool { return in.started() && in.err == nil && !in.whole() }
 
 func (in *intake) missing() int { return in.want - len(in.buf) }
 
 func (in *intake) frame() StartupFrame { return StartupFrame(in.buf[:len(in.buf):len(in.buf)]) }
 
-// consume consumes octets and returns how many.
+// consume consumes bytes and returns how many.
 func (in *intake) consume(b []byte) (n int, err error) {
 	for {
 		k := min(in.missing(), len(b)-n)
@@ -122,7 +122,7 @@ func (in *intake) judge() *StartupError {
 	return in.judgeHeader(in.frame())
 }
 
-// lastPart says how many octets of Private Data are left, with which the frame will
+// lastPart says how many bytes of Private Data are left, with which the frame will
 // be whole.
 func (in *intake) lastPart(a arrival, n int) {
 	in.arrived, in.part, in.want = a, partData, len(in.buf)+n
@@ -184,27 +184,27 @@ func (in *intake) progress() string {
 	case have == 0:
 		return "nothing arrived"
 	case in.part == partLength:
-		return "one octet of its length arrived"
+		return "one byte of its length arrived"
 	case in.part == partKey:
-		return fmt.Sprintf("%s of a key arrived: %s", wording.Octets(have), describeKey(string(in.buf)))
+		return fmt.Sprintf("%s of a key arrived: %s", wording.Bytes(have), describeKey(string(in.buf)))
 	case in.part == partHeader:
-		return fmt.Sprintf("%d of %d octets of its header arrived", have, StartupHeaderLen)
+		return fmt.Sprintf("%d of %d bytes of its header arrived", have, StartupHeaderLen)
 	}
 	header, field := StartupHeaderLen, "PD_Length"
 	if in.arrived == arrivedMessage {
 		header, field = messageLenLen, "its length"
 	}
-	return fmt.Sprintf("%s is %d and %s of Private Data arrived", field, in.want-header, wording.Octets(have-header))
+	return fmt.Sprintf("%s is %d and %s of Private Data arrived", field, in.want-header, wording.Bytes(have-header))
 }
 
-// Want returns how many octets may be read next without reading one beyond the
-// frame that the machine waits for: the octets that are missing of key and header, or of the
+// Want returns how many bytes may be read next without reading one beyond the
+// frame that the machine waits for: the bytes that are missing of key and header, or of the
 // Private Data. It is 0 when the machine waits for none, as after an error. A
 // reader that asks the socket for no more than that leaves what follows the startup where
 // the first FPDU, or the consumer after a rejection, will find it.
 func (i *Initiator) Want() int { return i.in.wanted(i.done) }
 
-// Want returns how many octets may be read next, as with [Initiator.Want]: none
+// Want returns how many bytes may be read next, as with [Initiator.Want]: none
 // between a Request and its answer.
 func (r *Responder) Want() int { return r.in.wanted(r.done) }
 

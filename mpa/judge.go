@@ -21,12 +21,12 @@ func (in *intake) judgeLength(n int) *StartupError {
 	}
 	return in.fail(FailurePrivateData, &Error{
 		Code: CodeStartupFrame, Field: "Private Data Length",
-		Reason: fmt.Sprintf("%d octets (%q), and at most %d are taken", n, in.buf, MaxPrivateData),
+		Reason: fmt.Sprintf("%d bytes (%q), and at most %d are taken", n, in.buf, MaxPrivateData),
 		Hint:   "the peer sends no private data message here, or a longer one than is served",
 	})
 }
 
-// judgeKey judges the key, 16 octets, which decides what kind of frame it is.
+// judgeKey judges the key, 16 bytes, which decides what kind of frame it is.
 func (in *intake) judgeKey(got string) *StartupError {
 	switch {
 	case in.await == awaitRequest && isStartKey(got) &&
@@ -41,7 +41,7 @@ func (in *intake) judgeKey(got string) *StartupError {
 	return keyError(in, got) // [Q02] [K04]
 }
 
-// judgeStartKey judges the Start Key's last octet.
+// judgeStartKey judges the Start Key's last byte.
 //
 // CULLEY, section 8.1.1: "Res: [...] not checked on reception", and of Rev: "MPA
 // receivers compliant with this version of the specification MUST check this field
@@ -58,7 +58,7 @@ func (in *intake) judgeStartKey(k StartKey) *StartupError {
 }
 
 func (in *intake) judgeHeader(f StartupFrame) *StartupError {
-	// "if the length of the Private Data field exceeds 512 octets, the receiver MUST
+	// "if the length of the Private Data field exceeds 512 bytes, the receiver MUST
 	// close the connection and report an error locally." [Q08]
 	tooLong := f.PDLength() > MaxPrivateData
 	if err := in.judgeRevision(f, tooLong); err != nil {
@@ -67,7 +67,7 @@ func (in *intake) judgeHeader(f StartupFrame) *StartupError {
 	if tooLong {
 		return in.fail(FailurePrivateData, &Error{
 			Code: CodeStartupFrame, Offset: startupPDLength, Field: "PD_Length",
-			Reason: fmt.Sprintf("%d octets, and at most %d are allowed", f.PDLength(), MaxPrivateData),
+			Reason: fmt.Sprintf("%d bytes, and at most %d are allowed", f.PDLength(), MaxPrivateData),
 			Hint:   "the peer's private data is too long: send the rest as messages",
 		})
 	}

@@ -12,12 +12,12 @@ import (
 const (
 	KeyRequest = "MPA ID Req Frame"
 	KeyReply   = "MPA ID Rep Frame"
-	// KeyRtr is the key of the Rtr frame of the 2007 proposal, whose octets spell it that way and whose text spells it
+	// KeyRtr is the key of the Rtr frame of the 2007 proposal, whose bytes spell it that way and whose text spells it
 	// "MPA ID Rtr Frame".
 	KeyRtr = "MPA ID RtR Frame"
 	// KeyRtrInLetters is the other spelling, which receivers take too.
 	KeyRtrInLetters = "MPA ID Rtr Frame"
-	// KeyStart is the 15 octets of the Start Key of the first MPA drafts.
+	// KeyStart is the 15 bytes of the Start Key of the first MPA drafts.
 	KeyStart = "MPA ident frame"
 
 	// keyWord is what all keys begin with, and frameWord those of frames.
@@ -177,10 +177,10 @@ func resembles(got, want string) string {
 	}
 	switch n := differences(got, want); {
 	case n == 1:
-		return fmt.Sprintf("octet %d differs: the peer has a wrong key, or the octet was damaged",
+		return fmt.Sprintf("byte %d differs: the peer has a wrong key, or the byte was damaged",
 			difference(got, want))
 	case n <= 4:
-		return fmt.Sprintf("%d octets differ, the first is octet %d: the peer has a wrong key, or the octets were damaged", n, difference(got, want))
+		return fmt.Sprintf("%d bytes differ, the first is byte %d: the peer has a wrong key, or the bytes were damaged", n, difference(got, want))
 	}
 	return ""
 }
@@ -197,8 +197,8 @@ func greet(got string) (greeting, bool) {
 	return greeting{name: "an FPDU", hint: fpduHint}, beginsFPDU(got)
 }
 
-// beginsFPDU guesses whether octets begin an FPDU: a length that is not text, and
-// the control octets of DDP and RDMAP version 1.
+// beginsFPDU guesses whether bytes begin an FPDU: a length that is not text, and
+// the control bytes of DDP and RDMAP version 1.
 func beginsFPDU(octets string) bool {
 	const longest, ddp, rdmap = 0x3fff, 2, 3
 	if len(octets) <= rdmap {
@@ -208,7 +208,7 @@ func beginsFPDU(octets string) bool {
 	return length > rdmap && length <= longest && octets[ddp]&0x3f == 1 && octets[rdmap]&0xf0 == 0x40
 }
 
-// difference returns the first octet in which a and b differ.
+// difference returns the first byte in which a and b differ.
 func difference(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -219,7 +219,7 @@ func difference(a, b string) int {
 	return n
 }
 
-// differences returns in how many octets a and b differ.
+// differences returns in how many bytes a and b differ.
 func differences(a, b string) (n int) {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {

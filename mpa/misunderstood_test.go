@@ -17,7 +17,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// foreign is a Responder of RFC 5044 as others have written it: it reads the 20 octets that a
+// foreign is a Responder of RFC 5044 as others have written it: it reads the 20 bytes that a
 // Request has at least before it looks at them, and may repeat the reserved bits.
 type foreign struct {
 	repeats bool
@@ -136,7 +136,7 @@ const (
 	longMessage  = "Initiator with a long private data message"
 	anyMessage   = "Initiator with a private data message"
 	keyReader    = "Responder that looks for a key"
-	readsHeader  = "Responder that reads 20 octets"
+	readsHeader  = "Responder that reads 20 bytes"
 )
 
 var (

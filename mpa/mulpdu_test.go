@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Proves S01: an FPDU of MULPDU octets fits into a segment wherever it begins.
+// Proves S01: an FPDU of MULPDU bytes fits into a segment wherever it begins.
 func TestMULPDUFitsSegment(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		for emss := 150; emss < 3000; emss++ {
@@ -17,7 +17,7 @@ func TestMULPDUFitsSegment(t *testing.T) {
 			for range 5 {
 				at := w.Offset()
 				if out = w.Append(out[:0], make([]byte, n)); len(out) > emss {
-					t.Fatalf("EMSS %d, markers %v, offset %d: FPDU of %d octets", emss, markers, at, len(out))
+					t.Fatalf("EMSS %d, markers %v, offset %d: FPDU of %d bytes", emss, markers, at, len(out))
 				}
 			}
 		}
@@ -33,6 +33,6 @@ func TestMaxFPDU(t *testing.T) {
 		w.Append(nil, make([]byte, 2))
 	}
 	if largest != layout.MaxFPDU {
-		t.Errorf("the largest FPDU takes %d octets, MaxFPDU is %d", largest, layout.MaxFPDU)
+		t.Errorf("the largest FPDU takes %d bytes, MaxFPDU is %d", largest, layout.MaxFPDU)
 	}
 }

@@ -74,7 +74,7 @@ type Offer struct {
 	// Send is sent.
 	RTR RTR
 
-	// PrivateData is the ULP's, at most 512 octets without, and 508 with the enhanced
+	// PrivateData is the ULP's, at most 512 bytes without, and 508 with the enhanced
 	// data of RFC 6581.
 	PrivateData []byte
 
@@ -163,7 +163,7 @@ func (o *Offer) check(d Dialect) error {
 		return fmt.Errorf("%w: unknown RTR kinds 0x%02x", ErrOffer, uint8(o.RTR))
 	}
 	if d == DialectStartKey && !o.Messages && len(o.PrivateData) > 0 {
-		return fmt.Errorf("%w: %d octets of private data: the Start Key has no room for any, only private data messages before it have (Messages)", ErrOffer, len(o.PrivateData))
+		return fmt.Errorf("%w: %d bytes of private data: the Start Key has no room for any, only private data messages before it have (Messages)", ErrOffer, len(o.PrivateData))
 	}
 	return checkPrivateData(len(o.PrivateData), d)
 }
@@ -177,7 +177,7 @@ func checkDepths(ird, ord Depth) error {
 
 func checkPrivateData(n int, d Dialect) error {
 	if room := d.row().ulpData; n > room {
-		return fmt.Errorf("%w: %d octets of private data: at most %d fit a frame of %v", ErrOffer, n, room, d)
+		return fmt.Errorf("%w: %d bytes of private data: at most %d fit a frame of %v", ErrOffer, n, room, d)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type want struct {
 	hang bool
 }
 
-// wire is what can be told of a first frame from its octets.
+// wire is what can be told of a first frame from its bytes.
 type wire struct {
 	form string // "frame", "key" or "message"
 	rev  uint8
@@ -149,7 +149,7 @@ func (s *scenario) outcome() want {
 	d := s.served()
 	switch {
 	case s.message() && !(s.cfg.Messages && s.serves(mpa.DialectStartKey)):
-		// A key is 16 octets, and the message may be shorter.
+		// A key is 16 bytes, and the message may be shorter.
 		return want{
 			initiator: failures{mpa.FailureTimeout, mpa.FailureClosed},
 			responder: failures{mpa.FailureTimeout, mpa.FailureClosed, mpa.FailureKey},

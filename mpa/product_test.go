@@ -187,7 +187,7 @@ func (e *established) establish() error {
 		return err
 	}
 	if n, err := i.Input(epoch, reply); err != nil || n != len(reply) || !i.Done() || !r.Done() {
-		return fmt.Errorf("took %d of %d octets: %v", n, len(reply), err)
+		return fmt.Errorf("took %d of %d bytes: %v", n, len(reply), err)
 	}
 	e.request, _ = mpa.StartupFrame(request).Enhanced()
 	e.reply, _ = mpa.StartupFrame(reply).Enhanced()

@@ -61,13 +61,13 @@ func anyScenario() *rapid.Generator[scenario] {
 
 // Proves Q02, Q07, Q09-Q13, Q16, K02, K03, K07, T01, T03, T04, N02, N03, N05, N06, E02-E08,
 // E10, F11, F14: whatever
-// the two ends want, and however their octets are split and interleaved, what comes of it is what the documents
+// the two ends want, and however their bytes are split and interleaved, what comes of it is what the documents
 // say, at both ends.
 func TestAnyPair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anyScenario().Draw(t, "scenario")
 		v := s.play(t, func(can []string) (string, int, time.Duration) {
-			return rapid.SampledFrom(can).Draw(t, "step"), rapid.SampledFrom([]int{1, 3, 20, 1000}).Draw(t, "octets"), 0
+			return rapid.SampledFrom(can).Draw(t, "step"), rapid.SampledFrom([]int{1, 3, 20, 1000}).Draw(t, "bytes"), 0
 		})
 		if v != nil {
 			s.judge(t, v, s.outcome())
@@ -75,7 +75,7 @@ func TestAnyPair(t *testing.T) {
 	})
 }
 
-// Proves Q12, Q13, Q16: the same where octets take their time: then a deadline may pass at
+// Proves Q12, Q13, Q16: the same where bytes take their time: then a deadline may pass at
 // either end, and both
 // ends hear of it, or the connection comes up all the same.
 func TestAnyPairWithDelays(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAnyPairWithDelays(t *testing.T) {
 			}))
 		v := s.play(t, func(can []string) (string, int, time.Duration) {
 			return rapid.SampledFrom(can).Draw(t, "step"),
-				rapid.SampledFrom([]int{7, 20, 1000}).Draw(t, "octets"), delay.Draw(t, "delay")
+				rapid.SampledFrom([]int{7, 20, 1000}).Draw(t, "bytes"), delay.Draw(t, "delay")
 		})
 		if v == nil {
 			return

@@ -9,21 +9,21 @@ import (
 // FPDU is one frame found on the stream.
 type FPDU struct {
 	// ULPDU is what goes to DDP: no length, marker, pad or CRC is in it. It
-	// aliases the octets given to [Reader.Next]. It is nil if the FPDU is from
+	// aliases the bytes given to [Reader.Next]. It is nil if the FPDU is from
 	// [Reader.NextContent].
 	ULPDU []byte
-	// Content is the same octets. If the FPDU is from [Reader.NextContent], markers may
+	// Content is the same bytes. If the FPDU is from [Reader.NextContent], markers may
 	// stand between them.
 	Content layout.Content
-	// Offset is the stream offset of the FPDU's first octet since Full Operation
+	// Offset is the stream offset of the FPDU's first byte since Full Operation
 	// began; with a marker in front, of that marker.
 	Offset uint64
-	// Size is how many octets the FPDU takes on the stream, with its markers.
+	// Size is how many bytes the FPDU takes on the stream, with its markers.
 	Size int
 }
 
 // Reader finds the FPDUs of one direction of a connection in the order of the
-// stream. It keeps no octets, does not allocate unless something is wrong, and is
+// stream. It keeps no bytes, does not allocate unless something is wrong, and is
 // not safe for concurrent use.
 //
 // RFC 5044, section 6: "In an ordered TCP stream, the ULPDU Length field in the
@@ -44,10 +44,10 @@ func NewReader(markers, crc bool) Reader {
 	return Reader{markers: markers, crc: crc}
 }
 
-// Next looks for a whole FPDU at the start of b, which begins at the first octet not yet
-// consumed, and returns it with the number of octets that it takes. If n is 0 without an
-// error, b must hold [Reader.Need] octets before there can be an FPDU: b is unchanged
-// then, and the caller gives it again with more octets at its end.
+// Next looks for a whole FPDU at the start of b, which begins at the first byte not yet
+// consumed, and returns it with the number of bytes that it takes. If n is 0 without an
+// error, b must hold [Reader.Need] bytes before there can be an FPDU: b is unchanged
+// then, and the caller gives it again with more bytes at its end.
 //
 // With markers, the ULPDU is compacted in place: b is scratch space of the
 // receiver. An error is always an [*Error], with code 2 or 3, and sticky.
@@ -125,7 +125,7 @@ func (r *Reader) whole(b []byte, size int) bool {
 	return false
 }
 
-// Need returns, after Next asked for more, how many octets b must hold in all
+// Need returns, after Next asked for more, how many bytes b must hold in all
 // before Next can find an FPDU: the whole of it where its ULPDU_Length is known,
 // and the least that any FPDU takes where it is not. It is at most [layout.MaxFPDU].
 func (r *Reader) Need() int {
@@ -135,7 +135,7 @@ func (r *Reader) Need() int {
 	return layout.Size(r.offset, 0, r.markers)
 }
 
-// Offset returns the stream offset of the first octet not yet consumed.
+// Offset returns the stream offset of the first byte not yet consumed.
 func (r *Reader) Offset() uint64 { return r.offset }
 
 // Peek returns the ULPDU_Length of the FPDU that begins at b, 0 to 65535, once it

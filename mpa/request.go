@@ -19,7 +19,7 @@ type ResponderConfig struct {
 	// nothing of it may have set, and a responder would wait for their Rtr frame.
 	Dialects []Dialect
 	// Messages takes a private data message in place of the Start Key, or of a Request. It has
-	// to be asked for, since such a message may begin with any octets.
+	// to be asked for, since such a message may begin with any bytes.
 	Messages bool
 	// Markers and NoCRC are what a KindNonPermissive says of itself in answer to a
 	// revision 0 Request, before it closes the connection. In other answers

@@ -45,7 +45,7 @@ func (r *Responder) Start(now time.Time) {
 
 func (r *Responder) timeout() time.Duration { return timeout(r.cfg.Timeout, DefaultRequestTimeout) }
 
-// Input takes octets of the frame that the machine waits for, in any split, and returns
+// Input takes bytes of the frame that the machine waits for, in any split, and returns
 // how many it took: never one beyond the startup frames, and none between a Request and
 // its answer. What is left belongs to the first FPDU (RFC 5044, section 7.1.2), or to the consumer after a
 // rejection. An error is a [*StartupError] and sticky. The caller sends what Output

@@ -42,7 +42,7 @@ func TestResponderEnhanced(t *testing.T) {
 		AnsweredRTR: mpa.RTRWrite | mpa.RTRRead,
 	})
 	if n, err := r.Input(d.now, []byte("what follows")); n != 0 || err != nil {
-		t.Errorf("took %d octets of what follows, %v", n, err)
+		t.Errorf("took %d bytes of what follows, %v", n, err)
 	}
 }
 
@@ -235,10 +235,10 @@ func TestResponderBadRequest(t *testing.T) {
 		{"revision 3 without S", frame(bits(request(3, ""), false, 0)), mpa.FailureRevision,
 			"revision 3 is not served with S=0; served are revision 1 (and 2 with S=0), revision 2 or higher with S=1: have the peer use that"},
 		{"PD_Length 513", frame(mpa.StartupFields{Key: mpa.KeyRequest, Rev: 1, PDLength: 513}),
-			mpa.FailurePrivateData, "513 octets"},
+			mpa.FailurePrivateData, "513 bytes"},
 		{"S, PD_Length 0", frame(request(2, "")), mpa.FailurePrivateData,
-			"0 octets of Private Data in a frame with S=1, which must begin with 4 octets of enhanced data"},
-		{"S, PD_Length 3", frame(request(2, "00 00 00")), mpa.FailurePrivateData, "3 octets of Private Data"},
+			"0 bytes of Private Data in a frame with S=1, which must begin with 4 bytes of enhanced data"},
+		{"S, PD_Length 3", frame(request(2, "00 00 00")), mpa.FailurePrivateData, "3 bytes of Private Data"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, r := responder(t, mpa.ResponderConfig{Kind: mpa.KindNonPermissive})
@@ -273,7 +273,7 @@ func TestResponderTimeout(t *testing.T) {
 	d.input(vector(t, "siw-request")[:21], 0)
 	d.advance(5 * time.Second)
 	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost,
-		"PD_Length is 4 and 1 octet of Private Data arrived; the peer stopped in the middle of its MPA Request Frame")
+		"PD_Length is 4 and 1 byte of Private Data arrived; the peer stopped in the middle of its MPA Request Frame")
 
 	d, r := responder(t)
 	d.input(vector(t, "siw-request"), 0)
@@ -296,7 +296,7 @@ func TestResponderPeerClosed(t *testing.T) {
 	d.input(vector(t, "siw-request")[:20], 0)
 	d.err = r.PeerClosed(io.EOF)
 	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost,
-		"PD_Length is 4 and 0 octets of Private Data arrived: EOF; the initiator gave up, or announces more Private Data than it sends")
+		"PD_Length is 4 and 0 bytes of Private Data arrived: EOF; the initiator gave up, or announces more Private Data than it sends")
 	if !errors.Is(d.err, io.EOF) {
 		t.Errorf("%v is not EOF", d.err)
 	}
@@ -339,7 +339,7 @@ func TestResponderBadOffer(t *testing.T) {
 		t.Error(err)
 	}
 	if b, err := r.Accept(epoch, mpa.Answer{PrivateData: make([]byte, 508)}); err != nil || len(b) != 532 {
-		t.Errorf("%d octets, %v", len(b), err)
+		t.Errorf("%d bytes, %v", len(b), err)
 	}
 	r = mpa.NewResponder(mpa.ResponderConfig{})
 	if _, err := r.Input(epoch, []byte("x")); err != mpa.ErrState {

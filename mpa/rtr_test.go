@@ -133,7 +133,7 @@ func TestRtrFrameBad(t *testing.T) {
 			mpa.FailureRevision},
 		{"revision 2", "Rtr frame of revision 2", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 2}),
 			mpa.FailureRevision},
-		{"PD_Length", "513 octets", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 1, PDLength: 513}),
+		{"PD_Length", "513 bytes", frame(mpa.StartupFields{Key: mpa.KeyRtr, C: true, Rev: 1, PDLength: 513}),
 			mpa.FailurePrivateData},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestRtrTimeout(t *testing.T) {
 		"no Rtr frame within 1s: nothing arrived; the peer set S in its Request without knowing the Rtr frame")
 }
 
-// Proves T02: the two spellings differ in one octet, and neither is the other frames' key.
+// Proves T02: the two spellings differ in one byte, and neither is the other frames' key.
 func TestRtrKeys(t *testing.T) {
 	a, b := octets(t, rtrFrame), octets(t, rtrInLetters)
 	differ := 0

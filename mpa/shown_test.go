@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Private data that are a text are shown whole, and of others so many octets.
+// Private data that are a text are shown whole, and of others so many bytes.
 func TestShownPart(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
@@ -13,14 +13,14 @@ func TestShownPart(t *testing.T) {
 	}{
 		{"a text", strings.Repeat("a ", 100), 200},
 		{"a text of all that can be printed", strings.Repeat(" ~", 40), 80},
-		{"a control character", strings.Repeat("a", 100) + "\x1f", shownOctets},
-		{"one above", strings.Repeat("a", 100) + "\x7f", shownOctets},
-		{"no text, short", strings.Repeat("\x00", shownOctets-1), shownOctets - 1},
-		{"no text, as long", strings.Repeat("\x00", shownOctets), shownOctets},
-		{"no text, an octet longer", strings.Repeat("\x00", shownOctets+1), shownOctets},
+		{"a control character", strings.Repeat("a", 100) + "\x1f", shownBytes},
+		{"one above", strings.Repeat("a", 100) + "\x7f", shownBytes},
+		{"no text, short", strings.Repeat("\x00", shownBytes-1), shownBytes - 1},
+		{"no text, as long", strings.Repeat("\x00", shownBytes), shownBytes},
+		{"no text, a byte longer", strings.Repeat("\x00", shownBytes+1), shownBytes},
 	} {
 		if got := shownPart([]byte(c.in)); string(got) != c.in[:c.want] {
-			t.Errorf("%s: %d octets, want %d", c.name, len(got), c.want)
+			t.Errorf("%s: %d bytes, want %d", c.name, len(got), c.want)
 		}
 	}
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // StartKey is the frame of the Start Key startup, the same in both directions:
-// draft-culley-iwarp-mpa-03, section 8.1.1. It is a view of the octets received; one
-// that came from [ParseStartKey] has all its octets.
+// draft-culley-iwarp-mpa-03, section 8.1.1. It is a view of the bytes received; one
+// that came from [ParseStartKey] has all its bytes.
 //
 //	   0                   1                   2                   3
 //	   0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //	  +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	0 |                                                               |
-//	  +             Key (15 octets): "MPA ident frame"                +
+//	  +             Key (15 bytes): "MPA ident frame"                +
 //	4 |                                                               |
 //	  +                                                               +
 //	8 |                                                               |
@@ -27,7 +27,7 @@ import (
 type StartKey []byte
 
 const (
-	// StartKeyLen is the size of a Start Key, in octets.
+	// StartKeyLen is the size of a Start Key, in bytes.
 	StartKeyLen = 16
 
 	startKeyBits = 15
@@ -36,7 +36,7 @@ const (
 )
 
 // ParseStartKey returns the Start Key at the beginning of b, which may hold more.
-// It checks that the octets are there and nothing else. The error is an [*Error]
+// It checks that the bytes are there and nothing else. The error is an [*Error]
 // with code 4.
 func ParseStartKey(b []byte) (StartKey, error) {
 	if len(b) < StartKeyLen {
@@ -45,7 +45,7 @@ func ParseStartKey(b []byte) (StartKey, error) {
 	return StartKey(b[:StartKeyLen:StartKeyLen]), nil
 }
 
-// Key returns the 15 octets of the key.
+// Key returns the 15 bytes of the key.
 func (k StartKey) Key() string { return string(k[:startKeyBits]) }
 
 // M reports whether the sender requires markers in what it receives.
@@ -74,7 +74,7 @@ func (k StartKey) String() string {
 
 // StartKeyFields is what [AppendStartKey] writes: any values, legal or not.
 type StartKeyFields struct {
-	Key  string // cut or filled up with zero octets to 15; KeyStart if empty
+	Key  string // cut or filled up with zero bytes to 15; KeyStart if empty
 	M, C bool
 	Res  uint8 // 2 bits
 	Rev  uint8 // 4 bits
@@ -111,7 +111,7 @@ func AppendStartKey(dst []byte, f *StartKeyFields) []byte {
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 type PrivateDataMessage []byte
 
-// messageLenLen is the size of the length in front of the data, in octets.
+// messageLenLen is the size of the length in front of the data, in bytes.
 const messageLenLen = 2
 
 // ParsePrivateDataMessage returns the message at the beginning of b, which may hold
@@ -169,7 +169,7 @@ func DescribeStartup(b []byte) string {
 		return fmt.Sprintf("private data message pd %d", len(m.PrivateData()))
 	}
 	if len(b) == 1 {
-		return "1 octet that is no startup frame"
+		return "1 byte that is no startup frame"
 	}
-	return wording.Octets(len(b)) + " that are no startup frame"
+	return wording.Bytes(len(b)) + " that are no startup frame"
 }

@@ -23,7 +23,7 @@ const (
 	startKeyMC    = identFrame + "c0 # 0f M=1 C=1 Res=0 Rev=0"
 )
 
-// Proves K01: 15 octets of key and one of bits.
+// Proves K01: 15 bytes of key and one of bits.
 func TestStartKeyFrames(t *testing.T) {
 	for _, c := range []struct {
 		octets string
@@ -57,7 +57,7 @@ func TestStartKeyFrames(t *testing.T) {
 	var e *mpa.Error
 	if _, err := mpa.ParseStartKey(make([]byte, 15)); !errors.As(err, &e) ||
 		e.Code != mpa.CodeStartupFrame || e.Hint == "" {
-		t.Errorf("15 octets: %v", err)
+		t.Errorf("15 bytes: %v", err)
 	}
 }
 
@@ -78,7 +78,7 @@ var startKeyStates = []struct {
 }
 
 // Proves K02, K03, Q04, F11, F14: the Passive side sends its Start Key first, and may send an
-// FPDU when it has the peer's, whose octets it leaves alone.
+// FPDU when it has the peer's, whose bytes it leaves alone.
 func TestStartKeyPassive(t *testing.T) {
 	for _, c := range startKeyStates {
 		o := c.own
@@ -126,7 +126,7 @@ func TestStartKeyActive(t *testing.T) {
 	}
 }
 
-// Proves K04, Q02, Q16: one octet that is wrong closes the connection, at either end.
+// Proves K04, Q02, Q16: one byte that is wrong closes the connection, at either end.
 func TestStartKeyWrongKey(t *testing.T) {
 	for at := range 15 {
 		bad := octets(t, startKeyC)
@@ -135,11 +135,11 @@ func TestStartKeyWrongKey(t *testing.T) {
 		d.input(bad, 0)
 		e := d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, " differs: the peer has a wrong key")
 		if e.Err.Offset != uint64(at) {
-			t.Errorf("octet %d: %v", at, e)
+			t.Errorf("byte %d: %v", at, e)
 		}
 		d, _ = responder(t)
 		d.input(bad, 0)
-		d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, "compared with the Start Key, octet")
+		d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, "compared with the Start Key, byte")
 	}
 	for _, c := range []struct {
 		name, text string
@@ -172,7 +172,7 @@ func TestStartKeyRevision(t *testing.T) {
 					continue
 				}
 				d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame,
-					"bad Rev at octet 15 of the startup frame: Start Key of revision")
+					"bad Rev at byte 15 of the startup frame: Start Key of revision")
 			}
 			if rev == 0 {
 				active.wantAnswer(mpa.Answer{}, octets(t, startKeyC))
@@ -214,7 +214,7 @@ const (
 	emptyMessage = "00 00            # no data"
 )
 
-// Proves K07: a length of two octets and the data.
+// Proves K07: a length of two bytes and the data.
 func TestPrivateDataMessage(t *testing.T) {
 	if got := mpa.AppendPrivateDataMessage(nil, []byte("hello"), -1); !bytes.Equal(got, octets(t, helloMessage)) {
 		t.Errorf("% x", got)
@@ -364,7 +364,7 @@ func TestMessagesLength(t *testing.T) {
 		t.Error(err)
 	}
 	for octets, text := range map[string]string{
-		"\x02\x01": "513 octets",
+		"\x02\x01": "513 bytes",
 		"HTTP/1":   `18516 octets ("HT"), and at most 512`,
 	} {
 		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}, []byte{0, 0})

@@ -87,7 +87,7 @@ type StartupError struct {
 	Err *Error
 }
 
-// Error returns, for instance, "mpa: startup as Responder: bad Key at octet 0 of
+// Error returns, for instance, "mpa: startup as Responder: bad Key at byte 0 of
 // the startup frame: got a TLS ClientHello ...".
 func (e *StartupError) Error() string {
 	return "mpa: startup as " + e.Role.String() + ": " + e.Err.text()
@@ -150,22 +150,22 @@ func (e *RejectError) Error() string {
 	return s
 }
 
-// shownOctets is how much of private data an error text shows, unless they are a text themselves, such as a
+// shownBytes is how much of private data an error text shows, unless they are a text themselves, such as a
 // responder's reason.
-const shownOctets = 64
+const shownBytes = 64
 
 // shownPart is what of private data an error text shows.
 func shownPart(b []byte) []byte {
 	control := func(r rune) bool { return r < ' ' || r > '~' }
-	if len(b) > shownOctets && bytes.ContainsFunc(b, control) {
-		return b[:shownOctets]
+	if len(b) > shownBytes && bytes.ContainsFunc(b, control) {
+		return b[:shownBytes]
 	}
 	return b
 }
 
 // shownData says how much private data there is, and what, as far as it fits.
 func shownData(b []byte) string {
-	s := wording.Octets(len(b)) + " of private data"
+	s := wording.Bytes(len(b)) + " of private data"
 	if len(b) == 0 {
 		return s
 	}

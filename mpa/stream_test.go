@@ -61,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 			want.FPDUs = append(want.FPDUs, fmt.Sprintf("%d+%d %x", at, size, u))
 		}
 		if w.Offset() != uint64(len(stream)) {
-			t.Fatalf("Writer at %d, stream of %d octets", w.Offset(), len(stream))
+			t.Fatalf("Writer at %d, stream of %d bytes", w.Offset(), len(stream))
 		}
 		piece := func() int { return rapid.IntRange(1, 700).Draw(t, "piece") }
 		if diff := cmp.Diff(want, receive(mpa.NewReader(markers, crc), stream, piece)); diff != "" {
@@ -70,7 +70,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Proves R01, Q16: of a stream with one damaged octet, CRC on, nothing that was not
+// Proves R01, Q16: of a stream with one damaged byte, CRC on, nothing that was not
 // sent is ever handed out, and nothing after the damage.
 func TestDamageIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,13 +94,13 @@ func TestDamageIsFound(t *testing.T) {
 	})
 }
 
-// Proves F07, F08: on any stream a marker stands at every 512th octet, and points to
+// Proves F07, F08: on any stream a marker stands at every 512th byte, and points to
 // the ULPDU_Length of the FPDU around it.
 func TestMarkersByDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := mpa.NewWriter(true, true)
 		var stream []byte
-		start := map[int]int{} // octet of the stream to the ULPDU_Length of its FPDU
+		start := map[int]int{} // byte of the stream to the ULPDU_Length of its FPDU
 		for range rapid.IntRange(1, 20).Draw(t, "FPDUs") {
 			at := len(stream)
 			stream = w.Append(stream, make([]byte, rapid.IntRange(0, 1500).Draw(t, "length")))
@@ -124,7 +124,7 @@ func TestMarkersByDefinition(t *testing.T) {
 	})
 }
 
-// FuzzReader gives any octets to a Reader, whole and octet by octet.
+// FuzzReader gives any bytes to a Reader, whole and byte by byte.
 //
 // Proves R04: any split of a stream gives the same FPDUs and the same error.
 func FuzzReader(f *testing.F) {
@@ -140,7 +140,7 @@ func FuzzReader(f *testing.F) {
 		if diff := cmp.Diff(one.FPDUs, parts.FPDUs); diff != "" {
 			t.Error(diff)
 		}
-		// A hint may look at octets after the FPDU; everything else is equal.
+		// A hint may look at bytes after the FPDU; everything else is equal.
 		if (one.Err == "") != (parts.Err == "") {
 			t.Errorf("whole: %q, in parts: %q", one.Err, parts.Err)
 		}

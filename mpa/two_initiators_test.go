@@ -19,11 +19,11 @@ var initiators = []struct {
 	{"Request of the Rtr dialect", mpa.Offer{Dialect: mpa.DialectRtr}},
 	{"Request of revision 0", mpa.Offer{Dialect: mpa.DialectRevision0}},
 	{"Start Key", mpa.Offer{Dialect: mpa.DialectStartKey}},
-	{"message of 2 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}},
-	{"message of 7 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hello")}},
-	{"message of 16 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true,
-		PrivateData: []byte("fourteen octets")[:14]}},
-	{"message of 102 octets", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: make([]byte, 100)}},
+	{"message of 2 bytes", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}},
+	{"message of 7 bytes", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hello")}},
+	{"message of 16 bytes", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true,
+		PrivateData: []byte("fourteen bytes")[:14]}},
+	{"message of 102 bytes", mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: make([]byte, 100)}},
 }
 
 // mute are the pairs of Initiators that nothing on the wire tells from an Initiator and a
@@ -60,7 +60,7 @@ func TestTwoInitiators(t *testing.T) {
 	}
 }
 
-// meets gives octets to an Initiator in two parts, and then lets the peer close.
+// meets gives bytes to an Initiator in two parts, and then lets the peer close.
 func meets(i *mpa.Initiator, b []byte, cut int) *mpa.StartupError {
 	for _, part := range [][]byte{b[:cut], b[cut:]} {
 		if _, err := i.Input(epoch, part); err != nil {
@@ -90,9 +90,9 @@ func TestRevision0Bits(t *testing.T) {
 		text string // of the error
 	}{
 		{true, true, ""},
-		{false, true, "bad M at octet 16 of the startup frame: a Reply of revision 0 with M=0 C=1"},
-		{true, false, "bad C at octet 16 of the startup frame: a Reply of revision 0 with M=1 C=0"},
-		{false, false, "bad M at octet 16 of the startup frame: a Reply of revision 0 with M=0 C=0"},
+		{false, true, "bad M at byte 16 of the startup frame: a Reply of revision 0 with M=0 C=1"},
+		{true, false, "bad C at byte 16 of the startup frame: a Reply of revision 0 with M=1 C=0"},
+		{false, false, "bad M at byte 16 of the startup frame: a Reply of revision 0 with M=0 C=0"},
 	} {
 		for _, rejects := range []bool{false, true} {
 			for _, d := range []mpa.Dialect{mpa.DialectRevision0, mpa.DialectRFC5044} {

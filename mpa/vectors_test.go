@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// vector returns the octets of testdata/vectors/name.hex: hex digits in any
+// vector returns the bytes of testdata/vectors/name.hex: hex digits in any
 // grouping, with comments from # to the end of the line.
 func vector(tb testing.TB, name string) []byte {
 	tb.Helper()

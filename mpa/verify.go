@@ -19,7 +19,7 @@ type Framing struct {
 	Shift uint64
 }
 
-// Verify checks one whole FPDU, which begins at a stream offset and is the first size octets of
+// Verify checks one whole FPDU, which begins at a stream offset and is the first size bytes of
 // b, and returns an error with code 2 or 3, or nil. What follows the FPDU in b only helps to
 // tell what the sender did wrong. b is not changed.
 //

@@ -10,11 +10,11 @@ import (
 )
 
 // Where the beginning of Full Operation is not known, Shift says where the markers are: an
-// FPDU is judged by that, and reported where its octets are.
+// FPDU is judged by that, and reported where its bytes are.
 //
 // Proves F08, F09, R01.
 func TestFramingShift(t *testing.T) {
-	const at = 1000 // the stream offset of the first FPDU's first octet
+	const at = 1000 // the stream offset of the first FPDU's first byte
 	framing := mpa.Framing{Markers: true, CRC: true, Shift: 1<<64 - at}
 	w := mpa.NewWriter(true, true)
 	first := w.Append(nil, make([]byte, 90))
@@ -42,7 +42,7 @@ func TestFramingShift(t *testing.T) {
 func TestMarkerCount(t *testing.T) {
 	framing := mpa.Framing{Markers: true}
 	for _, c := range []struct {
-		before, size int // octets on the stream: in front of the FPDU, and of the FPDU
+		before, size int // bytes on the stream: in front of the FPDU, and of the FPDU
 		marker       int // the wrong one, in the FPDU
 		want         string
 	}{
@@ -64,7 +64,7 @@ func TestMarkerCount(t *testing.T) {
 		offset := w.Offset()
 		b := w.Append(nil, make([]byte, n))
 		if offset != uint64(c.before) || len(b) != c.size {
-			t.Fatalf("%+v: %d octets at %d", c, len(b), offset)
+			t.Fatalf("%+v: %d bytes at %d", c, len(b), offset)
 		}
 		if c.want == "" {
 			if err := framing.Verify(offset, b, len(b)); err != nil {
@@ -83,7 +83,7 @@ func TestMarkerCount(t *testing.T) {
 func TestMarkersLeftOut(t *testing.T) {
 	framing := mpa.Framing{Markers: true, CRC: true}
 	w := mpa.NewWriter(false, true)
-	b := w.Append(nil, make([]byte, 10)) // read with a marker it would be 12 octets, and shorter
+	b := w.Append(nil, make([]byte, 10)) // read with a marker it would be 12 bytes, and shorter
 	if err := framing.Verify(0, b, 12); err == nil || !strings.Contains(err.Hint, "the FPDU is right without markers") {
 		t.Error(err)
 	}

@@ -100,7 +100,7 @@ func (v *virtual) steps() (can []string) {
 	return can
 }
 
-// do does a step; n is the number of octets to deliver, within bounds.
+// do does a step; n is the number of bytes to deliver, within bounds.
 func (v *virtual) do(step string, n int) {
 	switch step {
 	case "to initiator":
@@ -129,7 +129,7 @@ func (v *virtual) pump(e *end) {
 		before := bytes.Clone(e.inbox)
 		n, err := e.m.Input(v.now, e.inbox)
 		if n == 0 && err == nil || !bytes.Equal(before, e.inbox) {
-			v.blame("wants octets and took %d, or changed them", n)
+			v.blame("wants bytes and took %d, or changed them", n)
 			return
 		}
 		e.inbox = e.inbox[n:]
@@ -140,7 +140,7 @@ func (v *virtual) pump(e *end) {
 	}
 	if !e.over && len(e.inbox) > 0 {
 		if n, err := e.m.Input(v.now, e.inbox); n > 0 || err != nil {
-			v.blame("wants nothing and took %d octets, %v", n, err)
+			v.blame("wants nothing and took %d bytes, %v", n, err)
 		}
 	}
 	v.operate(e)
@@ -260,7 +260,7 @@ func (v *virtual) next() (d time.Duration, ok bool) {
 }
 
 // run does steps until nothing can happen any more. pick chooses one of those
-// possible, how many octets it delivers, and how much time passes before it.
+// possible, how many bytes it delivers, and how much time passes before it.
 func (v *virtual) run(pick func(can []string) (step string, octets int, elapse time.Duration)) {
 	for v.wrong == nil {
 		can := v.steps()

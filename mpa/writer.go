@@ -26,15 +26,15 @@ type Writer struct {
 	markers bool
 	crc     bool
 
-	offset uint64 // octets of Full Operation written
+	offset uint64 // bytes of Full Operation written
 
 	// between Begin and End
 	header uint64 // where ULPDU_Length is in the stream
 	size   int    // ULPDU_Length announced
-	left   int    // octets of it still to come
+	left   int    // bytes of it still to come
 	open   bool
 	sum    uint32 // of the FPDU, less
-	fresh  int    // the last octets appended, which are not summed yet
+	fresh  int    // the last bytes appended, which are not summed yet
 }
 
 // NewWriter returns a Writer at the beginning of Full Operation. Markers are
@@ -42,7 +42,7 @@ type Writer struct {
 // declared C=1.
 func NewWriter(markers, crc bool) Writer { return Writer{markers: markers, crc: crc} }
 
-// Offset returns the octets of Full Operation written so far, markers included.
+// Offset returns the bytes of Full Operation written so far, markers included.
 func (w *Writer) Offset() uint64 { return w.offset }
 
 // Append appends one whole FPDU around the ULPDU that the pieces make up, and
@@ -95,7 +95,7 @@ const (
 	leadLong  = 18
 )
 
-// writeHeader writes ULPDU_Length and a header to f, and returns how many octets. It writes the words that are summed
+// writeHeader writes ULPDU_Length and a header to f, and returns how many bytes. It writes the words that are summed
 // then: a processor that loads at once what it has just stored in other pieces waits for all its stores.
 func writeHeader(f []byte, n int, header []byte) int {
 	if len(header) == leadShort {
@@ -114,14 +114,14 @@ func writeHeader(f []byte, n int, header []byte) int {
 	return len(g)
 }
 
-// Begin begins an FPDU around a ULPDU of n octets: it appends ULPDU_Length, and the
+// Begin begins an FPDU around a ULPDU of n bytes: it appends ULPDU_Length, and the
 // marker in front of it if one falls there, and returns the extended slice.
 func (w *Writer) Begin(dst []byte, n int) []byte {
 	switch {
 	case w.open:
 		panic("mpa: Writer used between Begin and End")
 	case n > layout.MaxULPDULength:
-		panic(fmt.Sprintf("mpa: ULPDU of %d octets does not fit ULPDU_Length", n))
+		panic(fmt.Sprintf("mpa: ULPDU of %d bytes does not fit ULPDU_Length", n))
 	}
 	w.sum, w.fresh = 0, 0
 	// A marker between two FPDUs is 0: the second one's ULPDU_Length follows it. [F09]
@@ -133,16 +133,16 @@ func (w *Writer) Begin(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint16(dst, uint16(n))
 }
 
-// sumAtOnce is the length in octets from which a payload is summed while it is copied.
+// sumAtOnce is the length in bytes from which a payload is summed while it is copied.
 // Shorter ones are summed together with what is around them.
 const sumAtOnce = 1024
 
-// Payload appends the next octets of the ULPDU to what Begin or the last Payload has
+// Payload appends the next bytes of the ULPDU to what Begin or the last Payload has
 // returned, with the markers that fall between them, and returns the extended slice. Each
-// octet of p is read once: the CRC is that of what was appended, whatever becomes of p.
+// byte of p is read once: the CRC is that of what was appended, whatever becomes of p.
 func (w *Writer) Payload(dst, p []byte) []byte {
 	if len(p) > w.left {
-		panic(fmt.Sprintf("mpa: Writer.Payload: %d octets more than the ULPDU_Length of %d", len(p)-w.left, w.size))
+		panic(fmt.Sprintf("mpa: Writer.Payload: %d bytes more than the ULPDU_Length of %d", len(p)-w.left, w.size))
 	}
 	w.left -= len(p)
 	switch {
@@ -162,7 +162,7 @@ func (w *Writer) Payload(dst, p []byte) []byte {
 // CRC field is zero when CRC is off.
 func (w *Writer) End(dst []byte) []byte {
 	if !w.open || w.left > 0 {
-		panic(fmt.Sprintf("mpa: Writer.End: %d octets of the ULPDU are missing", w.left))
+		panic(fmt.Sprintf("mpa: Writer.End: %d bytes of the ULPDU are missing", w.left))
 	}
 	w.open = false
 	// RFC 5044, section 4.1: "The pad data MUST be set to zero by the sender". [F03]
@@ -174,8 +174,8 @@ func (w *Writer) End(dst []byte) []byte {
 		dst = append(dst, pad...)
 		w.took(len(pad))
 	}
-	// Section 4.4: the CRC is calculated from the first octet of the FPDU, a marker in
-	// front included, "to the last octet of the PAD (if present), inclusive. If there is a
+	// Section 4.4: the CRC is calculated from the first byte of the FPDU, a marker in
+	// front included, "to the last byte of the PAD (if present), inclusive. If there is a
 	// Marker immediately following the PAD, the Marker is included". [F04]
 	if w.crc {
 		w.catchUp(dst)
@@ -197,13 +197,13 @@ func (w *Writer) copySumming(dst, p []byte) []byte {
 	return dst
 }
 
-// took takes note of n octets that are appended and to be summed.
+// took takes note of n bytes that are appended and to be summed.
 func (w *Writer) took(n int) {
 	w.offset += uint64(n)
 	w.fresh += n
 }
 
-// catchUp sums what is not summed yet, the last octets of dst.
+// catchUp sums what is not summed yet, the last bytes of dst.
 func (w *Writer) catchUp(dst []byte) {
 	if w.fresh > 0 {
 		w.sum = crc32c.Update(w.sum, dst[len(dst)-w.fresh:])
@@ -211,7 +211,7 @@ func (w *Writer) catchUp(dst []byte) {
 	}
 }
 
-// insertMarkers appends content, with a marker wherever one falls in front of an octet.
+// insertMarkers appends content, with a marker wherever one falls in front of a byte.
 func (w *Writer) insertMarkers(dst, p []byte) []byte {
 	for len(p) > 0 {
 		dst = w.marker(dst)
@@ -224,7 +224,7 @@ func (w *Writer) insertMarkers(dst, p []byte) []byte {
 	return dst
 }
 
-// weaveAtOnce is the length in octets from which a payload is summed while it is distributed between markers.
+// weaveAtOnce is the length in bytes from which a payload is summed while it is distributed between markers.
 const weaveAtOnce = 4096
 
 // insertMarkersSumming appends p, of which all that is between two markers is summed in passing. [F07] [F08]
@@ -244,7 +244,7 @@ func (w *Writer) insertMarkersSumming(dst, p []byte) []byte {
 // marker appends a marker if one falls here, so that content may follow.
 //
 // RFC 5044, section 4.3: "If an FPDU is large enough to contain multiple Markers,
-// they MUST all point to the same point in the TCP stream: the first octet of the
+// they MUST all point to the same point in the TCP stream: the first byte of the
 // ULPDU Length field for the FPDU." [F08]
 func (w *Writer) marker(dst []byte) []byte {
 	if !w.markers || w.offset%layout.MarkerInterval != 0 {

@@ -98,7 +98,7 @@ func (e *benchEnd) echo(ctx context.Context, size int) error {
 	}
 }
 
-// BenchmarkSend64 is a ping-pong of 64 octets: one operation is a whole round trip.
+// BenchmarkSend64 is a ping-pong of 64 bytes: one operation is a whole round trip.
 func BenchmarkSend64(b *testing.B) {
 	const size = 64
 	a, z := connect(b, size, mpa.Offer{})

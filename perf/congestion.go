@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/network"
 )
 
-// maxCC is how many octets the name of a congestion control has at most.
+// maxCC is how many bytes the name of a congestion control has at most.
 const maxCC = 15
 
 // validateCC refuses what cannot be the name of a congestion control.

@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// controlSize is how many octets a control message has at most.
+// controlSize is how many bytes a control message has at most.
 const controlSize = 64 << 10
 
 // A request is what the initiator sends on the control connection; each is
@@ -102,7 +102,7 @@ type control struct {
 	out   *iwarp.MR
 }
 
-// controlMemory is how many octets a control has registered.
+// controlMemory is how many bytes a control has registered.
 const controlMemory = 3 * controlSize
 
 // newControl returns what there is of it even if there is an error.
@@ -166,7 +166,7 @@ func (c *control) send(ctx context.Context, v any) error {
 		return err
 	}
 	if len(text) > controlSize {
-		return fmt.Errorf("perf: a control message of %d octets: %d is the limit", len(text), controlSize)
+		return fmt.Errorf("perf: a control message of %d bytes: %d is the limit", len(text), controlSize)
 	}
 	n := copy(c.out.Bytes(), text)
 	return c.ended(ctx, c.qp.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, SGL: []iwarp.SGE{c.out.Slice(0, n)}}))

@@ -62,7 +62,7 @@ func (o Options) bound(transports int) time.Duration {
 	return maxStretch * o.Duration * time.Duration(transports)
 }
 
-// probe finds out how long a round trip of the path takes, by messages of one octet.
+// probe finds out how long a round trip of the path takes, by messages of one byte.
 func (m *measurement) probe(ctx context.Context) error {
 	_, err := m.slice(ctx, m.bandwidth, job{
 		Transport: IWARP, Op: Send, Quantity: Latency, Size: 1, Count: probeTrips, Slots: MinReceives,

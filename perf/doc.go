@@ -24,12 +24,12 @@
 // Of the operations of RFC 7306, which [Meanings] explains, those that fetch are measured as Read, and the others as
 // Send. They are measured only if they are asked for.
 //
-// Bandwidth counts until the last octet is known to be in the responder's
+// Bandwidth counts until the last byte is known to be in the responder's
 // (for Read: the initiator's) memory, not only handed to a socket.
 //
 // TCP does the same with the same buffers on a connection of its own: one
 // write call per message, reads as large as they come; a ping-pong of
-// messages; and for Read a request of 16 octets, answered with the message,
+// messages; and for Read a request of 16 bytes, answered with the message,
 // as many requests under way as there are Reads.
 //
 // What bounds the messages under way is not the same on both sides. Sends are ahead of the responder by no more than it
@@ -78,11 +78,11 @@
 //
 // # What is verified
 //
-// Before a slice both ends fill every source buffer with octets that depend on
+// Before a slice both ends fill every source buffer with bytes that depend on
 // the slice and on their place, and every sink with their complement. A message
-// begins with its sequence number in eight octets (except for Reads, where no
+// begins with its sequence number in eight bytes (except for Reads, where no
 // program acts at the source: there the source of a slot changes from lap to
 // lap). After the slice each end compares its sinks with what the last messages
 // into them must have left, and places that got no message with the
-// complement. One wrong octet ends the run with a [CorruptionError].
+// complement. One wrong byte ends the run with a [CorruptionError].
 package perf

@@ -122,7 +122,7 @@ func TestGate(t *testing.T) {
 		failed = try(t, addr, failed)
 	}
 	for _, g := range failed {
-		t.Errorf("%v of %d octets: %s is more than %.1f times what is usual, in %d runs",
+		t.Errorf("%v of %d bytes: %s is more than %.1f times what is usual, in %d runs",
 			g.op, g.size, g.name, room, attempts)
 	}
 }

@@ -124,7 +124,7 @@ func (o Options) maxSlots() int {
 	return most
 }
 
-// ring returns the octets of buffer that a QP needs in each direction.
+// ring returns the bytes of buffer that a QP needs in each direction.
 func (o Options) ring() int64 {
 	most := int64(0)
 	for _, op := range o.Ops {
@@ -135,7 +135,7 @@ func (o Options) ring() int64 {
 	return most
 }
 
-// memory returns the octets of buffer that one side needs in all.
+// memory returns the bytes of buffer that one side needs in all.
 func (o Options) memory() int64 { return 2 * o.ring() * int64(o.QPs) }
 
 // reads returns the IRD and ORD to ask for: the Peer may have no more.

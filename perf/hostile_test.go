@@ -142,7 +142,7 @@ func measures(t *testing.T, addr string) {
 }
 
 // TestRejectionOfAStranger has a responder that is none of ours reject with a text, or with
-// octets that only look like an answer: these are no words of a responder's.
+// bytes that only look like an answer: these are no words of a responder's.
 func TestRejectionOfAStranger(t *testing.T) {
 	for _, text := range []string{"go away", "{", `{"tcp_port":1}`, ""} {
 		dialed := &iwarp.RejectError{RejectError: &mpa.RejectError{PrivateData: []byte(text)}}
@@ -233,7 +233,7 @@ func TestHostileHello(t *testing.T) {
 	}
 }
 
-// FuzzControl has any octets be a control message. What passes the checks on it can be
+// FuzzControl has any bytes be a control message. What passes the checks on it can be
 // computed with: nothing overflows, and no buffer is exceeded.
 func FuzzControl(f *testing.F) {
 	for _, seed := range []string{

@@ -57,7 +57,7 @@ func (m *meters) join(qp *iwarp.QP) {
 	m.octets.Add(1)
 }
 
-// moved is a number that grows when octets move.
+// moved is a number that grows when bytes move.
 func (m *meters) moved() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

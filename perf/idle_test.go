@@ -74,7 +74,7 @@ func TestSlowMovement(t *testing.T) {
 		for i := range 20 {
 			time.Sleep(idleLimit - idleLimit/looks)
 			if ctx.Err() != nil {
-				t.Fatalf("given up after %d octets: %v", i, context.Cause(ctx))
+				t.Fatalf("given up after %d bytes: %v", i, context.Cause(ctx))
 			}
 			[]*session{d.session, other.session}[i%2].octets.Add(1)
 		}
@@ -117,7 +117,7 @@ func TestSlowWrite(t *testing.T) {
 	}
 }
 
-// TestPolledReads: octets of plain TCP that were polled have moved.
+// TestPolledReads: bytes of plain TCP that were polled have moved.
 func TestPolledReads(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
@@ -137,7 +137,7 @@ func TestPolledReads(t *testing.T) {
 		r, before := &tcpRun{tcpLane: l, job: job{Poll: poll}}, moved.Load()
 		n, err := r.read(make([]byte, 1))
 		if n != 1 || err != nil || moved.Load() != before+1 {
-			t.Errorf("polled %v: got %d octets, %v; %d have moved", poll, n, err, moved.Load()-before)
+			t.Errorf("polled %v: got %d bytes, %v; %d have moved", poll, n, err, moved.Load()-before)
 		}
 	}
 }

@@ -9,7 +9,7 @@ type job struct {
 	Transport Transport `json:"transport"`
 	Op        Op        `json:"op"`
 	Quantity  Quantity  `json:"quantity"`
-	Size      int       `json:"size"`                // octets a message
+	Size      int       `json:"size"`                // bytes a message
 	Count     int       `json:"count"`               // messages on each lane
 	Slots     int       `json:"slots"`               // buffers in each direction, and receives of what tells of itself
 	Depth     int       `json:"depth"`               // messages under way at most

@@ -103,7 +103,7 @@ func TestLatencyResponderEnds(t *testing.T) {
 			busy, _ := answers(t)
 			idle, peer := answers(t)
 			m := &measurement{bandwidth: busy.session, latency: idle.session}
-			cut := errors.New("perf: Send of 64 octets (bandwidth): cut")
+			cut := errors.New("perf: Send of 64 bytes (bandwidth): cut")
 			if err := m.orEnd(cut); err != cut {
 				t.Errorf("with both there: %v", err)
 			}

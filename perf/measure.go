@@ -174,7 +174,7 @@ type Progress struct {
 	Transport Transport
 	Op        Op
 	Quantity  Quantity
-	Size      int     // octets
+	Size      int     // bytes
 	Round     int     // pairs of slices done, from 0
 	Done      float64 // part of the whole, 0 to 1
 	Elapsed   time.Duration

@@ -23,7 +23,7 @@ type Negotiated struct {
 	ORD             int         `json:"ord"` // Reads this end may have under way
 	PeerToPeer      bool        `json:"peer_to_peer"`
 	RTR             string      `json:"rtr"`
-	EMSS            int         `json:"emss"`   // octets, as of the startup: a Result has what it became
+	EMSS            int         `json:"emss"`   // bytes, as of the startup: a Result has what it became
 	MULPDU          int         `json:"mulpdu"` // the same
 	FellBack        string      `json:"fell_back,omitempty"`
 

@@ -18,7 +18,7 @@ const (
 	Write
 	Read
 	WriteImm // Write with Immediate, of RFC 7306
-	Atomic   // FetchAdd of 0, of RFC 7306, always on 8 octets
+	Atomic   // FetchAdd of 0, of RFC 7306, always on 8 bytes
 )
 
 // ops says what each is called, and which work request it is: what that does says the engine's table of operations.
@@ -32,7 +32,7 @@ var ops = [...]struct {
 	Write:    {"Write", iwarp.OpWrite, ""},
 	Read:     {"Read", iwarp.OpRead, ""},
 	WriteImm: {"Write-Imm", iwarp.OpWriteImm, "a Write-Imm is a Write with Immediate, half a round trip each"},
-	Atomic:   {"Atomic", iwarp.OpFetchAdd, "an Atomic is a FetchAdd of 0 on 8 octets, a whole one"},
+	Atomic:   {"Atomic", iwarp.OpFetchAdd, "an Atomic is a FetchAdd of 0 on 8 bytes, a whole one"},
 }
 
 // Ops are the operations that can be measured.
@@ -100,7 +100,7 @@ func (o Op) untold() bool { return !o.Fetches() && !o.tells() }
 func (o Op) placed() bool    { return o.info().Takes&engine.PartRemote != 0 }
 func (o Op) immediate() bool { return o.info().Takes&engine.PartImmediate != 0 }
 
-// size is the only size that messages have, in octets; 0: any.
+// size is the only size that messages have, in bytes; 0: any.
 func (o Op) size() int { return o.info().Result }
 
 // String returns the operation's name.

@@ -29,14 +29,14 @@ const (
 	MaxSize   = 64 << 20
 	MaxInline = iwarp.MaxInline
 	MaxQPs    = 64
-	MaxMemory = 1 << 30 // octets of buffers on each side
+	MaxMemory = 1 << 30 // bytes of buffers on each side
 
-	// softRing is how many octets of buffer a QP gets in each direction when
+	// softRing is how many bytes of buffer a QP gets in each direction when
 	// no depth is stated: large messages then have fewer under way.
 	softRing = 16 << 20
 	minSlots = 4
 
-	// softReceives is how many octets of buffer receives in addition to the depth get when their number is not
+	// softReceives is how many bytes of buffer receives in addition to the depth get when their number is not
 	// stated: what a processor's cache holds beside other things.
 	softReceives = 512 << 10
 	maxReads     = 128 // IRD and ORD at most asked for: what siw has
@@ -56,7 +56,7 @@ type Options struct {
 	// Ops are the operations to measure. If empty, AllOps: Send, Write and Read.
 	Ops []Op `json:"ops,omitempty"`
 
-	// Sizes are the message lengths in octets, 1 to MaxSize. If empty, 64,
+	// Sizes are the message lengths in bytes, 1 to MaxSize. If empty, 64,
 	// 4096, 65536 and 1048576. An operation that has one size, as Atomic, is measured with that.
 	Sizes []int `json:"sizes,omitempty"`
 
@@ -107,7 +107,7 @@ type Options struct {
 	// TCP then sends what Reads would fetch without being asked.
 	Bidirectional bool `json:"bidirectional,omitempty"`
 
-	// Inline has Sends and Writes of up to so many octets, up to MaxInline, copied with
+	// Inline has Sends and Writes of up to so many bytes, up to MaxInline, copied with
 	// their work requests.
 	Inline int `json:"inline,omitempty"`
 
@@ -138,7 +138,7 @@ type Options struct {
 	// There is such a link for SCTP in UDP, and for TCP in user space.
 	Reorder int `json:"reorder,omitempty"`
 
-	// Corrupt makes both ends spoil one octet of what they send over iWARP,
+	// Corrupt makes both ends spoil one byte of what they send over iWARP,
 	// so that one can see the verification fail.
 	Corrupt bool `json:"corrupt,omitempty"`
 }
@@ -210,7 +210,7 @@ func (o Options) validate() error {
 	return err
 }
 
-// fits checks that one side's buffers have so many octets at most.
+// fits checks that one side's buffers have so many bytes at most.
 func (o Options) fits(memory int64) error {
 	if o.memory() <= memory {
 		return nil
@@ -227,7 +227,7 @@ func (o Options) validateLoad() error {
 	}
 	for _, size := range o.Sizes {
 		if size < 1 || size > MaxSize {
-			return &OptionError{"size", fmt.Sprintf("%d octets is not between 1 and %d", size, MaxSize)}
+			return &OptionError{"size", fmt.Sprintf("%d bytes is not between 1 and %d", size, MaxSize)}
 		}
 	}
 	// 0 is the default of each.
@@ -262,12 +262,12 @@ func AllSizes() []int {
 	return all
 }
 
-// ParseSize reads a message size in octets, 1 to MaxSize, which a K or M at its end
+// ParseSize reads a message size in bytes, 1 to MaxSize, which a K or M at its end
 // multiplies by 2^10 or 2^20.
 func ParseSize(text string) (int, error) {
-	n, err := wording.ParseOctets(text)
+	n, err := wording.ParseBytes(text)
 	if err != nil || n < 1 || n > MaxSize {
-		return 0, &OptionError{"size", fmt.Sprintf("%q is not a number of octets between 1 and 64M, such as 64K", text)}
+		return 0, &OptionError{"size", fmt.Sprintf("%q is not a number of bytes between 1 and 64M, such as 64K", text)}
 	}
 	return int(n), nil
 }

@@ -28,7 +28,7 @@ func TestOptionsDefaults(t *testing.T) {
 		256 << 10: {64, 64}, 1 << 20: {16, 16}, 16 << 20: {4, 4},
 	} {
 		if depths := [2]int{got.slots(Write, size), got.slots(Send, size)}; depths != want {
-			t.Errorf("%d octets: %d Writes under way, and Sends ahead, want %d", size, depths, want)
+			t.Errorf("%d bytes: %d Writes under way, and Sends ahead, want %d", size, depths, want)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestReceives(t *testing.T) {
 		{Options{Depth: 512, RXDepth: 700}, 64, 700},
 	} {
 		if got := test.opts.rxDepth(test.size); got != test.want {
-			t.Errorf("%+v has %d receives for messages of %d octets, want %d", test.opts, got, test.size, test.want)
+			t.Errorf("%+v has %d receives for messages of %d bytes, want %d", test.opts, got, test.size, test.want)
 		}
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// period is after how many octets the pattern repeats. It is a prime, so that
-// no two slots of a ring hold the same octets, whatever the message size.
+// period is after how many bytes the pattern repeats. It is a prime, so that
+// no two slots of a ring hold the same bytes, whatever the message size.
 const period = 65521
 
-// stampLen is the length in octets of the sequence number in front of a message.
+// stampLen is the length in bytes of the sequence number in front of a message.
 const stampLen = 8
 
 type patternTable struct{ plain, complement [period]byte }
 
-// patternOctets are the pattern and its complement, built when first needed.
-var patternOctets = sync.OnceValue(func() *patternTable {
+// patternBytes are the pattern and its complement, built when first needed.
+var patternBytes = sync.OnceValue(func() *patternTable {
 	t := new(patternTable)
 	rng := rand.New(rand.NewPCG(0x6977617270, period)) // the same on both ends
 	for i := range t.plain {
@@ -27,16 +27,16 @@ var patternOctets = sync.OnceValue(func() *patternTable {
 	return t
 })
 
-// A pattern is what a slice's buffers are filled with: octets that depend on
+// A pattern is what a slice's buffers are filled with: bytes that depend on
 // the slice and, within it, on their offset in the ring.
 type pattern struct{ salt int }
 
 // fill writes the pattern from ring offset off on.
-func (p pattern) fill(dst []byte, off int) { p.copy(dst, off, patternOctets().plain[:]) }
+func (p pattern) fill(dst []byte, off int) { p.copy(dst, off, patternBytes().plain[:]) }
 
-// poison writes the pattern's complement, so that every octet which is not
+// poison writes the pattern's complement, so that every byte which is not
 // overwritten by the right one differs from it.
-func (p pattern) poison(dst []byte, off int) { p.copy(dst, off, patternOctets().complement[:]) }
+func (p pattern) poison(dst []byte, off int) { p.copy(dst, off, patternBytes().complement[:]) }
 
 func (p pattern) copy(dst []byte, off int, table []byte) {
 	at := (p.salt + off) % period
@@ -46,7 +46,7 @@ func (p pattern) copy(dst []byte, off int, table []byte) {
 	}
 }
 
-// stamp writes a sequence number into the first octets of a message: eight,
+// stamp writes a sequence number into the first bytes of a message: eight,
 // or as many of the low-order ones as the message is long.
 func stamp(msg []byte, seq uint64) {
 	if len(msg) >= stampLen {
@@ -58,7 +58,7 @@ func stamp(msg []byte, seq uint64) {
 	}
 }
 
-// firstDifference returns the index of the first octet that differs, -1 if
+// firstDifference returns the index of the first byte that differs, -1 if
 // the two, of equal length, are the same.
 func firstDifference(got, want []byte) int {
 	if bytes.Equal(got, want) {

@@ -16,18 +16,18 @@ func TestPatternDependsOnPlaceAndSlice(t *testing.T) {
 		}
 		pattern{salt: 6}.fill(part, off)
 		if bytes.Equal(part, whole[off:off+100]) {
-			t.Errorf("at offset %d another slice has the same octets", off)
+			t.Errorf("at offset %d another slice has the same bytes", off)
 		}
 	}
 }
 
-func TestPoisonDiffersInEveryOctet(t *testing.T) {
+func TestPoisonDiffersInEveryByte(t *testing.T) {
 	right, poison := make([]byte, 2*period), make([]byte, 2*period)
 	pattern{salt: 77}.fill(right, 1000)
 	pattern{salt: 77}.poison(poison, 1000)
 	for i := range right {
 		if right[i] == poison[i] {
-			t.Fatalf("octet %d is the same in both", i)
+			t.Fatalf("byte %d is the same in both", i)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestStamp(t *testing.T) {
 	} {
 		msg := bytes.Repeat([]byte{0xff}, test.size)
 		if stamp(msg, 0x0102030405060708); !bytes.Equal(msg, test.want) {
-			t.Errorf("%d octets: got % x, want % x", test.size, msg, test.want)
+			t.Errorf("%d bytes: got % x, want % x", test.size, msg, test.want)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestPlainByRelay(t *testing.T) {
 	testrig.Must(t, (<-visits).Err)
 }
 
-// A watched is a connection whose octets are counted, and that is built on another. It notes the last deadline.
+// A watched is a connection whose bytes are counted, and that is built on another. It notes the last deadline.
 type watched struct {
 	net.Conn
 	octets   atomic.Int64
@@ -170,7 +170,7 @@ func TestPlainBeneath(t *testing.T) {
 	for _, c := range here {
 		c.goesOn(t)
 		if n := c.octets.Load(); n == 0 || n > 200 {
-			t.Errorf("%d octets have passed what the initiator has wrapped", n)
+			t.Errorf("%d bytes have passed what the initiator has wrapped", n)
 		}
 	}
 	if len(here) != 2 {
@@ -208,7 +208,7 @@ func dials(t *testing.T, addr string) net.Conn {
 }
 
 // TestPlainAmidOthers has others say nothing, a part of something, and garbage, where plain TCP is waited for, which
-// comes then octet by octet: it is taken, and nothing but the rejection of its Request comes back.
+// comes then byte by byte: it is taken, and nothing but the rejection of its Request comes back.
 func TestPlainAmidOthers(t *testing.T) {
 	addr, _ := Responds(t, idleLimit)
 	s := visits(t, addr)

@@ -183,7 +183,7 @@ func (r *qpRun) completed(wc *iwarp.WC) error {
 }
 
 func (r *qpRun) lost(err error) error {
-	return fmt.Errorf("perf: %v of %s (%s): %w", r.Op, wording.Octets(r.Size), r.Quantity, endReason(r.ctx, r.qp, err))
+	return fmt.Errorf("perf: %v of %s (%s): %w", r.Op, wording.Bytes(r.Size), r.Quantity, endReason(r.ctx, r.qp, err))
 }
 
 // finish waits until the send queue is done with n messages and n receives

@@ -9,8 +9,8 @@ import (
 // receives are the receives of one slice: exactly as many as there will be
 // messages, so that none is left over for the next.
 type receives struct {
-	size    int // octets each message must have; 0 for credits and signals
-	written int // octets that the Write of each message must have had; 0 if there is none
+	size    int // bytes each message must have; 0 for credits and signals
+	written int // bytes that the Write of each message must have had; 0 if there is none
 	sized   int // messages that have these; what comes after them is empty
 	total   int
 	ahead   int // posted at most before they are used
@@ -94,11 +94,11 @@ func (r *receives) received(wc *iwarp.WC) error {
 	if r.done < r.sized {
 		size = r.size
 		if r.written > 0 && !(wc.HasImmediate && wc.Immediate == uint64(r.done) && wc.Written == r.written) {
-			return fmt.Errorf("perf: received %v, expected the Immediate Data of message %d, after a Write of %d octets", wc, r.done, r.written)
+			return fmt.Errorf("perf: received %v, expected the Immediate Data of message %d, after a Write of %d bytes", wc, r.done, r.written)
 		}
 	}
 	if wc.ID != uint64(r.done) || wc.Length != size {
-		return fmt.Errorf("perf: received message %d of %d octets, expected message %d of %d octets",
+		return fmt.Errorf("perf: received message %d of %d bytes, expected message %d of %d bytes",
 			wc.ID, wc.Length, r.done, size)
 	}
 	r.done++

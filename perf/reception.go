@@ -25,7 +25,7 @@ var (
 type reception struct {
 	idle time.Duration // how long a measurement may stand still; 0 is for ever
 	rnic *iwarp.RNIC
-	// memory is how many octets of buffers a measurement may have.
+	// memory is how many bytes of buffers a measurement may have.
 	memory int64
 	ln     *Listener // nil: it is somebody else's
 
@@ -157,11 +157,11 @@ func (r *reception) report(v Visit) {
 	r.ended(v)
 }
 
-// arrivals count the octets of payload that an end has received over its QPs, and those of them that it has placed
+// arrivals count the bytes of payload that an end has received over its QPs, and those of them that it has placed
 // ahead of others, which had not come by then.
 type arrivals struct {
-	Octets uint64 `json:"octets"`
-	Ahead  uint64 `json:"ahead"`
+	Bytes uint64 `json:"bytes"`
+	Ahead uint64 `json:"ahead"`
 }
 
 // arrived returns what this end has received so far.
@@ -171,9 +171,9 @@ func (s *session) arrived() (a arrivals) {
 			continue
 		}
 		stats := l.qp.Stats()
-		a.Ahead += stats.Ahead.PlacedOctets
+		a.Ahead += stats.Ahead.PlacedBytes
 		for _, t := range stats.Received {
-			a.Octets += t.Octets
+			a.Bytes += t.Bytes
 		}
 	}
 	return a
@@ -182,14 +182,14 @@ func (s *session) arrived() (a arrivals) {
 // both adds what the other end has told with its last verdict.
 func (s *session) both() arrivals {
 	here := s.arrived()
-	return arrivals{here.Octets + s.there.Octets, here.Ahead + s.there.Ahead}
+	return arrivals{here.Bytes + s.there.Bytes, here.Ahead + s.there.Ahead}
 }
 
 // aheadSince is the part of what has arrived since an earlier count that was placed ahead of others.
 func (s *session) aheadSince(before arrivals) float64 {
 	now := s.both()
-	if now.Octets == before.Octets {
+	if now.Bytes == before.Bytes {
 		return 0
 	}
-	return float64(now.Ahead-before.Ahead) / float64(now.Octets-before.Octets)
+	return float64(now.Ahead-before.Ahead) / float64(now.Bytes-before.Bytes)
 }

@@ -69,7 +69,7 @@ func serve(ctx context.Context, ln *Listener, ended func(Visit), idle time.Durat
 // A Responder is that of measurements whose connections come by a Listener which has other connections too.
 type Responder struct{ reception *reception }
 
-// NewResponder makes one that takes what it needs of an RNIC: up to so many octets of buffers, and never more than
+// NewResponder makes one that takes what it needs of an RNIC: up to so many bytes of buffers, and never more than
 // MaxMemory. An initiator that needs more is told so.
 func NewResponder(rnic *iwarp.RNIC, memory int64) *Responder {
 	r := newReception(rnic, nil, idleLimit)

@@ -16,14 +16,14 @@ type Report struct {
 // A Result is what was measured of one operation at one size.
 type Result struct {
 	Op      Op  `json:"op"`
-	Size    int `json:"size"`  // message length in octets
+	Size    int `json:"size"`  // message length in bytes
 	TXDepth int `json:"depth"` // messages under way, on each connection
 	// RXDepth is how many messages each end has receives for, if they take some.
 	RXDepth int `json:"rx_depth,omitempty"`
-	// Ahead is the part of the octets of payload, while bandwidth is measured, that both ends placed ahead of others
+	// Ahead is the part of the bytes of payload, while bandwidth is measured, that both ends placed ahead of others
 	// that had not come yet. Over the system's TCP there are none.
 	Ahead float64 `json:"placed_ahead,omitempty"`
-	// EMSS and MULPDU, in octets, are those of the initiator's first connection when bandwidth had been measured: TCP
+	// EMSS and MULPDU, in bytes, are those of the initiator's first connection when bandwidth had been measured: TCP
 	// may know the path better by then than at the startup. EMSS is 0 where there is none.
 	EMSS   int `json:"emss,omitempty"`
 	MULPDU int `json:"mulpdu,omitempty"`
@@ -72,7 +72,7 @@ type Figures struct {
 // does not tell is 0.
 type Costs struct {
 	CPU      float64 `json:"cpu_us_per_msg,omitempty"`   // microseconds
-	CPUOctet float64 `json:"cpu_ns_per_octet,omitempty"` // nanoseconds
+	CPUByte  float64 `json:"cpu_ns_per_byte,omitempty"`  // nanoseconds
 	Switches float64 `json:"switches_per_msg,omitempty"` // context switches of threads that go to sleep
 	Calls    float64 `json:"syscalls_per_msg,omitempty"` // system calls
 }
@@ -131,7 +131,7 @@ func costs(x sample, messages float64, size int) Costs {
 		return Costs{}
 	}
 	cpu := float64(x.usage.CPU) / messages
-	return Costs{CPU: cpu / 1e3, CPUOctet: cpu / float64(size), Switches: float64(x.usage.Switches) / messages}
+	return Costs{CPU: cpu / 1e3, CPUByte: cpu / float64(size), Switches: float64(x.usage.Switches) / messages}
 }
 
 func mebibytes(octets float64) float64 { return octets / (1 << 20) }

@@ -107,7 +107,7 @@ func TestReportJSON(t *testing.T) {
 	testrig.Must(t, json.Unmarshal(text, &got))
 	figures := []string{
 		"bw_average", "bw_peak", "msg_rate", "iterations", "iterations_lat",
-		"cpu_ns_per_octet", "cpu_us_per_msg", "cpu_us_per_msg_lat", "switches_per_msg", "switches_per_msg_lat",
+		"cpu_ns_per_byte", "cpu_us_per_msg", "cpu_us_per_msg_lat", "switches_per_msg", "switches_per_msg_lat",
 		"p99", "p999", "t_avg", "t_max", "t_min", "t_stdev", "t_typical",
 	}
 	result := append([]string{

@@ -39,21 +39,21 @@ func (r ring) stamped(j *job, i int) []byte {
 // spoil changes one bit of a message.
 func spoil(msg []byte) { msg[len(msg)-1] ^= 0x01 }
 
-// source returns which slot Read i takes its octets from. It moves on by one
+// source returns which slot Read i takes its bytes from. It moves on by one
 // in each lap, so that what an earlier lap left in a sink is not mistaken for
 // what the last one should have.
 func (r ring) source(i int) int { return (i + i/r.slots) % r.slots }
 
-// A CorruptionError is an octet that is not what was sent.
+// A CorruptionError is a byte that is not what was sent.
 type CorruptionError struct {
 	Transport Transport
 	Op        Op
 	Quantity  Quantity
 	Side      string // whose memory it was found in: "initiator" or "responder"
 	QP        int    // index of the connection
-	Size      int    // message length in octets
+	Size      int    // message length in bytes
 	Message   int    // sequence number, -1 if no message was sent to this place
-	Offset    int    // within the message, in octets
+	Offset    int    // within the message, in bytes
 	Got, Want byte
 }
 
@@ -63,7 +63,7 @@ func (e *CorruptionError) Error() string {
 		msg = "a slot that nothing was sent to"
 	}
 	return fmt.Sprintf("perf: wrong data: %s %v of %s (%s), connection %d, %s's memory: %s, offset %d: got 0x%02x, want 0x%02x",
-		e.Transport, e.Op, wording.Octets(e.Size), e.Quantity, e.QP, e.Side, msg, e.Offset, e.Got, e.Want)
+		e.Transport, e.Op, wording.Bytes(e.Size), e.Quantity, e.QP, e.Side, msg, e.Offset, e.Got, e.Want)
 }
 
 // check compares a sink with what the last messages of the slice must have
@@ -88,7 +88,7 @@ func (r ring) check(j job) *CorruptionError {
 	return nil
 }
 
-// reversed reports whether one has the octets of the other in the opposite order: the result of
+// reversed reports whether one has the bytes of the other in the opposite order: the result of
 // an Atomic Operation is an integer, which each end has in the byte order of its machine.
 func reversed(got, want []byte) bool {
 	for i := range got {

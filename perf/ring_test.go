@@ -58,7 +58,7 @@ func TestCheckPassesWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestCheckFindsEveryWrongOctet(t *testing.T) {
+func TestCheckFindsEveryWrongByte(t *testing.T) {
 	for _, j := range ringJobs {
 		_, to := moved(j)
 		for at := range to.rx {
@@ -66,9 +66,9 @@ func TestCheckFindsEveryWrongOctet(t *testing.T) {
 			wrong := newRing(to.rx, j.Size, j.Slots).check(j)
 			switch {
 			case wrong == nil:
-				t.Fatalf("%+v: octet %d of the sink is wrong and was not found", j, at)
+				t.Fatalf("%+v: byte %d of the sink is wrong and was not found", j, at)
 			case wrong.Message != lastMessage(at/j.Size, j.Slots, j.Count) || wrong.Offset != at%j.Size:
-				t.Fatalf("%+v: octet %d of the sink is wrong: found as %v", j, at, wrong)
+				t.Fatalf("%+v: byte %d of the sink is wrong: found as %v", j, at, wrong)
 			}
 			to.rx[at] ^= 0x10
 		}
@@ -130,7 +130,7 @@ func TestCheckAnyLap(t *testing.T) {
 	}
 }
 
-func TestCorruptSpoilsOneOctet(t *testing.T) {
+func TestCorruptSpoilsOneByte(t *testing.T) {
 	for _, j := range ringJobs {
 		j.Corrupt = true
 		_, to := moved(j)

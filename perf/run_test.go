@@ -183,7 +183,7 @@ func TestRunOverSCTP(t *testing.T) {
 	}
 }
 
-// TestRunReordered: over a link that changes the order of packets a part of the octets is placed ahead of its turn, in
+// TestRunReordered: over a link that changes the order of packets a part of the bytes is placed ahead of its turn, in
 // each direction, and everything is verified all the same. Over TCP that takes one that is aware of MPA, and markers.
 func TestRunReordered(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -283,7 +283,7 @@ func TestRunWraps(t *testing.T) {
 	}
 	for i, c := range wrapped {
 		if r, w := c.read.Load(), c.wrote.Load(); i > 0 && w < 1000 || r == 0 {
-			t.Errorf("connection %d: read %d octets, wrote %d", i, r, w)
+			t.Errorf("connection %d: read %d bytes, wrote %d", i, r, w)
 		}
 	}
 	broken := errors.New("no tap today")
@@ -293,7 +293,7 @@ func TestRunWraps(t *testing.T) {
 	}
 }
 
-// A counted is a connection whose octets are counted.
+// A counted is a connection whose bytes are counted.
 type counted struct {
 	net.Conn
 	read, wrote atomic.Int64
@@ -343,7 +343,7 @@ func wantSane(t *testing.T, r perf.Result, tcp bool) {
 
 // What is sent wrong is found where it arrives: by the initiator itself for
 // Reads and Atomic Operations, and for Sends and Writes by the responder, which tells.
-func TestRunFailsOnOneWrongOctet(t *testing.T) {
+func TestRunFailsOnOneWrongByte(t *testing.T) {
 	for _, op := range append(perf.AllOps(), perf.WriteImm, perf.Atomic) {
 		sizes := []int{1, 64, 4096}
 		fetches := op == perf.Read || op == perf.Atomic
@@ -357,7 +357,7 @@ func TestRunFailsOnOneWrongOctet(t *testing.T) {
 			var told *perf.PeerError
 			found := errors.As(err, &wrong) && wrong.Offset == size-1 && wrong.Op == op && wrong.Size == size
 			if byResponder := errors.As(err, &told) && told.Corrupt; !found || byResponder == fetches {
-				t.Errorf("%v of %d octets: got %v, want an error about wrong data", op, size, err)
+				t.Errorf("%v of %d bytes: got %v, want an error about wrong data", op, size, err)
 			}
 		}
 	}

@@ -16,21 +16,21 @@ import (
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
-// requestLen is the length in octets of what asks for a message, in the
-// counterpart of a Read: its sequence number, and eight octets for what else
+// requestLen is the length in bytes of what asks for a message, in the
+// counterpart of a Read: its sequence number, and eight bytes for what else
 // such a request would hold.
 const requestLen = 16
 
-// readChunk is how many octets a read takes at most; more leaves the cache.
+// readChunk is how many bytes a read takes at most; more leaves the cache.
 const readChunk = 256 << 10
 
-// writeChunk is how many octets a write takes at most: one that is slow shows that it moves.
+// writeChunk is how many bytes a write takes at most: one that is slow shows that it moves.
 const writeChunk = 1 << 20
 
 // A tcpLane is a lane over plain TCP.
 type tcpLane struct {
 	conn  net.Conn
-	moved *atomic.Int64 // octets that conn has moved are added to it
+	moved *atomic.Int64 // bytes that conn has moved are added to it
 	try   *tryReader    // of conn, to poll with
 	bufs  buffers
 	began net.Conn // what conn is beneath of, where it began in another that encrypts or records; or nil
@@ -120,7 +120,7 @@ type tcpRun struct {
 	*tcpLane
 	job
 	out, in  ring
-	received int64 // octets
+	received int64 // bytes
 }
 
 func (l *tcpLane) newRun(j job) *tcpRun {
@@ -132,7 +132,7 @@ func (r *tcpRun) wrap(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("perf: plain TCP beside %v of %s (%s): %w", r.Op, wording.Octets(r.Size), r.Quantity, err)
+	return fmt.Errorf("perf: plain TCP beside %v of %s (%s): %w", r.Op, wording.Bytes(r.Size), r.Quantity, err)
 }
 
 // receive reads until n messages have come in. What is read goes straight
@@ -164,7 +164,7 @@ func (r *tcpRun) send(i int) error {
 	return r.write(msg)
 }
 
-// stream sends all messages and waits for the octet that says they are there.
+// stream sends all messages and waits for the byte that says they are there.
 func (r *tcpRun) stream() error {
 	if err := r.sendAll(); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (r *tcpRun) sendAll() error {
 	return nil
 }
 
-// awaitLast waits for the octet that says that all has arrived.
+// awaitLast waits for the byte that says that all has arrived.
 func (r *tcpRun) awaitLast() error {
 	_, err := io.ReadFull(r.conn, make([]byte, 1))
 	return err

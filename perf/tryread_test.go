@@ -28,7 +28,7 @@ func TestTryReader(t *testing.T) {
 	_, err = out.Write([]byte("abc"))
 	testrig.Must(t, err)
 	if n, err := eventually(r, b); n != 3 || err != nil {
-		t.Errorf("three octets: got %d, %v", n, err)
+		t.Errorf("three bytes: got %d, %v", n, err)
 	}
 	out.Close()
 	if n, err := eventually(r, b); n != 0 || !errors.Is(err, io.EOF) {

@@ -21,7 +21,7 @@ import (
 // is started has one of its own.
 const pcapVariable = "IWARP_PCAP"
 
-// captureLimit is after how many octets a capture ends: QEMU moves all the memory of a guest.
+// captureLimit is after how many bytes a capture ends: QEMU moves all the memory of a guest.
 const captureLimit = 4 << 20
 
 // captures has the programs of the first table write captures.
@@ -123,7 +123,7 @@ func (w wantedCaptures) judgeOne(t *testing.T, name string) bool {
 	j := &captureJudge{want: w, t: t, name: filepath.Base(name), full: info.Size() > captureLimit-largest}
 	totals, err := decode.Run(file, decode.Config{}, j)
 	if err != nil || info.Size() > captureLimit {
-		t.Errorf("%s of %d octets: %v", j.name, info.Size(), err)
+		t.Errorf("%s of %d bytes: %v", j.name, info.Size(), err)
 	}
 	if other := totals.Connections - totals.IWARP; other > 0 && !j.full {
 		t.Errorf("%s: connections that are not iWARP: %d", j.name, other)

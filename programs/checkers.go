@@ -64,7 +64,7 @@ func (l Library) writeSuppressions() error {
 		written = append(written, fmt.Sprintf("sendmsg(mmsg[%d].msg_hdr.msg_iov[0])", i))
 	}
 	for _, octets := range written {
-		fmt.Fprintf(&b, "{\n octets that lie in Go's memory\n Memcheck:Param\n %s\n obj:*/%s\n}\n", octets, engineName)
+		fmt.Fprintf(&b, "{\n bytes that lie in Go's memory\n Memcheck:Param\n %s\n obj:*/%s\n}\n", octets, engineName)
 	}
 	for _, frame := range []string{"obj:*/" + engineName, "fun:iw_cm_context"} {
 		fmt.Fprintf(&b, "{\n what stays\n Memcheck:Leak\n fun:calloc\n ...\n %s\n}\n", frame)

@@ -32,10 +32,10 @@ func (x *exchange) parse(t *testing.T, options string) {
 }
 
 // swap is what the ends of riostream do with -C 1 beside greeting each other: they write into each other's memory by
-// turns, of which the last octet counts the turns, and the others count up. They need no message: each looks at its
-// last octet. The client has the first turn.
+// turns, of which the last byte counts the turns, and the others count up. They need no message: each looks at its
+// last byte. The client has the first turn.
 func (x *exchange) swap(conn *stream.Conn, mine *stream.Mapping, first bool, iterations int) error {
-	var up [2]byte // what the next octet is, of the peer's and of ours
+	var up [2]byte // what the next byte is, of the peer's and of ours
 	for turn := range 2 * iterations {
 		if (turn%2 == 0) == first {
 			if _, err := conn.WriteAt(append(counting(&up[1], x.Size-1), byte(turn)), 0); err != nil {
@@ -51,7 +51,7 @@ func (x *exchange) swap(conn *stream.Conn, mine *stream.Mapping, first bool, ite
 			runtime.Gosched()
 		}
 		if !bytes.Equal(got[:x.Size-1], counting(&up[0], x.Size-1)) {
-			return fmt.Errorf("turn %d: the octets differ", turn)
+			return fmt.Errorf("turn %d: the bytes differ", turn)
 		}
 	}
 	return nil

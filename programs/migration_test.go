@@ -20,7 +20,7 @@ const (
 	guestMemory = 128 << 20
 	filledAt    = 0x2000000
 	filledSize  = 32 << 20
-	// firmware counts up at countedAt, from the first to the last of countedSize octets and again.
+	// firmware counts up at countedAt, from the first to the last of countedSize bytes and again.
 	firmware    = "testdata/counting.hex"
 	countedAt   = 0x10000
 	countedSize = 0x80000
@@ -174,12 +174,12 @@ func (m *monitor) memory(at, size int) []byte {
 	m.do("pmemsave", map[string]any{"val": at, "size": size, "filename": file}, nil)
 	out, err := os.ReadFile(file)
 	if err != nil || len(out) != size {
-		m.t.Fatalf("%d octets: %v", len(out), err)
+		m.t.Fatalf("%d bytes: %v", len(out), err)
 	}
 	return out
 }
 
-// assembled reads lines of an address and octets, all in hex, and a comment after a semicolon.
+// assembled reads lines of an address and bytes, all in hex, and a comment after a semicolon.
 func assembled(t *testing.T, file string, size int) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -57,14 +57,14 @@ func preloadable(t *testing.T, programs ...string) string {
 	return ""
 }
 
-// random are octets that look like no others, the same in each run.
+// random are bytes that look like no others, the same in each run.
 func random(seed byte, n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{seed}).Read(b)
 	return b
 }
 
-const preloadedOctets = 3_000_000
+const preloadedBytes = 3_000_000
 
 // TestPreloaded has programs of TCP talk to package stream: as Debian has them, under librspreload, which makes
 // rsockets of their sockets.
@@ -74,10 +74,10 @@ func TestPreloaded(t *testing.T) {
 	bothWays(t, "curl", 2, l.curl)
 }
 
-// netcat has busybox's netcat exchange octets in both roles, and in both directions at once.
+// netcat has busybox's netcat exchange bytes in both roles, and in both directions at once.
 func (l Library) netcat(t *testing.T) {
 	busybox := preloadable(t, "busybox-dynamic", "busybox")
-	toNetcat, fromNetcat := random(1, preloadedOctets), random(2, preloadedOctets)
+	toNetcat, fromNetcat := random(1, preloadedBytes), random(2, preloadedBytes)
 	t.Run("netcat serves", func(t *testing.T) {
 		port := freePort(t)
 		server := startReading(t, l, busybox+" nc -l -p "+port, bytes.NewReader(fromNetcat))
@@ -113,14 +113,14 @@ func swapped(t *testing.T, conn *stream.Conn, netcat *process, toNetcat, fromNet
 	}
 	netcat.awaitSuccess(t)
 	if got := []byte(netcat.out.String()); !bytes.Equal(got, toNetcat) {
-		t.Errorf("netcat has %d octets, want %d", len(got), len(toNetcat))
+		t.Errorf("netcat has %d bytes, want %d", len(got), len(toNetcat))
 	}
 }
 
 // curl fetches from a server of net/http, and sends to it.
 func (l Library) curl(t *testing.T) {
 	preloadable(t, "curl")
-	content := random(3, preloadedOctets)
+	content := random(3, preloadedBytes)
 	ln, err := stream.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	got := make(chan [sha256.Size]byte, 1)
@@ -140,7 +140,7 @@ func (l Library) curl(t *testing.T) {
 	start(t, l, "curl -sS -o "+fetched+" "+url).awaitSuccess(t)
 	file, err := os.ReadFile(fetched)
 	if err != nil || !bytes.Equal(file, content) {
-		t.Errorf("curl has %d octets, want %d (%v)", len(file), len(content), err)
+		t.Errorf("curl has %d bytes, want %d (%v)", len(file), len(content), err)
 	}
 	start(t, l, "curl -sS -T "+fetched+" "+url).awaitSuccess(t)
 	if sum := <-got; sum != sha256.Sum256(content) {

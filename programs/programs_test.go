@@ -283,7 +283,7 @@ func TestNoCache(t *testing.T) {
 	}
 }
 
-// TestDigest has a digest that changes with the name and the octets of any source of the engine and of the part in C,
+// TestDigest has a digest that changes with the name and the bytes of any source of the engine and of the part in C,
 // and with nothing else.
 func TestDigest(t *testing.T) {
 	dir := t.TempDir()

@@ -31,7 +31,7 @@ type pairing struct {
 }
 
 const (
-	compared  = "compared octet by octet"
+	compared  = "compared byte by byte"
 	completed = "completions only"
 	atomics   = "results of atomics compared"
 	rate      = "rates only"

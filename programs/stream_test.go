@@ -19,7 +19,7 @@ import (
 )
 
 // TestStream has rdma-core's rstream, whose rsockets are its own code over the library, stream to and from package
-// stream, in both roles. Both ends compare every octet.
+// stream, in both roles. Both ends compare every byte.
 func TestStream(t *testing.T) {
 	l := built(t)
 	for _, options := range []string{
@@ -117,7 +117,7 @@ func TestStreamCrossing(t *testing.T) {
 	}
 }
 
-// mapped has the peer write into memory whose last octet is none that it begins with.
+// mapped has the peer write into memory whose last byte is none that it begins with.
 func mapped(t *testing.T, conn *stream.Conn, size int) *stream.Mapping {
 	t.Helper()
 	buf := make([]byte, size)
@@ -173,7 +173,7 @@ func over(t *testing.T, conn net.Conn) {
 		t.Errorf("CloseWrite: %v", err)
 	}
 	if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
-		t.Errorf("%d octets more, %v", len(rest), err)
+		t.Errorf("%d bytes more, %v", len(rest), err)
 	}
 	if err := conn.Close(); err != nil {
 		t.Errorf("Close: %v", err)

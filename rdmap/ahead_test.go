@@ -7,7 +7,7 @@ import (
 )
 
 // Response segments that come ahead may be placed into the sink of the one Read that they are
-// for, unless one of their octets is placed already. They are taken in their turn as in order.
+// for, unless one of their bytes is placed already. They are taken in their turn as in order.
 //
 // Proves P28.
 func TestORQAhead(t *testing.T) {

@@ -130,7 +130,7 @@ func atomicRequestText(payload []byte) string {
 }
 
 // ParseAtomicRequest reads the header at the beginning of b, the payload of an Atomic
-// Request's segment. It checks the length only: at least [AtomicRequestLen] octets. The
+// Request's segment. It checks the length only: at least [AtomicRequestLen] bytes. The
 // reserved bits are "ignored on receive" (RFC 7306, section 5.2.1). The error is an [*Error]
 // with [CodeCatastrophicStream].
 func ParseAtomicRequest(b []byte) (AtomicRequest, error) {
@@ -145,7 +145,7 @@ func parseAtomicRequest(b []byte) (AtomicRequest, *Error) {
 	if len(b) < AtomicRequestLen {
 		return AtomicRequest{}, &Error{
 			Code: CodeCatastrophicStream, Op: OpAtomicRequest, Field: "Atomic Operation Request Header",
-			Reason: fmt.Sprintf("expected %d octets, got %d", AtomicRequestLen, len(b)),
+			Reason: fmt.Sprintf("expected %d bytes, got %d", AtomicRequestLen, len(b)),
 		}
 	}
 	return AtomicRequest{
@@ -160,7 +160,7 @@ func parseAtomicRequest(b []byte) (AtomicRequest, *Error) {
 	}, nil
 }
 
-// Append appends the header's [AtomicRequestLen] octets to dst. Of Op the low four bits are taken.
+// Append appends the header's [AtomicRequestLen] bytes to dst. Of Op the low four bits are taken.
 func (r *AtomicRequest) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(r.Op&aOpCode))
 	dst = binary.BigEndian.AppendUint32(dst, r.ID)
@@ -225,7 +225,7 @@ const (
 //	|                                                               |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
-// Section 4 of the RFC has it 32 octets long, which is the whole FPDU with its ULPDU_Length
+// Section 4 of the RFC has it 32 bytes long, which is the whole FPDU with its ULPDU_Length
 // and DDP header; the figure here and that of its Appendix A.2 have 12.
 type AtomicResponse struct { // [A23]
 	ID    uint32 // of the request
@@ -243,20 +243,20 @@ func atomicResponseText(payload []byte) string {
 }
 
 // ParseAtomicResponse reads the header at the beginning of b, the payload of an Atomic
-// Response's segment. It checks the length only: at least [AtomicResponseLen] octets. The
+// Response's segment. It checks the length only: at least [AtomicResponseLen] bytes. The
 // error is an [*Error] with [CodeCatastrophicStream].
 func ParseAtomicResponse(b []byte) (AtomicResponse, error) {
 	if len(b) < AtomicResponseLen {
 		return AtomicResponse{}, &Error{
 			Code: CodeCatastrophicStream, Op: OpAtomicResponse, Field: "Atomic Operation Response Header",
-			Reason: fmt.Sprintf("expected %d octets, got %d", AtomicResponseLen, len(b)),
+			Reason: fmt.Sprintf("expected %d bytes, got %d", AtomicResponseLen, len(b)),
 		}
 	}
 	return AtomicResponse{ID: binary.BigEndian.Uint32(b[offOriginalID:]),
 		Value: binary.BigEndian.Uint64(b[offOriginalValue:])}, nil
 }
 
-// Append appends the header's [AtomicResponseLen] octets to dst.
+// Append appends the header's [AtomicResponseLen] bytes to dst.
 func (r *AtomicResponse) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, r.ID)
 	return binary.BigEndian.AppendUint64(dst, r.Value)

@@ -30,7 +30,7 @@ var (
 		0xa1a2a3a4a5a6a7a8, 0xffffffff00000000}
 )
 
-// Proves A01, A06, A07: the Atomic Request of RFC 7306, figure 4: nine fields in 52 octets, big endian,
+// Proves A01, A06, A07: the Atomic Request of RFC 7306, figure 4: nine fields in 52 bytes, big endian,
 // after a DDP header for queue 1; the 28 reserved bits are ignored.
 func TestAtomicRequest(t *testing.T) {
 	for name, want := range map[string]AtomicRequest{"fetch-add": vectorFetchAdd, "cmp-swap": vectorCmpSwap,
@@ -74,7 +74,7 @@ func TestAtomicRequestsMade(t *testing.T) {
 	}
 }
 
-// Proves A01, A23: the Atomic Response of RFC 7306, figure 6: two fields in 12 octets, on queue 3.
+// Proves A01, A23: the Atomic Response of RFC 7306, figure 6: two fields in 12 bytes, on queue 3.
 func TestAtomicResponse(t *testing.T) {
 	s := extension(t, "atomic-response")
 	wantCode(t, "response", CheckSegment(s, 1), accepted)
@@ -90,7 +90,7 @@ func TestAtomicResponse(t *testing.T) {
 	}
 }
 
-// Proves A01, A32: Immediate Data are 8 octets on queue 0, with SE or without (RFC 7306, figure 7).
+// Proves A01, A32: Immediate Data are 8 bytes on queue 0, with SE or without (RFC 7306, figure 7).
 func TestImmediateData(t *testing.T) {
 	for name, want := range map[string]uint64{"immediate": 0x6162636465666768, "immediate-se": 1} {
 		s := extension(t, name)
@@ -110,13 +110,13 @@ func TestExtensionsTooShort(t *testing.T) {
 	refused := &Error{Code: CodeCatastrophicStream}
 	for n := range AtomicRequestLen {
 		if _, err := ParseAtomicRequest(make([]byte, n)); !errors.Is(err, refused) {
-			t.Errorf("an Atomic Request of %d octets: %v", n, err)
+			t.Errorf("an Atomic Request of %d bytes: %v", n, err)
 		}
 		if _, err := ParseAtomicResponse(make([]byte, n)); n < AtomicResponseLen && !errors.Is(err, refused) {
-			t.Errorf("an Atomic Response of %d octets: %v", n, err)
+			t.Errorf("an Atomic Response of %d bytes: %v", n, err)
 		}
 		if _, err := ParseImmediateData(make([]byte, n)); n < ImmediateDataLen && !errors.Is(err, refused) {
-			t.Errorf("Immediate Data of %d octets: %v", n, err)
+			t.Errorf("Immediate Data of %d bytes: %v", n, err)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func checkForm(s *ddp.Segment, op Opcode, info *Info) *Error {
 	n := s.PayloadLen()
 	if n < info.HeaderLen || n > info.HeaderLen && op != OpTerminate {
 		return &Error{CodeCatastrophicStream, op, "RDMAP header",
-			fmt.Sprintf("expected %d octets, got %d", info.HeaderLen, n)}
+			fmt.Sprintf("expected %d bytes, got %d", info.HeaderLen, n)}
 	}
 	return nil
 }

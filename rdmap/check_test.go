@@ -87,7 +87,7 @@ func TestCheckModelAndQueue(t *testing.T) {
 }
 
 // Proves P09: messages with an RDMAP header have just that, and no ULP payload.
-// Proves P10: a Read Request has 28 octets.
+// Proves P10: a Read Request has 28 bytes.
 // Proves P36: a Terminate shorter than its control field is an error.
 func TestCheckForm(t *testing.T) {
 	for op := range OpAtomicResponse + 1 {
@@ -126,13 +126,13 @@ func TestCheckCaptured(t *testing.T) {
 	}
 }
 
-// Whatever the octets are, a segment which passes is what its opcode says.
+// Whatever the bytes are, a segment which passes is what its opcode says.
 //
 // Proves P56: nothing passes unchecked.
 func TestCheckAnySegment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		version := rapid.Uint8Max(1).Draw(t, "version")
-		b := rapid.SliceOfN(rapid.Byte(), 18, 80).Draw(t, "octets")
+		b := rapid.SliceOfN(rapid.Byte(), 18, 80).Draw(t, "bytes")
 		b[1] = b[1]&0x3f | version<<6 // seldom right by chance
 		copy(b[6:9], []byte{0, 0, 0})
 		s, err := ddp.Parse(b)
@@ -147,12 +147,12 @@ func TestCheckAnySegment(t *testing.T) {
 			t.Fatalf("%v passed", s.Header)
 		}
 		if !info.Payload && (!s.Last || len(s.Payload) < info.HeaderLen) {
-			t.Fatalf("%v with %d octets passed", s.Header, len(s.Payload))
+			t.Fatalf("%v with %d bytes passed", s.Header, len(s.Payload))
 		}
 	})
 }
 
-// FuzzCheckSegment: a ULPDU of any octets goes through all checks without a panic.
+// FuzzCheckSegment: a ULPDU of any bytes goes through all checks without a panic.
 func FuzzCheckSegment(f *testing.F) {
 	for _, b := range testrig.Vectors(f, "messages") {
 		f.Add(b)

@@ -30,7 +30,7 @@ const ETypeTaggedBuffer = 1
 
 // The codes of the RDMAP layer. RFC 5040, Figure 9.
 const ( // [P14]
-	CodeLocalCatastrophic Code = 0x0000 // and so is any other error code in the low octet
+	CodeLocalCatastrophic Code = 0x0000 // and so is any other error code in the low byte
 
 	CodeInvalidSTag                 Code = 0x0100
 	CodeBaseOrBounds                Code = 0x0101

@@ -13,6 +13,6 @@
 // The RDMAP version is a parameter wherever it matters: 1 is RFC 5040, 0 is the
 // RDMA Consortium's earlier version of the same protocol.
 //
-// All lengths and offsets are in octets. In the code, [P07] and the like
+// All lengths and offsets are in bytes. In the code, [P07] and the like
 // name requirements that docs/requirements.md lists.
 package rdmap

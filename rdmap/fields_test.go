@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFields takes a header of each opcode apart: its fields are all of it, and none if an octet is missing.
+// TestFields takes a header of each opcode apart: its fields are all of it, and none if a byte is missing.
 func TestFields(t *testing.T) {
 	for op := range Opcode(1 << 4) {
 		info, _ := op.Info()
@@ -16,7 +16,7 @@ func TestFields(t *testing.T) {
 			}
 		}
 		if n > 0 && n != info.HeaderLen || (n > 0) != (info.Key != "") {
-			t.Errorf("%v: fields of %d octets under %q, the header has %d", op, n, info.Key, info.HeaderLen)
+			t.Errorf("%v: fields of %d bytes under %q, the header has %d", op, n, info.Key, info.HeaderLen)
 		}
 		if n > 0 && (op.Fields(make([]byte, n-1)) != nil || op.Describe(make([]byte, n-1)) != "") {
 			t.Errorf("%v: fields of a header that is too short", op)

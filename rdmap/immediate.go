@@ -7,7 +7,7 @@ import (
 
 // ParseImmediateData reads the Immediate Data at the beginning of b, the payload of the segment
 // of an Immediate Data message, with or without SE. It checks the length only: at least
-// [ImmediateDataLen] octets; [CheckSegment] sees to it that there are no more. The error is an
+// [ImmediateDataLen] bytes; [CheckSegment] sees to it that there are no more. The error is an
 // [*Error] with [CodeCatastrophicStream].
 //
 // RFC 7306, section 6.2.
@@ -25,13 +25,13 @@ func ParseImmediateData(b []byte) (uint64, error) {
 	if len(b) < ImmediateDataLen {
 		return 0, &Error{
 			Code: CodeCatastrophicStream, Op: OpImmediateData, Field: "Immediate Data",
-			Reason: fmt.Sprintf("expected %d octets, got %d", ImmediateDataLen, len(b)),
+			Reason: fmt.Sprintf("expected %d bytes, got %d", ImmediateDataLen, len(b)),
 		}
 	}
 	return binary.BigEndian.Uint64(b), nil
 }
 
-// AppendImmediateData appends the [ImmediateDataLen] octets of Immediate Data to dst.
+// AppendImmediateData appends the [ImmediateDataLen] bytes of Immediate Data to dst.
 func AppendImmediateData(dst []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(dst, v) }
 
 var immediateFields = []layout{{name: "Immediate Data", len: ImmediateDataLen, verb: "%#x"}}

@@ -38,7 +38,7 @@ func TestIRRQLimit(t *testing.T) {
 	wantCode(t, "cut short", one.Push(s), CodeCatastrophicStream)
 }
 
-// An error before the first octet of the answer sends the request back as it came.
+// An error before the first byte of the answer sends the request back as it came.
 //
 // Proves P17: as received when nothing was read yet.
 // Proves P54: the DDP header and the segment's length are those of the request.
@@ -54,9 +54,9 @@ func TestIRRQTerminateAtOnce(t *testing.T) {
 	}
 }
 
-// An error after 2048 octets of the answer, the RFC's example.
+// An error after 2048 bytes of the answer, the RFC's example.
 //
-// Proves P17: both TOs advanced by the octets sent, size the octets left, STags unchanged.
+// Proves P17: both TOs advanced by the bytes sent, size the bytes left, STags unchanged.
 func TestIRRQTerminateMidway(t *testing.T) {
 	q := NewIRRQ(1)
 	if err := q.Push(message(t, "read-request")); err != nil {
@@ -89,7 +89,7 @@ func TestIRRQTerminateParts(t *testing.T) {
 		CodeCatastrophicStream: 24, CodeAccessRights: 52} {
 		term := q.Terminate(code)
 		if got := len(term.Append(nil)); got != length {
-			t.Errorf("%v: %d octets, want %d", code, got, length)
+			t.Errorf("%v: %d bytes, want %d", code, got, length)
 		}
 	}
 }

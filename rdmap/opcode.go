@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 )
 
-// The RDMAP Control Field, the first octet of DDP's RsvdULP. RFC 5040, section 4.1.
+// The RDMAP Control Field, the first byte of DDP's RsvdULP. RFC 5040, section 4.1.
 //
 //	 0 1 2 3 4 5 6 7
 //	+-+-+-+-+-+-+-+-+
@@ -48,7 +48,7 @@ const ( // [P01]
 // Queues says what each of them is for.
 const Queues = "queue 0 is for Sends and Immediate Data, 1 for Read and Atomic Requests, 2 for Terminates, 3 for Atomic Responses"
 
-// Lengths in octets of the headers which follow the DDP header.
+// Lengths in bytes of the headers which follow the DDP header.
 const (
 	ReadRequestLen    = 28 // RFC 5040, section 4.4
 	ImmediateDataLen  = 8  // RFC 7306, section 6
@@ -62,7 +62,7 @@ type Info struct {
 	Name       string
 	Tagged     bool   // the DDP model; tagged messages have no queue
 	QN         uint32 // Queue Number of an untagged message
-	HeaderLen  int    // octets of the RDMAP header; of a Terminate the least
+	HeaderLen  int    // bytes of the RDMAP header; of a Terminate the least
 	Payload    bool   // ULP payload is allowed
 	Invalidate bool   // RsvdULP[8:39] is an Invalidate STag
 	Solicited  bool   // with Solicited Event

@@ -58,15 +58,15 @@ func TestOpcodes(t *testing.T) {
 	}
 }
 
-// Proves P02: the control octet is the first of RsvdULP.
-// Proves P01, P06: the first two octets of every message, as they are sent.
+// Proves P02: the control byte is the first of RsvdULP.
+// Proves P01, P06: the first two bytes of every message, as they are sent.
 // Proves P08: the Invalidate STag is zero where none was asked for.
 func TestOpcodeHeader(t *testing.T) {
 	for _, tt := range opcodeTests {
 		h := tt.op.Header(1)
 		h.Last = true
 		got := h.Append(nil)
-		if diff := cmp.Diff(testrig.Octets(t, tt.first2), got[:2]); diff != "" {
+		if diff := cmp.Diff(testrig.Bytes(t, tt.first2), got[:2]); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tt.op, diff)
 		}
 		if h.QN != tt.qn || h.ULP != 0 || h.STag != 0 || h.TO != 0 || OpcodeOf(&h) != tt.op {

@@ -11,7 +11,7 @@ import (
 type Read struct {
 	SinkSTag uint32
 	SinkTO   uint64
-	Size     uint32 // octets asked for
+	Size     uint32 // bytes asked for
 	ID       uint64 // the caller's
 	Response Opcode // of another operation than a Read: what answers it. It has neither sink nor size, but this:
 	Request  uint32 // its Request Identifier
@@ -234,7 +234,7 @@ func (q *ORQ) HasTurn(resp *ddp.Segment) bool { return q.reads.Front().drop(resp
 // nothing.
 func (q *ORQ) Early() *ddp.Early { return q.reads.Front().early }
 
-// sinkOf returns the first Read whose sink has octets of a segment, and whether others have too.
+// sinkOf returns the first Read whose sink has bytes of a segment, and whether others have too.
 func (q *ORQ) sinkOf(resp *ddp.Segment) (first *Read, several bool) {
 	n := uint64(resp.PayloadLen())
 	for i := q.reads.Head(); i != q.reads.Tail(); i++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 )
 
-// response is a Read Response segment of n octets.
+// response is a Read Response segment of n bytes.
 func response(stag uint32, to uint64, n int, last bool) *ddp.Segment {
 	h := OpReadResponse.Header(1)
 	h.STag, h.TO, h.Last = stag, to, last
@@ -39,7 +39,7 @@ func TestORQ(t *testing.T) {
 	wantCode(t, "the same again, as the last", q.Check(response(7, 1000, 40, true)), CodeCatastrophicStream)
 	wantCode(t, "too long by what came", q.Check(response(7, 1060, 41, true)), CodeDDPBaseOrBounds)
 	if r, got, ok := q.Front(); !ok || r.ID != 1 || got != 60 {
-		t.Errorf("front %+v, %d octets, %t", r, got, ok)
+		t.Errorf("front %+v, %d bytes, %t", r, got, ok)
 	}
 	if err := q.Check(response(7, 1060, 10, true)); err == nil ||
 		err.Reason != "L is true with 70 of 100 bytes received" {
@@ -67,10 +67,10 @@ func TestORQZeroLength(t *testing.T) {
 	q := NewORQ(2)
 	q.Push(Read{SinkSTag: 1, SinkTO: 5, Size: 0, ID: 1})
 	q.Push(Read{SinkSTag: 7, SinkTO: 0, Size: 10, ID: 2})
-	wantCode(t, "with an octet", q.Check(response(1, 5, 1, true)), CodeDDPBaseOrBounds)
+	wantCode(t, "with a byte", q.Check(response(1, 5, 1, true)), CodeDDPBaseOrBounds)
 	wantCode(t, "without L", q.Check(response(1, 5, 0, false)), CodeCatastrophicStream)
 	advance(t, &q, response(99, 99, 0, true), 1, true)
-	wantCode(t, "zero-length for ten octets", q.Check(response(7, 0, 0, true)), CodeCatastrophicStream)
+	wantCode(t, "zero-length for ten bytes", q.Check(response(7, 0, 0, true)), CodeCatastrophicStream)
 	advance(t, &q, response(99, 99, 0, false), 2, false) // an empty segment changes nothing
 	advance(t, &q, response(7, 0, 10, true), 2, true)
 }
@@ -174,7 +174,7 @@ func TestORQLeft(t *testing.T) {
 	left := func(want uint32) {
 		t.Helper()
 		if got := q.Left(); got != want {
-			t.Errorf("%d octets are left, want %d", got, want)
+			t.Errorf("%d bytes are left, want %d", got, want)
 		}
 	}
 	left(0)
@@ -184,7 +184,7 @@ func TestORQLeft(t *testing.T) {
 	q.Came(30)
 	left(70)
 	if _, got, _ := q.Front(); got != 30 {
-		t.Errorf("%d octets have come", got)
+		t.Errorf("%d bytes have come", got)
 	}
 	q.Pop()
 	left(0)

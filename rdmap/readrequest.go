@@ -38,14 +38,14 @@ const (
 type ReadRequest struct { // [P10]
 	SinkSTag uint32
 	SinkTO   uint64
-	Size     uint32 // octets to read, 0 included
+	Size     uint32 // bytes to read, 0 included
 	SrcSTag  uint32
 	SrcTO    uint64
 }
 
 // ParseReadRequest reads the header at the beginning of b, the payload of a
 // Read Request's segment. It checks the length only: at least [ReadRequestLen]
-// octets. The error is an [*Error] with [CodeCatastrophicStream].
+// bytes. The error is an [*Error] with [CodeCatastrophicStream].
 func ParseReadRequest(b []byte) (ReadRequest, error) {
 	r, err := parseReadRequest(b)
 	if err != nil {
@@ -58,7 +58,7 @@ func parseReadRequest(b []byte) (ReadRequest, *Error) {
 	if len(b) < ReadRequestLen {
 		return ReadRequest{}, &Error{
 			Code: CodeCatastrophicStream, Op: OpReadRequest, Field: "RDMA Read Request Header",
-			Reason: fmt.Sprintf("expected %d octets, got %d", ReadRequestLen, len(b)),
+			Reason: fmt.Sprintf("expected %d bytes, got %d", ReadRequestLen, len(b)),
 		}
 	}
 	return ReadRequest{
@@ -70,7 +70,7 @@ func parseReadRequest(b []byte) (ReadRequest, *Error) {
 	}, nil
 }
 
-// Append appends the header's [ReadRequestLen] octets to dst.
+// Append appends the header's [ReadRequestLen] bytes to dst.
 func (r *ReadRequest) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, r.SinkSTag)
 	dst = binary.BigEndian.AppendUint64(dst, r.SinkTO)
@@ -79,7 +79,7 @@ func (r *ReadRequest) Append(dst []byte) []byte {
 	return binary.BigEndian.AppendUint64(dst, r.SrcTO)
 }
 
-// Advance notes that n octets, at most Size, have been sent in response. What
+// Advance notes that n bytes, at most Size, have been sent in response. What
 // is left is what a Terminate has to tell of. RFC 5040, section 4.8: "the RDMA
 // Read Request Header is updated to reflect the current location of the RDMA
 // Read operation".
@@ -92,7 +92,7 @@ func (r *ReadRequest) Advance(n uint32) {
 // String describes the request.
 func (r ReadRequest) String() string {
 	return fmt.Sprintf("%s from STag %#08x TO %#x to STag %#08x TO %#x",
-		wording.Octets(r.Size), r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
+		wording.Bytes(r.Size), r.SrcSTag, r.SrcTO, r.SinkSTag, r.SinkTO)
 }
 
 var readRequestFields = []layout{

@@ -26,7 +26,7 @@ func message(t testing.TB, name string) *ddp.Segment {
 var captured = ReadRequest{SinkSTag: 0x846f3200, SinkTO: 0x55f07ce59610, Size: 65000,
 	SrcSTag: 0x79ca8f00, SrcTO: 0x555ea09ee4f0}
 
-// Proves P10: the header's five fields, 28 octets, big endian.
+// Proves P10: the header's five fields, 28 bytes, big endian.
 // Proves P12: sizes from 0 to 2^32-1.
 func TestReadRequest(t *testing.T) {
 	for _, tt := range []struct {
@@ -36,7 +36,7 @@ func TestReadRequest(t *testing.T) {
 	}{
 		{"siw's", message(t, "read-request").Payload, captured},
 		{"siw's, zero-length", message(t, "rtr-read-request").Payload, ReadRequest{SrcSTag: 1}},
-		{"every octet another", testrig.Octets(t, "01020304 11121314 15161718 21222324 31323334 41424344 45464748"),
+		{"every byte another", testrig.Bytes(t, "01020304 11121314 15161718 21222324 31323334 41424344 45464748"),
 			ReadRequest{0x01020304, 0x1112131415161718, 0x21222324, 0x31323334, 0x4142434445464748}},
 		{"largest", bytes.Repeat([]byte{0xff}, 28),
 			ReadRequest{math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32, math.MaxUint64}},
@@ -56,11 +56,11 @@ func TestReadRequest(t *testing.T) {
 	}
 }
 
-// Proves P10: fewer than 28 octets are no Read Request header.
+// Proves P10: fewer than 28 bytes are no Read Request header.
 func TestReadRequestTooShort(t *testing.T) {
 	for n := range ReadRequestLen {
 		if _, err := ParseReadRequest(make([]byte, n)); !errors.Is(err, &Error{Code: CodeCatastrophicStream}) {
-			t.Errorf("%d octets: %v", n, err)
+			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestReadRequestAdvance(t *testing.T) {
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := r.String(); got != "62952 octets from STag 0x79ca8f00 TO 0x555ea09eecf0 to STag 0x846f3200 TO 0x55f07ce59e10" {
+	if got := r.String(); got != "62952 bytes from STag 0x79ca8f00 TO 0x555ea09eecf0 to STag 0x846f3200 TO 0x55f07ce59e10" {
 		t.Error(got)
 	}
 }

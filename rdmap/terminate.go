@@ -8,14 +8,14 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 )
 
-// Lengths of a Terminate Header in octets: of the control field alone, and with
+// Lengths of a Terminate Header in bytes: of the control field alone, and with
 // segment length, untagged DDP header and Read Request header after it.
 const (
 	TerminateMinLen = 4
 	TerminateMaxLen = terminateParts + 2 + ddp.UntaggedHeaderLen + ReadRequestLen
 )
 
-// The header control bits (HdrCt) in octet 2 of a Terminate Header.
+// The header control bits (HdrCt) in byte 2 of a Terminate Header.
 const (
 	hdrCtM = 0x80
 	hdrCtD = 0x40
@@ -37,7 +37,7 @@ const (
 	// LayoutRFC is that of RFC 5040, Figure 8.
 	LayoutRFC Layout = iota
 	// LayoutSIW is that of Linux's siw: Layer and EType are swapped, and M, D
-	// and R are the three lowest bits of their octet instead of the highest.
+	// and R are the three lowest bits of their byte instead of the highest.
 	LayoutSIW
 )
 
@@ -72,8 +72,8 @@ type Terminate struct { // [P13]
 	SegmentLength uint16
 	HasLength     bool
 
-	DDPHeader   []byte // of the segment in error, 14 or 18 octets, nil without the D bit
-	RDMAPHeader []byte // of the Read Request in error, 28 octets, nil without the R bit
+	DDPHeader   []byte // of the segment in error, 14 or 18 bytes, nil without the D bit
+	RDMAPHeader []byte // of the Read Request in error, 28 bytes, nil without the R bit
 
 	Layout Layout // as parsed; Append always writes the RFC's
 }

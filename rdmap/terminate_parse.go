@@ -19,13 +19,13 @@ const (
 // segment. The headers in the result are parts of b.
 //
 // The control field is read as RFC 5040 has it or as siw sends it, see
-// [Layout]. Octets after the parts that HdrCt announces are ignored:
+// [Layout]. Bytes after the parts that HdrCt announces are ignored:
 // RFC 5040, section 7.1, lets absent parts be sent as zeros. An R bit with
 // nothing at all after it counts as not set, as siw sets it for Sends too.
 //
 // A header which is announced and cut short is an error, an [*Error] with
 // [CodeCatastrophicStream]. Code and Layout, and all parts before the one at
-// fault, are valid even then, if there are [TerminateMinLen] octets.
+// fault, are valid even then, if there are [TerminateMinLen] bytes.
 func ParseTerminate(b []byte) (Terminate, error) {
 	if len(b) < TerminateMinLen {
 		return Terminate{}, cutShort("Terminate Control", len(b), TerminateMinLen)
@@ -49,7 +49,7 @@ func ParseTerminate(b []byte) (Terminate, error) {
 	return t, err
 }
 
-// parseTerminateControl reads the first four octets and returns HdrCt in the RFC's places.
+// parseTerminateControl reads the first four bytes and returns HdrCt in the RFC's places.
 //
 // RFC 5040, section 4.8: Reserved is "ignored on receive", so that a bit where siw has
 // HdrCt tells nothing by itself [P13]. Where the RFC has no HdrCt, it is siw's layout if
@@ -130,7 +130,7 @@ func (t *Terminate) takeRDMAPHeader(b []byte) error {
 func cutShort(field string, got, want int) *Error {
 	return &Error{
 		Code: CodeCatastrophicStream, Op: OpTerminate, Field: field,
-		Reason: fmt.Sprintf("expected %d octets, got %d", want, got),
+		Reason: fmt.Sprintf("expected %d bytes, got %d", want, got),
 	}
 }
 

@@ -45,7 +45,7 @@ var terminateTests = []struct {
 	{"not-siw", Terminate{Code: CodeInvalidSTag}, 0, 0, false},
 }
 
-// Proves P13: layer, type, code, M, D, R; the reserved bits are ignored, octets after the
+// Proves P13: layer, type, code, M, D, R; the reserved bits are ignored, bytes after the
 // parts too.
 // Proves P15: the parts that M, D and R announce, the DDP header's length by its own T bit.
 func TestParseTerminate(t *testing.T) {
@@ -111,7 +111,7 @@ func TestTerminateLayoutByCode(t *testing.T) {
 		{"0f 42 00 00", 0x0f42, LayoutRFC}, // neither
 		{"0f 42 08 ff", 0x0f42, LayoutRFC}, // reserved bits, none of them siw's
 	} {
-		got, err := ParseTerminate(testrig.Octets(t, tt.control))
+		got, err := ParseTerminate(testrig.Bytes(t, tt.control))
 		if err != nil || got.Code != tt.code || got.Layout != tt.layout {
 			t.Errorf("%s: %v, %v, %v; want %v, %v", tt.control, got.Code, got.Layout, err, tt.code, tt.layout)
 		}
@@ -166,13 +166,13 @@ func TestParseTerminateTooShort(t *testing.T) {
 		got, err := ParseTerminate(b[:n])
 		noRDMAHeader := n == 4+2+18
 		if (err == nil) != noRDMAHeader {
-			t.Errorf("%d octets: %v", n, err)
+			t.Errorf("%d bytes: %v", n, err)
 		}
 		if err != nil && !errors.Is(err, &Error{Code: CodeCatastrophicStream}) {
-			t.Errorf("%d octets: %v", n, err)
+			t.Errorf("%d bytes: %v", n, err)
 		}
 		if n >= TerminateMinLen && got.Code != CodeAccessRights {
-			t.Errorf("%d octets: %v", n, got.Code)
+			t.Errorf("%d bytes: %v", n, got.Code)
 		}
 	}
 }
@@ -186,13 +186,13 @@ func TestParseTerminateTooShort(t *testing.T) {
 func TestTerminateFor(t *testing.T) {
 	write, send, read, response := message(t, "write"), message(t, "send"), message(t, "read-request"),
 		message(t, "read-response")
-	long := message(t, "send") // with as many octets as a Read Request, and more
+	long := message(t, "send") // with as many bytes as a Read Request, and more
 	long.Payload = make([]byte, 100)
 	for _, tt := range []struct {
 		code    Code
 		seg     *ddp.Segment
 		length  uint16
-		control string // Append's first four octets
+		control string // Append's first four bytes
 		total   int    // how many it appends
 	}{
 		{CodeCatastrophicStream, nil, 0, "02 07 00 00", 4},
@@ -214,7 +214,7 @@ func TestTerminateFor(t *testing.T) {
 	} {
 		term := TerminateFor(tt.code, tt.seg)
 		b := term.Append(nil)
-		if !bytes.Equal(b[:4], testrig.Octets(t, tt.control)) || len(b) != tt.total || term.SegmentLength != tt.length {
+		if !bytes.Equal(b[:4], testrig.Bytes(t, tt.control)) || len(b) != tt.total || term.SegmentLength != tt.length {
 			t.Errorf("%v: length %d, % x", tt.code, term.SegmentLength, b)
 		}
 		back, err := ParseTerminate(b)
@@ -261,7 +261,7 @@ func TestTerminateString(t *testing.T) {
 		"siw-crc": "LLP/MPA/CRC mismatch (0x2002) (layout of siw)",
 		"read-request": "RDMAP/Remote Protection/access rights violation (0x0102) for RDMA Read Request, " +
 			"DDP untagged L=1 Rsvd=0 DV=1 RsvdULP=0x41:00000000 QN=1 MSN=1 MO=0, " +
-			"65000 octets from STag 0x79ca8f00 TO 0x555ea09ee4f0 to STag 0x846f3200 TO 0x55f07ce59610",
+			"65000 bytes from STag 0x79ca8f00 TO 0x555ea09ee4f0 to STag 0x846f3200 TO 0x55f07ce59610",
 	} {
 		term, _ := ParseTerminate(testrig.Vectors(t, "terminates")[vector])
 		if got := term.String(); got != want {

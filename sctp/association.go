@@ -15,7 +15,7 @@ type Config struct {
 	Active bool
 	// Streams is how many streams there are in both directions, 1 to 65536.
 	Streams int
-	// MaxMessage is the largest message, in octets, that the carrier takes without fragmenting it.
+	// MaxMessage is the largest message, in bytes, that the carrier takes without fragmenting it.
 	MaxMessage int
 	// Listening has the peer's requests passed on. Without it each is answered with a Terminate.
 	Listening bool
@@ -26,7 +26,7 @@ type Config struct {
 	MaxSessions int
 	// MaxPending bounds the peer's requests that wait for an answer. If zero, 16.
 	MaxPending int
-	// MaxEarly bounds, in octets, the segments that have overtaken an Accept, with EarlyCost for each. If zero, 256
+	// MaxEarly bounds, in bytes, the segments that have overtaken an Accept, with EarlyCost for each. If zero, 256
 	// KiB.
 	MaxEarly int
 	// MaxQueued bounds the messages of a session that Output has not returned yet. If zero, 64.
@@ -64,7 +64,7 @@ type Association struct {
 	live    int                // streams with a session
 	busy    int                // sessions that are not draining
 	pending int                // those of them that wait for Accept
-	early   int                // octets held
+	early   int                // bytes held
 	strays  int                // messages where there is no session
 	unused  time.Time          // since when there is none; zero: there is one
 	turns   []*stream          // those that have messages to be sent, in the order in which they get their turns
@@ -117,11 +117,11 @@ func (a *Association) Stats() Stats { return a.stats }
 // Sessions returns how many streams have a session.
 func (a *Association) Sessions() int { return a.live }
 
-// Early returns how many octets the segments take that have overtaken an Accept: Config.MaxEarly bounds them, and what
+// Early returns how many bytes the segments take that have overtaken an Accept: Config.MaxEarly bounds them, and what
 // exceeds it ends its session. A consumer that can hold the peer back does so before.
 func (a *Association) Early() int { return a.early }
 
-// MULPDU returns the largest DDP Segment that Send takes, in octets.
+// MULPDU returns the largest DDP Segment that Send takes, in bytes.
 func (a *Association) MULPDU() int { return MULPDU(a.cfg.MaxMessage) }
 
 // Output returns the next message to be sent: unordered, and reliably. Messages of one stream must be submitted in

@@ -131,7 +131,7 @@ func TestEarly(t *testing.T) {
 	}
 	d.told(sctp.EventTerminate, id)
 	if n := d.a.Early(); n != 0 {
-		t.Errorf("%d octets are held of what was handed out", n)
+		t.Errorf("%d bytes are held of what was handed out", n)
 	}
 	d.a.Close(d.now, id)
 	d.says(id, 17, `0001 0004`)
@@ -213,7 +213,7 @@ func TestSize(t *testing.T) {
 	testrig.Must(t, d.a.Send(0, make([]byte, 20), make([]byte, 1406)))
 	d.hears(0, 16, `0001 + 5000 of 00`) // we do not know the peer's
 	if e := d.told(sctp.EventSegment, 0); len(e.Segment) != 5000 {
-		t.Errorf("%d octets", len(e.Segment))
+		t.Errorf("%d bytes", len(e.Segment))
 	}
 }
 

@@ -38,7 +38,7 @@ func (a *Association) Unsent(id uint16) int {
 	return st.unsent
 }
 
-// TerminateLen is how many octets the message takes that ends a session. Any DDP Segment takes more.
+// TerminateLen is how many bytes the message takes that ends a session. Any DDP Segment takes more.
 const TerminateLen = controlLen
 
 // Send sends a DDP Segment, which may come in parts, and copies it. The error is ErrState, ErrFull or ErrSize.

@@ -58,7 +58,7 @@ var rules = [...]struct{ section, text string }{
 	RuleShort:         {"RFC 5043, section 5.2", "a message that is too short"},
 	RuleFunction:      {"RFC 5043, section 5.2.3", "an unknown Function Code"},
 	RuleTerminateData: {"RFC 5043, section 5.2.3", "a Terminate with private data"},
-	RulePrivateData:   {"RFC 5043, section 5.2.3", "more than 512 octets of private data"},
+	RulePrivateData:   {"RFC 5043, section 5.2.3", "more than 512 bytes of private data"},
 	RuleEnhancedData:  {"RFC 6581, section 7", "a message without its enhanced data"},
 	RuleSSN:           {"RFC 5043, section 10", "an invalid DDP-SSN"},
 	RuleSequence:      {"RFC 5043, section 6.1", "a message in none of the legal sequences"},

@@ -19,7 +19,7 @@ type watched struct {
 	control map[uint16]uint64 // given when the last control message was
 	next    map[uint16]uint16 // our DDP-SSN
 	proof   map[uint16]bool   // the peer has answered since
-	offered int               // octets that the peer has sent
+	offered int               // bytes that the peer has sent
 }
 
 // checkOutput checks what the Association says against the rules for a sender.
@@ -88,7 +88,7 @@ func FuzzAssociation(f *testing.F) {
 	})
 }
 
-// step carries out what the first octets say.
+// step carries out what the first bytes say.
 func (w *watched) step(b []byte) (rest []byte) {
 	op, id := b[0], uint16(b[1]%5)
 	b = b[2:]

@@ -73,9 +73,9 @@ func TestEarlyIsForgotten(t *testing.T) {
 	}
 	e := d.told(sctp.EventRefused, id)
 	if !errors.Is(e.Err, sctp.ErrEarly) || d.a.Early() != 0 {
-		t.Errorf("%v, and %d octets held", e.Err, d.a.Early())
+		t.Errorf("%v, and %d bytes held", e.Err, d.a.Early())
 	}
-	if want := "391 octets"; !strings.Contains(e.Err.Error(), want) {
+	if want := "391 bytes"; !strings.Contains(e.Err.Error(), want) {
 		t.Errorf("%v, want %q in it", e.Err, want)
 	}
 }
@@ -173,14 +173,14 @@ func TestStraysAreForgotten(t *testing.T) {
 	wantRule(t, d.a.End().Cause, sctp.RuleStray)
 }
 
-// TestFormBounds: 512 octets of private data are legal, and so is a message of a DDP-SSN alone.
+// TestFormBounds: 512 bytes of private data are legal, and so is a message of a DDP-SSN alone.
 //
 // Proves C02.
 func TestFormBounds(t *testing.T) {
 	d := newDialogue(t, sctp.Config{Listening: true})
 	d.hears(0, 17, `0000 0001 + 512 of 41`)
 	if q := d.told(sctp.EventRequest, 0).Request; len(q.PrivateData) != 512 {
-		t.Errorf("%d octets of private data", len(q.PrivateData))
+		t.Errorf("%d bytes of private data", len(q.PrivateData))
 	}
 	if ssn, ok := sctp.SSN([]byte{1, 2}); ssn != 0x102 || !ok {
 		t.Errorf("%d, %v", ssn, ok)

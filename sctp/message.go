@@ -16,7 +16,7 @@ const (
 	PPIDControl = 17 // DDP Stream Session Control
 )
 
-// Sizes, in octets.
+// Sizes, in bytes.
 const (
 	controlLen = SSNLen + 2 // DDP-SSN and Function Code
 
@@ -193,12 +193,12 @@ func SSN(data []byte) (ssn uint16, ok bool) {
 	return binary.BigEndian.Uint16(data), true
 }
 
-// MULPDU returns the largest DDP Segment, in octets, for a carrier that takes messages of maxMessage octets without
+// MULPDU returns the largest DDP Segment, in bytes, for a carrier that takes messages of maxMessage bytes without
 // fragmenting them.
 //
 // RFC 5043, section 9: it "should be the largest value that can be supported without use of IP or SCTP
 // fragmentation, or 516 bytes, whichever is larger", and "SHOULD [be set] below the theoretical maximum in order to
-// allow bundling of Control Chunks in the same SCTP packet": 16 octets are those of a SACK. The 516 octets are those
+// allow bundling of Control Chunks in the same SCTP packet": 16 bytes are those of a SACK. The 516 bytes are those
 // of a session control message, of which the DDP-SSN is a part.
 func MULPDU(maxMessage int) int {
 	const sack = 16

@@ -285,7 +285,7 @@ func numbers(n int) (all []byte) {
 	return all
 }
 
-// FuzzControl: what can be parsed is written in the same octets, and what cannot names its rule.
+// FuzzControl: what can be parsed is written in the same bytes, and what cannot names its rule.
 func FuzzControl(f *testing.F) {
 	for _, text := range []string{"\x00\x00\x00\x01hi", "\x00\x01\x00\x04", "\x00\x00\x00\x05\x80\x05\xc0\x09hi",
 		"\x00\x00\x00\x06\x00", "\x00"} {
@@ -303,12 +303,12 @@ func FuzzControl(f *testing.F) {
 			t.Fatalf("% x became % x", b, out)
 		}
 		if len(b) > 516 || fmt.Sprint(c.Function) == "" {
-			t.Fatalf("%d octets of %v", len(b), c.Function)
+			t.Fatalf("%d bytes of %v", len(b), c.Function)
 		}
 	})
 }
 
-// FuzzSegment: what can be parsed is written in the same octets.
+// FuzzSegment: what can be parsed is written in the same bytes.
 func FuzzSegment(f *testing.F) {
 	f.Add([]byte{0, 1, 0x41, 0x43})
 	f.Add([]byte{0})

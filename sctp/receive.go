@@ -133,7 +133,7 @@ func (a *Association) segment(now time.Time, s *session, number uint64, segment 
 	}
 }
 
-// EarlyCost is what one segment that has overtaken an Accept counts, besides its octets.
+// EarlyCost is what one segment that has overtaken an Accept counts, besides its bytes.
 const EarlyCost = 128
 
 // holdEarly keeps a segment that has overtaken the Accept. RFC 5043, section 6.2, lets the peer send any number of
@@ -142,7 +142,7 @@ func (a *Association) holdEarly(now time.Time, s *session, number uint64, segmen
 	cost := EarlyCost + len(segment)
 	if a.early+cost > a.cfg.MaxEarly {
 		a.emit(Event{Kind: EventRefused, Stream: s.on.id,
-			Err: fmt.Errorf("%w: %d octets in all sessions", ErrEarly, a.early+cost)})
+			Err: fmt.Errorf("%w: %d bytes in all sessions", ErrEarly, a.early+cost)})
 		a.giveUp(now, s, true)
 		return
 	}

@@ -69,7 +69,7 @@ func TestResetAmongSessions(t *testing.T) {
 	d.silent()
 }
 
-// TestLastWordsFit: words that are one octet too long for a segment are not said.
+// TestLastWordsFit: words that are one byte too long for a segment are not said.
 func TestLastWordsFit(t *testing.T) {
 	for _, longer := range []int{0, 1} {
 		d := accepted(t, sctp.Config{MaxMessage: 544})

@@ -15,7 +15,7 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// A dialogue plays the peer of an Association, octet by octet, with time of its own.
+// A dialogue plays the peer of an Association, byte by byte, with time of its own.
 type dialogue struct {
 	*testing.T
 	a     *sctp.Association
@@ -33,11 +33,11 @@ func newDialogue(t *testing.T, c sctp.Config) *dialogue {
 	return &dialogue{T: t, a: sctp.New(epoch, c), now: epoch, given: make(map[uint16]uint64)}
 }
 
-// octets reads annotated hex; "+ N of XX" at the end stands for N octets.
+// bytes reads annotated hex; "+ N of XX" at the end stands for N bytes.
 func octets(t *testing.T, text string) []byte {
 	t.Helper()
 	text, tail, found := strings.Cut(text, " + ")
-	b := testrig.Octets(t, text)
+	b := testrig.Bytes(t, text)
 	if found {
 		var n int
 		var v byte

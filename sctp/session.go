@@ -45,7 +45,7 @@ type session struct {
 	// Receiving.
 	account
 	early    []Event // segments that have overtaken the Accept
-	held     int     // octets of them
+	held     int     // bytes of them
 	endsAt   uint64  // the number of the peer's Terminate
 	ended    bool    // the consumer knows of it
 	wrongAt  uint64  // the number of the first message that breaks a rule

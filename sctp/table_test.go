@@ -128,7 +128,7 @@ var inputs = map[string]struct {
 	"Enhanced Reject 513":    {17, 0, `0007 + 513 of 00`},
 	"no function":            {17, 0, ``},
 	"empty segment":          {16, whole, ``},
-	"one octet":              {17, whole, `00`},
+	"one byte":               {17, whole, `00`},
 	"PPID 0":                 {0, 0, `0001`},
 	"PPID 16 of other order": {0x10000000, 0, `aa`},
 }
@@ -180,7 +180,7 @@ var ruleNames = map[sctp.Rule]string{
 var malformed = map[string]string{
 	"PPID":          "PPID 0, PPID 16 of other order",
 	"SSN":           "segment again, segment too far",
-	"short":         "no function, empty segment, one octet",
+	"short":         "no function, empty segment, one byte",
 	"function":      "function 0, function 8, function 0xffff",
 	"data":          "Terminate with data",
 	"private data":  "Initiate 513, Enhanced Initiate 513, Accept 513, Enhanced Reject 513",

@@ -34,7 +34,7 @@ func TestSilentAfterAnswer(t *testing.T) {
 		for range 2 * stream.Backlog {
 			ours, others := newDuplex()
 			defer ours.Close()
-			go func() { _, _ = ours.Write(ask.Octets()); _, _ = io.Copy(io.Discard, ours) }()
+			go func() { _, _ = ours.Write(ask.Bytes()); _, _ = io.Copy(io.Discard, ours) }()
 			must(t, c.under.Offer(t.Context(), others))
 		}
 		synctest.Wait()

@@ -145,7 +145,7 @@ func (c *Conn) receive(wc *iwarp.WC) {
 	if c.fault != nil {
 		return
 	}
-	if err := c.ep.Deliver(c.words.Octets(wc), c.table); err != nil {
+	if err := c.ep.Deliver(c.words.Bytes(wc), c.table); err != nil {
 		c.fail(err)
 		_ = c.qp.Modify(iwarp.StateTerminate)
 	}

@@ -16,7 +16,7 @@ import (
 // scarceRig starts a Listener whose RNIC has so many bytes, in one Protection Domain.
 func scarceRig(t *testing.T, limit int64, cfg stream.Config) (*rig, *iwarp.PD) {
 	t.Helper()
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: limit}})
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: limit}})
 	pd, err := rnic.AllocPD()
 	must(t, err)
 	under, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic, PD: pd})
@@ -122,7 +122,7 @@ func TestReservationEnds(t *testing.T) {
 // TestBusy has a server without free memory. It checks that the rejection says so, and that a client is accepted once
 // memory is free again.
 func TestBusy(t *testing.T) {
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 1 << 20}})
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: 1 << 20}})
 	pd, err := rnic.AllocPD()
 	must(t, err)
 	taken, err := pd.Register(make([]byte, 1<<20), 0)

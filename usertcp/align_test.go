@@ -21,12 +21,12 @@ type watched struct {
 	Link
 	mu       sync.Mutex
 	iss      uint32
-	una      int // octets of the stream that the peer has acknowledged
+	una      int // bytes of the stream that the peer has acknowledged
 	segments []sent
 	probes   int
 }
 
-type sent struct{ from, to int } // octets of the stream
+type sent struct{ from, to int } // bytes of the stream
 
 // Receive notes what is acknowledged before TCP learns of it.
 func (w *watched) Receive(deliver func(packet []byte)) error {
@@ -51,7 +51,7 @@ func (w *watched) Send(packet []byte) {
 	if s.has(header.TCPFlagSyn) {
 		w.iss = s.seq
 	}
-	from, n := int(int32(s.seq-w.iss-1)), len(s.payload) // a probe before the first octet is at the SYN, -1
+	from, n := int(int32(s.seq-w.iss-1)), len(s.payload) // a probe before the first byte is at the SYN, -1
 	switch {
 	case n == 0:
 	case n == 1 && s.payload[0] == 0 && from < w.una:
@@ -80,7 +80,7 @@ func watch(t *testing.T, cfg Config, ab, ba Path) (a, b *Stack, w *watched) {
 
 // TestAligned holds that each segment begins with a slice of WriteFPDUs and ends with one, also when it is sent again,
 // and that all arrive: with losses, segments out of order, and send buffers that are full. The peer's window always has
-// room for all of it: where it has none for a segment, TCP cuts one. A window probe is not counted: it has an octet
+// room for all of it: where it has none for a segment, TCP cuts one. A window probe is not counted: it has a byte
 // that the peer has acknowledged before, and nothing of an FPDU. TCP sends one with cubic, when it has been in a jam:
 // see unjam.
 func TestAligned(t *testing.T) {
@@ -165,7 +165,7 @@ func writeAll(t *testing.T, c *Conn, fpdus [][]byte) {
 		}
 		for n > 0 {
 			if n < len(fpdus[0]) {
-				t.Fatalf("%d octets of a slice of %d were taken", n, len(fpdus[0]))
+				t.Fatalf("%d bytes of a slice of %d were taken", n, len(fpdus[0]))
 			}
 			n -= len(fpdus[0])
 			fpdus = fpdus[1:]
@@ -173,7 +173,7 @@ func writeAll(t *testing.T, c *Conn, fpdus [][]byte) {
 	}
 }
 
-// TestEMSS holds that the EMSS is known from the SYNs, and is what a full segment has: not an octet less.
+// TestEMSS holds that the EMSS is known from the SYNs, and is what a full segment has: not a byte less.
 func TestEMSS(t *testing.T) {
 	for _, c := range []struct {
 		address   string

@@ -105,12 +105,12 @@ func TestResetBehindHeld(t *testing.T) {
 	gone(t, c)
 }
 
-// TestResetBehindOctets: a RST that comes right behind bytes and a FIN ends the connection, whether TCP has taken
+// TestResetBehindBytes: a RST that comes right behind bytes and a FIN ends the connection, whether TCP has taken
 // these yet or not, and whatever it has acknowledged. The peer answers all that still comes, as who has no such
 // connection does.
 //
 // Proves U02: RFC 5961, section 3.2.
-func TestResetBehindOctets(t *testing.T) {
+func TestResetBehindBytes(t *testing.T) {
 	for range 30 {
 		p, c, _ := play(t)
 		for range 10 {

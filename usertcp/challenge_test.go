@@ -283,7 +283,7 @@ func TestBlindBlank(t *testing.T) {
 	}
 	octets := made{seq: 1100, ack: 100, flags: header.TCPFlagAck, time: 80, data: []byte("ahead")}
 	if v := k.inbound(octets.packet(1)); v != notLookedAt {
-		t.Errorf("octets ahead are %v", v)
+		t.Errorf("bytes ahead are %v", v)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestBothRoles(t *testing.T) {
 
 // BenchmarkInbound is what the tap costs for a segment that nobody wants shown, and for an acknowledgement.
 func BenchmarkInbound(b *testing.B) {
-	for name, n := range map[string]int{"octets": 1400, "ACK": 0} {
+	for name, n := range map[string]int{"bytes": 1400, "ACK": 0} {
 		b.Run(name, func(b *testing.B) {
 			ts, _ := fuzzFlow()
 			packet := made{seq: 1000, ack: 5000, flags: header.TCPFlagAck, time: 80, data: make([]byte, n)}.packet(1)

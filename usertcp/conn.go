@@ -36,7 +36,7 @@ type Conn struct {
 	writable         <-chan struct{}
 	reads, writes    sync.Mutex // one goroutine each is in Read and in Write
 
-	written atomic.Uint32 // octets that TCP has taken, modulo 2^32
+	written atomic.Uint32 // bytes that TCP has taken, modulo 2^32
 
 	closing sync.Once
 	closed  chan struct{}
@@ -224,12 +224,12 @@ func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: c.remote, Err: err}
 }
 
-// ShowAhead has shown called with octets that have arrived ahead of others, as soon as their segment has come and
-// passed all of TCP's checks. at is their place, counted from the octet that Read would have returned next when
+// ShowAhead has shown called with bytes that have arrived ahead of others, as soon as their segment has come and
+// passed all of TCP's checks. at is their place, counted from the byte that Read would have returned next when
 // ShowAhead was called, which is 0. All of them come by Read again, at times even while they are shown. With nil
 // nothing is shown any more.
 //
-// shown keeps nothing of the octets. It is never called twice at once, and not after the next ShowAhead has returned,
+// shown keeps nothing of the bytes. It is never called twice at once, and not after the next ShowAhead has returned,
 // which waits for a call under way: ShowAhead is not to be called by shown, nor with a lock that shown takes. No other
 // method has that limit.
 //
@@ -237,6 +237,6 @@ func (c *Conn) opError(op string, err error) error {
 // that has to be checked, as MPA does with its CRC.
 func (c *Conn) ShowAhead(shown func(at uint64, octets []byte)) { c.flow.showTo(shown) }
 
-// EMSS returns the octets of payload of a full segment, as of now: the MTU of the path, or the peer's MSS, less the
-// headers and 40 octets of options, which leaves room for selective acknowledgements. It does not wait.
+// EMSS returns the bytes of payload of a full segment, as of now: the MTU of the path, or the peer's MSS, less the
+// headers and 40 bytes of options, which leaves room for selective acknowledgements. It does not wait.
 func (c *Conn) EMSS() int { return int(c.flow.emss.Load()) }

@@ -29,7 +29,7 @@ func TestConn(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			sent := bytes.Repeat([]byte("octets "), 100_000)
+			sent := bytes.Repeat([]byte("bytes "), 100_000)
 			go func() {
 				_, err := c.Write(sent)
 				if err = errors.Join(err, c.CloseWrite()); err != nil {
@@ -39,7 +39,7 @@ func TestConn(t *testing.T) {
 			got, err := io.ReadAll(c)
 			must(t, err)
 			if !bytes.Equal(got, sent) {
-				t.Errorf("%d octets came back of %d, or others", len(got), len(sent))
+				t.Errorf("%d bytes came back of %d, or others", len(got), len(sent))
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestErrors(t *testing.T) {
 				}
 			}
 		}, syscall.ECONNRESET},
-		{"the peer closes with octets unread", func(c, s *Conn) error {
+		{"the peer closes with bytes unread", func(c, s *Conn) error {
 			must(t, write(c))
 			<-s.readable
 			return errors.Join(s.Close(), read(c))
@@ -187,7 +187,7 @@ func TestRoundTrip(t *testing.T) {
 	path := Path{Delay: 5 * time.Millisecond}
 	out, in := connection(t, Config{}, path, path)
 	for _, c := range []struct{ from, to *Conn }{{out, in}, {in, out}} {
-		_, err := c.from.Write([]byte("octets"))
+		_, err := c.from.Write([]byte("bytes"))
 		must(t, err)
 		_, err = c.to.Read(make([]byte, 10))
 		must(t, err)

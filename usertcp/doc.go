@@ -1,5 +1,5 @@
 // Package usertcp is TCP/IP in user space (gVisor's stack) that is aware of MPA, as RFC 5044 describes it in section 3
-// and appendix A: its connections show octets as soon as their segment has come, in whatever order segments do, and
+// and appendix A: its connections show bytes as soon as their segment has come, in whatever order segments do, and
 // each FPDU leaves in one TCP segment, also when it is sent again.
 //
 // A [Stack] has addresses of its own and a [Link], which carries its IP packets: [Pipe] joins two stacks in one
@@ -8,13 +8,13 @@
 //
 // # What it takes
 //
-// Octets are shown ahead of order by a tap between stack and link, which sees every packet of both directions. The tap
+// Bytes are shown ahead of order by a tap between stack and link, which sees every packet of both directions. The tap
 // shows what TCP is going to accept, or less: a segment that is not shown comes by Read like all others. Only
 // whole segments without IP fragmentation, IPv4 options or IPv6 extension headers are shown.
 //
 // An FPDU that is no longer than the EMSS when it is written stays whole. If the MTU of the path sinks afterwards, the
 // FPDU is cut once; it is cut, too, where the peer's window is smaller than the FPDU. When a peer seems to have closed
-// its window, TCP probes it by a segment that is no FPDU (RFC 9293, section 3.8.6.1): the segment has one octet, which
+// its window, TCP probes it by a segment that is no FPDU (RFC 9293, section 3.8.6.1): the segment has one byte, which
 // the peer has acknowledged before and ignores.
 //
 // # What it refuses

@@ -78,7 +78,7 @@ func (c *Conn) whyLost() error {
 	return c.failed
 }
 
-// AckProgress returns a number that grows by one, modulo 2^32, with each octet that the peer acknowledges.
+// AckProgress returns a number that grows by one, modulo 2^32, with each byte that the peer acknowledges.
 func (c *Conn) AckProgress() uint32 { return c.flow.una.Load() }
 
 // RoundTrip returns how long the way to the peer and back takes, as far as TCP has seen: its smoothed time plus four
@@ -86,7 +86,7 @@ func (c *Conn) AckProgress() uint32 { return c.flow.una.Load() }
 // gVisor's TCP measures the handshake, and little after it where requests and answers take turns. It does not wait.
 func (c *Conn) RoundTrip() time.Duration { return time.Duration(c.flow.trip.Load()) }
 
-// HasUnacked reports whether the peer has not acknowledged some of the octets that were written.
+// HasUnacked reports whether the peer has not acknowledged some of the bytes that were written.
 func (c *Conn) HasUnacked() bool {
 	select {
 	case <-c.end.told: // the last acknowledgement may be missing in the count
@@ -97,7 +97,7 @@ func (c *Conn) HasUnacked() bool {
 	return n > 0
 }
 
-// unacknowledged counts the octets that were written, and not acknowledged as far as is known: of a connection that the
+// unacknowledged counts the bytes that were written, and not acknowledged as far as is known: of a connection that the
 // Stack has lost sight of nothing is.
 func (c *Conn) unacknowledged() (octets int, known bool) {
 	f := c.flow
@@ -108,7 +108,7 @@ func (c *Conn) unacknowledged() (octets int, known bool) {
 	return int(max(int32(c.written.Load()-acknowledged), 0)), true
 }
 
-// Unsent reports whether TCP has octets that were written and that it has not sent yet, as the peer's window, or what
+// Unsent reports whether TCP has bytes that were written and that it has not sent yet, as the peer's window, or what
 // it knows of the path, does not let it.
 func (c *Conn) Unsent() bool {
 	f := c.flow

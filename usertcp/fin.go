@@ -72,7 +72,7 @@ type lastPacket struct {
 	seq       uint32 // of the FIN
 	sent      uint64 // segments since then, acknowledgements alone apart
 	packet    []byte // the headers of the last, or nil
-	tcpHeader int    // octets of TCP's
+	tcpHeader int    // bytes of TCP's
 }
 
 // outbound takes note of a packet of ours.
@@ -119,7 +119,7 @@ func (l *lastPacket) fin(una uint32) ([]byte, uint64) {
 }
 
 // received returns a segment for our TCP, as if the peer had our FIN and lacked what is in front of it, or nil where
-// that is not so: TCP takes the octets for lost then, and sends them with its timer on. What it takes for received, and
+// that is not so: TCP takes the bytes for lost then, and sends them with its timer on. What it takes for received, and
 // the peer may lack, is the FIN, which look sends.
 //
 // RFC 2018, section 4: "The SACK option is advisory": TCP keeps the FIN until it is acknowledged.

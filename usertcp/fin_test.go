@@ -39,11 +39,11 @@ func (p *played) untilFIN(ack uint32) {
 	for {
 		s := p.next()
 		if !s.intact() {
-			p.t.Errorf("bad checksum of a segment of %d octets", len(s.tcp))
+			p.t.Errorf("bad checksum of a segment of %d bytes", len(s.tcp))
 		}
 		if s.has(header.TCPFlagFin) && s.ack == ack {
 			if s.seq != p.ack || len(s.payload) > 0 {
-				p.t.Errorf("the FIN has %d octets, and comes %d after what is acknowledged",
+				p.t.Errorf("the FIN has %d bytes, and comes %d after what is acknowledged",
 					len(s.payload), s.seq-p.ack)
 			}
 			return
@@ -91,14 +91,14 @@ func TestFINLater(t *testing.T) {
 	if looksTwice(c) {
 		t.Error("a FIN was sent again that was not sent")
 	}
-	_, err := c.Write([]byte("octets"))
+	_, err := c.Write([]byte("bytes"))
 	must(t, err)
 	must(t, c.CloseWrite())
 	for s := p.next(); !s.has(header.TCPFlagFin); {
 		s = p.next()
 	}
 	if packet, _ := c.flow.last.fin(c.AckProgress()); packet != nil {
-		t.Error("a FIN is to be sent again in front of octets")
+		t.Error("a FIN is to be sent again in front of bytes")
 	}
 	p.ack += 6
 	p.in <- p.made(p.nxt, nil).packet(p.echo)
@@ -106,7 +106,7 @@ func TestFINLater(t *testing.T) {
 	p.untilFIN(p.nxt)
 }
 
-// TestDataAgain: where nothing is sent any more, and octets in front of the FIN are not acknowledged, TCP takes them
+// TestDataAgain: where nothing is sent any more, and bytes in front of the FIN are not acknowledged, TCP takes them
 // for lost, over IPv4 and IPv6. Where its own timer was earlier, which a busy machine may have it, that is tried again.
 func TestDataAgain(t *testing.T) {
 	for _, address := range []string{"192.0.2.2:7174", "[2001:db8::2]:7174"} {
@@ -125,7 +125,7 @@ func dataAgain(t *testing.T, address string) bool {
 	c, s := connect(t, a, b, address)
 	c.end.parting.begin.Do(func() {})
 	link.deaf.Store(true)
-	_, err := c.Write([]byte("octets"))
+	_, err := c.Write([]byte("bytes"))
 	must(t, errors.Join(err, c.CloseWrite()))
 	stats := a.net.Stats().TCP
 	for stats.SACKRecovery.Value() == 0 && stats.Timeouts.Value() == 0 {

@@ -20,7 +20,7 @@ type flow struct {
 	iss     uint32
 	dead    atomic.Bool   // nothing is shown any more
 	watched atomic.Bool   // something may be shown
-	read    atomic.Uint64 // octets that Read has returned
+	read    atomic.Uint64 // bytes that Read has returned
 	emss    atomic.Int32
 	una     atomic.Uint32        // SND.UNA of TCP's own
 	trip    atomic.Int64         // see RoundTrip
@@ -31,9 +31,9 @@ type flow struct {
 	last lastPacket
 	guard
 
-	showing sync.Mutex // held while octets are shown
+	showing sync.Mutex // held while bytes are shown
 	shown   func(at uint64, octets []byte)
-	from    uint64 // octets that Read had returned at ShowAhead
+	from    uint64 // bytes that Read had returned at ShowAhead
 
 	mu           sync.Mutex
 	ours, theirs header.TCPSynOptions // of the SYNs
@@ -113,7 +113,7 @@ func (f *flow) outbound(s *segment) (repeats bool) {
 	return repeats
 }
 
-// sent returns how many octets TCP has sent, modulo 2^32, and perhaps our FIN.
+// sent returns how many bytes TCP has sent, modulo 2^32, and perhaps our FIN.
 func (f *flow) sent() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *flow) agree(second header.TCPSynOptions) {
 	f.emss.Store(int32(max(1, min(int(f.theirs.MSS), f.mtu-ip-header.TCPMinimumSize)-f.optionRoom())))
 }
 
-// optionRoom returns the octets of options that TCP leaves room for in each segment.
+// optionRoom returns the bytes of options that TCP leaves room for in each segment.
 func (f *flow) optionRoom() int {
 	switch {
 	case f.agreed.SACKPermitted && f.agreed.TS:
@@ -176,7 +176,7 @@ func (f *flow) show(seq uint32, octets []byte) {
 	}
 }
 
-// showTo sets to whom octets are shown. It returns when nobody else is shown any.
+// showTo sets to whom bytes are shown. It returns when nobody else is shown any.
 func (f *flow) showTo(shown func(at uint64, octets []byte)) {
 	f.showing.Lock()
 	defer f.showing.Unlock()

@@ -83,7 +83,7 @@ func TestAcknowledged(t *testing.T) {
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	if seen.evil > 0 || len(seen.octets) != 50 {
-		t.Errorf("shown are %d octets, %d of them with an old acknowledgement", len(seen.octets), seen.evil)
+		t.Errorf("shown are %d bytes, %d of them with an old acknowledgement", len(seen.octets), seen.evil)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestNothingShownAfterClose(t *testing.T) {
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	if seen.evil > 0 {
-		t.Errorf("%d octets were shown", seen.evil)
+		t.Errorf("%d bytes were shown", seen.evil)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestNoSegment(t *testing.T) {
 	for _, offset := range []uint8{16, 24} {
 		header.TCP(six[header.IPv6MinimumSize:]).SetDataOffset(offset)
 		if _, ok := parseSegment(six); ok {
-			t.Errorf("a header of %d octets of 20", offset)
+			t.Errorf("a header of %d bytes of 20", offset)
 		}
 	}
 	fields.TransportProtocol = header.UDPProtocolNumber
@@ -165,7 +165,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestFlowLearns: octets that were sent count from after the SYN; acknowledgements after our FIN are selective where
+// TestFlowLearns: bytes that were sent count from after the SYN; acknowledgements after our FIN are selective where
 // that was agreed on.
 func TestFlowLearns(t *testing.T) {
 	for _, selective := range []bool{false, true} {
@@ -181,7 +181,7 @@ func TestFlowLearns(t *testing.T) {
 				t.Errorf("selective %t, FIN %t: %t", selective, fin, due)
 			}
 			if n := f.sent(); !fin && n != 4 {
-				t.Errorf("%d octets were sent", n)
+				t.Errorf("%d bytes were sent", n)
 			}
 		}
 	}

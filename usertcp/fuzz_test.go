@@ -9,7 +9,7 @@ import (
 )
 
 // fuzzFlow returns taps with a flow between the stack and the played peer, which has acknowledged 1000 and grants 1000
-// octets more.
+// bytes more.
 func fuzzFlow() (*taps, *flow) {
 	t := newTaps(&PipeEnd{}, 1500)
 	e := ends{local: netip.MustParseAddrPort("192.0.2.2:80"), remote: netip.MustParseAddrPort("192.0.2.1:20000")}
@@ -36,14 +36,14 @@ func FuzzInbound(f *testing.F) {
 		shown := 0
 		fl.showTo(func(_ uint64, octets []byte) { shown += len(octets) })
 		if v := t.inbound(valid.packet(1)); v != ahead || shown != 40 {
-			f.Fatalf("the correct segment is %v, and %d octets of it were shown", v, shown)
+			f.Fatalf("the correct segment is %v, and %d bytes of it were shown", v, shown)
 		}
 	}
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		t0, fl := fuzzFlow()
 		fl.showTo(func(at uint64, octets []byte) {
 			if at == 0 || at+uint64(len(octets)) > 1000 {
-				t.Errorf("%d octets at %d were shown", len(octets), at)
+				t.Errorf("%d bytes at %d were shown", len(octets), at)
 			}
 			s, ok := parseSegment(packet)
 			if !ok || !s.intact() || !bytes.Contains(packet, octets) ||

@@ -21,13 +21,13 @@ type hostile struct {
 	resets bool // TCP ends the connection
 	mixed  bool // what Read returns may not be what was shown
 	asks   int  // acknowledgements of nothing new, without what TCP holds, that come back
-	fin    int  // how many octets the peer's half has, from the segment in front on, if there is a FIN
+	fin    int  // how many bytes the peer's half has, from the segment in front on, if there is a FIN
 }
 
-// ahead returns a correct segment, so many octets ahead.
+// ahead returns a correct segment, so many bytes ahead.
 func (p *played) ahead(by uint32, n int) made { return p.made(p.nxt+by, bytes.Repeat([]byte{evil}, n)) }
 
-// spoiled returns how one that is 100 octets ahead is made, with something spoiled.
+// spoiled returns how one that is 100 bytes ahead is made, with something spoiled.
 func spoiled(spoil func(m *made, p *played)) func(p *played) made {
 	return func(p *played) made {
 		m := p.ahead(100, 100)
@@ -36,7 +36,7 @@ func spoiled(spoil func(m *made, p *played)) func(p *played) made {
 	}
 }
 
-// reset returns how a RST that is 100 octets ahead is made, with something else about it.
+// reset returns how a RST that is 100 bytes ahead is made, with something else about it.
 func reset(change func(m *made, p *played)) func(p *played) made {
 	return func(p *played) made {
 		m := p.made(p.nxt+100, nil)
@@ -70,7 +70,7 @@ var hostiles = []hostile{
 	{name: "half of all numbers away", make: func(p *played) made { return p.ahead(1<<31, 100) }, asks: 1},
 	{name: "no ACK", make: spoiled(func(m *made, _ *played) { m.flags = header.TCPFlagPsh })},
 	{name: "SYN and ACK", make: spoiled(func(m *made, _ *played) { m.flags |= header.TCPFlagSyn }), asks: 1},
-	{name: "old duplicate, other octets", make: func(p *played) made { m := p.ahead(0, 50); m.seq -= 50; return m },
+	{name: "old duplicate, other bytes", make: func(p *played) made { m := p.ahead(0, 50); m.seq -= 50; return m },
 		asks: 1},
 	{name: "fragments", make: spoiled(func(*made, *played) {}), cut: true, takes: true},
 	{name: "first fragment that looks whole", make: spoiled(func(m *made,
@@ -80,7 +80,7 @@ var hostiles = []hostile{
 	})},
 	{name: "later fragment that looks whole", make: spoiled(func(m *made, _ *played) { m.offset = 8 })},
 	{name: "IP option", make: spoiled(func(m *made, _ *played) { m.withOption = true }), takes: true},
-	{name: "ends one octet beyond the window", make: func(p *played) made { return p.ahead(p.edge-p.nxt-99, 100) },
+	{name: "ends one byte beyond the window", make: func(p *played) made { return p.ahead(p.edge-p.nxt-99, 100) },
 		takes: true},
 	{name: "begins where the window ends", make: func(p *played) made { return p.ahead(p.edge-p.nxt, 100) },
 		takes: true},
@@ -137,13 +137,13 @@ var hostiles = []hostile{
 		shown: true, takes: true, fin: 300},
 	{name: "after a FIN", before: good(100, 100, header.TCPFlagFin),
 		make: func(p *played) made { return p.ahead(200, 100) }, takes: true, fin: 200},
-	{name: "after a FIN without octets", before: good(200, 0, header.TCPFlagFin),
+	{name: "after a FIN without bytes", before: good(200, 0, header.TCPFlagFin),
 		make: func(p *played) made { return p.ahead(200, 100) }, takes: true, fin: 200, asks: 1},
 	{name: "ends beyond a FIN", before: good(120, 30, header.TCPFlagFin),
 		make: func(p *played) made { return p.ahead(100, 100) }, takes: true, mixed: true, fin: 150},
-	{name: "other octets at the same place", before: good(100, 100, 0), make: spoiled(func(*made, *played) {}),
+	{name: "other bytes at the same place", before: good(100, 100, 0), make: spoiled(func(*made, *played) {}),
 		shown: true, takes: true},
-	{name: "other octets from a lower place on", before: good(100, 100, 0),
+	{name: "other bytes from a lower place on", before: good(100, 100, 0),
 		make: func(p *played) made { return p.ahead(50, 150) }, shown: true, takes: true, mixed: true},
 }
 
@@ -200,7 +200,7 @@ func (h *hostile) judge(t *testing.T, p *played, m made, seen *shown) {
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	if want := map[bool]int{true: len(m.data)}[h.shown]; seen.evil != want {
-		t.Errorf("%d octets of it were shown, want %d", seen.evil, want)
+		t.Errorf("%d bytes of it were shown, want %d", seen.evil, want)
 	}
 	if took := p.took(m.seq, m.seq+uint32(len(m.data))); took != h.takes {
 		t.Errorf("taken by TCP: %t, want %t (SACK %v from %d on)", took, h.takes, p.sacks, p.nxt)
@@ -213,7 +213,7 @@ func (h *hostile) judge(t *testing.T, p *played, m made, seen *shown) {
 // rest sends what is missing, and compares what Read returns with what was shown.
 func (h *hostile) rest(t *testing.T, p *played, c *Conn, seen *shown) {
 	t.Helper()
-	first, length := p.nxt-1, 400 // of the octet that followed the segment
+	first, length := p.nxt-1, 400 // of the byte that followed the segment
 	for n := 49; p.nxt-first < 400; n = 50 {
 		p.sends(bytes.Repeat([]byte("g"), n))
 	}
@@ -229,7 +229,7 @@ func (h *hostile) rest(t *testing.T, p *played, c *Conn, seen *shown) {
 	defer seen.mu.Unlock()
 	for i, b := range all {
 		if was, ok := seen.octets[uint64(i)]; ok && was != b && !h.mixed {
-			t.Fatalf("octet %d: %q was shown, and %q is read", i, was, b)
+			t.Fatalf("byte %d: %q was shown, and %q is read", i, was, b)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestUnjam(t *testing.T) {
 	// an acknowledgement may open the window before
 	for over := testrig.Within(t); stats.Timeouts.Value() == 0; must(t, over.Err()) {
 		shut(t, c)
-		_, err := c.Write([]byte("octets"))
+		_, err := c.Write([]byte("bytes"))
 		must(t, err)
 		_, err = io.ReadFull(s, make([]byte, 6))
 		must(t, err)
@@ -60,7 +60,7 @@ func TestUnjam(t *testing.T) {
 }
 
 // TestUnjamAligned: what TCP asks by on its way out of the jam is the one segment that is no FPDU. The peer has
-// acknowledged its octet before, and Read does not return it.
+// acknowledged its byte before, and Read does not return it.
 func TestUnjamAligned(t *testing.T) {
 	a, b, w := watch(t, Config{}, Path{}, Path{})
 	out, in := connect(t, a, b, "192.0.2.2:7174")

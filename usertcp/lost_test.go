@@ -75,9 +75,9 @@ func TestLostInSilence(t *testing.T) {
 		blank   bool
 		want    error
 	}{
-		"an octet": {[]byte("x"), false, syscall.ETIMEDOUT},
-		"our FIN":  {nil, false, nil},
-		"unknown":  {nil, true, syscall.ETIMEDOUT},
+		"a byte":  {[]byte("x"), false, syscall.ETIMEDOUT},
+		"our FIN": {nil, false, nil},
+		"unknown": {nil, true, syscall.ETIMEDOUT},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +142,7 @@ func readAll(_ *Stack, s *Conn) error {
 	return err
 }
 
-// TestLacks: what the peer lacks of what was written is known to the octet, and our FIN is none of it.
+// TestLacks: what the peer lacks of what was written is known to the byte, and our FIN is none of it.
 func TestLacks(t *testing.T) {
 	p, c, _ := play(t)
 	first, written := p.ack, 100
@@ -158,7 +158,7 @@ func TestLacks(t *testing.T) {
 			must(t, ctx.Err())
 		}
 		if lacks := c.HasUnacked(); lacks != (acked < written) {
-			t.Errorf("%d of %d octets are acknowledged, and the peer lacks something: %t", acked, written, lacks)
+			t.Errorf("%d of %d bytes are acknowledged, and the peer lacks something: %t", acked, written, lacks)
 		}
 	}
 }

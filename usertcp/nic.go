@@ -156,7 +156,7 @@ func (n *nic) SetOnCloseAction(func()) {}
 
 // A Link carries the IP packets of one [Stack]: IPv4 and IPv6 packets without any header of a link layer.
 type Link interface {
-	// MTU returns the octets of the largest packet that the link carries.
+	// MTU returns the bytes of the largest packet that the link carries.
 	MTU() int
 	// Send takes a packet to be sent. It neither waits for the peer nor calls anything of a Stack: it is called with
 	// locks of TCP's held. Any number of goroutines call it at once. It keeps nothing of the packet. A packet that

@@ -110,7 +110,7 @@ func TestPartingLooks(t *testing.T) {
 		l.silent("TCP has sent again", 8*time.Second)
 		l.sends("the time stays", 100, 8*time.Second)
 		l.tcp(made{seq: 99, ack: 7000, flags: header.TCPFlagAck, data: []byte("m")})
-		l.silent("TCP has sent an octet again", 16*time.Second)
+		l.silent("TCP has sent a byte again", 16*time.Second)
 		l.sends("it is silent again", 100, 16*time.Second)
 		l.tcp(made{seq: 101, ack: 7001, flags: header.TCPFlagAck})
 		l.sends("TCP has sent an acknowledgement", 100, 32*time.Second)

@@ -28,7 +28,7 @@ func (v *vigil) stop() {
 }
 
 // A patience ends a connection that was closed when its peer has acknowledged nothing for [Config].CloseTimeout.
-// gVisor's own option counts from the first octet that was sent again until nothing is outstanding: on a path that
+// gVisor's own option counts from the first byte that was sent again until nothing is outstanding: on a path that
 // loses packets it ends connections that go on.
 type patience struct {
 	vigil

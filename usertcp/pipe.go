@@ -17,7 +17,7 @@ type Path struct {
 	// Delay is what each packet takes. A late one, and the second of two, take up to Late more, which is 2*Delay if it
 	// is zero.
 	Delay, Late time.Duration
-	// Rate is the bandwidth in octets per second; zero: as fast as it goes.
+	// Rate is the bandwidth in bytes per second; zero: as fast as it goes.
 	Rate int64
 	// Queue is how many packets may be under way: one more is lost. Zero: any number.
 	Queue int
@@ -36,7 +36,7 @@ func (p *Path) check() error {
 	return nil
 }
 
-// Pipe returns the ends of a link in memory, which carries packets of up to mtu octets: from a to b as ab says, and
+// Pipe returns the ends of a link in memory, which carries packets of up to mtu bytes: from a to b as ab says, and
 // back as ba does. A share above 1 counts as 1, and a negative value as 0; [Pair] refuses both.
 func Pipe(mtu int, ab, ba Path) (a, b *PipeEnd) {
 	there, back := newWire(ab), newWire(ba)

@@ -119,8 +119,8 @@ func TestPipe(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	numbers(t, 100, Path{Rate: 4000}) // of 400 octets
+	numbers(t, 100, Path{Rate: 4000}) // of 400 bytes
 	if took := time.Since(begun); took < 100*time.Millisecond {
-		t.Errorf("400 octets at 4000 per second took %v", took)
+		t.Errorf("400 bytes at 4000 per second took %v", took)
 	}
 }

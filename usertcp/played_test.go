@@ -147,7 +147,7 @@ func fragments(packet []byte) (first, second []byte) {
 	return first, second
 }
 
-// play returns a stack, a connection of it to a played peer that has sent 200 octets, of which the sequence numbers
+// play returns a stack, a connection of it to a played peer that has sent 200 bytes, of which the sequence numbers
 // wrap, and what is shown of what follows.
 func play(t *testing.T) (p *played, c *Conn, seen *shown) { return playSYN(t, synOptions) }
 
@@ -193,13 +193,13 @@ func (p *played) made(seq uint32, data []byte) made {
 	return made{seq: seq, ack: p.ack, flags: header.TCPFlagAck, time: p.time, data: data}
 }
 
-// sends sends octets in order.
+// sends sends bytes in order.
 func (p *played) sends(b []byte) {
 	p.in <- p.made(p.nxt, b).packet(p.echo)
 	p.nxt += uint32(len(b))
 }
 
-// insist sends octets in order until they are acknowledged. The stack drops segments with octets while more of others
+// insist sends bytes in order until they are acknowledged. The stack drops segments with bytes while more of others
 // waits for it than its buffer holds, be they empty, and a peer sends again.
 func (p *played) insist(b []byte) {
 	p.t.Helper()
@@ -256,7 +256,7 @@ func (p *played) until(seq uint32) {
 	}
 }
 
-// took reports whether the stack has said that it has octets out of order.
+// took reports whether the stack has said that it has bytes out of order.
 func (p *played) took(from, to uint32) bool {
 	for _, b := range p.sacks {
 		if !before(from, uint32(b.Start)) && !before(uint32(b.End), to) {
@@ -270,8 +270,8 @@ func (p *played) took(from, to uint32) bool {
 type shown struct {
 	mu     sync.Mutex
 	octets map[uint64]byte
-	evil   int // octets of the segment in question
-	differ int // octets shown twice, with others in their place
+	evil   int // bytes of the segment in question
+	differ int // bytes shown twice, with others in their place
 }
 
 const evil = 'E'

@@ -118,7 +118,7 @@ func TestPathMTU(t *testing.T) {
 	defer link.mu.Unlock()
 	for _, n := range link.sizes {
 		if n != 920 && n != 1420-920 { // the latter is the rest of what was cut, sent again
-			t.Errorf("segments of %v octets", link.sizes)
+			t.Errorf("segments of %v bytes", link.sizes)
 			break
 		}
 	}

@@ -78,7 +78,7 @@ func (r *gapReport) processed(held []header.SACKBlock, next uint32) []byte {
 	r.held = append(r.held[:0], held...)
 	answer := r.waits
 	if len(answer) == 0 && changed && len(held) > 0 && r.acked == next {
-		answer = r.since // it told of octets in front of the segment, and not of the segment
+		answer = r.since // it told of bytes in front of the segment, and not of the segment
 	}
 	answer = bytes.Clone(answer)
 	r.waits, r.since = r.waits[:0], r.since[:0]
@@ -113,7 +113,7 @@ func withSACK(packet []byte, held []header.SACKBlock) []byte {
 	return packet
 }
 
-// ipLength returns the octets of the IP header in front of a segment.
+// ipLength returns the bytes of the IP header in front of a segment.
 func ipLength(s *segment) int {
 	if s.to.Addr().Is6() {
 		return header.IPv6MinimumSize
@@ -121,7 +121,7 @@ func ipLength(s *segment) int {
 	return header.IPv4MinimumSize
 }
 
-// lengthen has the headers of a packet say that it has so many octets of TCP, which are all its header.
+// lengthen has the headers of a packet say that it has so many bytes of TCP, which are all its header.
 func lengthen(packet []byte, tcpLength int) {
 	var from, to tcpip.Address
 	tcp := header.TCP(packet[len(packet)-tcpLength:])

@@ -27,7 +27,7 @@ func (p *played) answers(ack uint32, want []header.SACKBlock) {
 	p.t.Helper()
 	s := p.next()
 	if !s.intact() {
-		p.t.Errorf("bad checksum of a segment of %d octets", len(s.tcp))
+		p.t.Errorf("bad checksum of a segment of %d bytes", len(s.tcp))
 	}
 	if got := header.ParseTCPOptions(s.tcp.Options()).SACKBlocks; s.ack != ack || !slices.Equal(got, want) {
 		p.t.Errorf("it acknowledges %d and %v, want %d and %v", s.ack-p.nxt, got, ack-p.nxt, want)

@@ -15,7 +15,7 @@ import (
 type record struct {
 	mu     sync.Mutex
 	stream []byte
-	read   uint64 // octets that Read has returned
+	read   uint64 // bytes that Read has returned
 	shown  int
 	wrong  int
 	tooFar int
@@ -49,7 +49,7 @@ func TestShown(t *testing.T) {
 			stream := make([]byte, c.size)
 			rand.NewChaCha8([32]byte{1}).Read(stream)
 
-			// A few octets are read before: the first place of what is shown is after them.
+			// A few bytes are read before: the first place of what is shown is after them.
 			_, err := out.Write([]byte("startup"))
 			must(t, err)
 			_, err = io.ReadFull(in, make([]byte, 7))
@@ -74,7 +74,7 @@ func TestShown(t *testing.T) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if !bytes.Equal(got, stream) || r.wrong > 0 || r.shown == 0 || r.tooFar > 0 {
-				t.Errorf("%d octets shown, %d times others, %d times too far; the stream is right: %t",
+				t.Errorf("%d bytes shown, %d times others, %d times too far; the stream is right: %t",
 					r.shown, r.wrong, r.tooFar, bytes.Equal(got, stream))
 			}
 		})
@@ -143,6 +143,6 @@ func TestNothingShown(t *testing.T) {
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	if seen.evil != 50 {
-		t.Errorf("%d octets were shown", seen.evil)
+		t.Errorf("%d bytes were shown", seen.evil)
 	}
 }

@@ -66,7 +66,7 @@ func TestShutdown(t *testing.T) {
 			c, s := connect(t, a, b, "192.0.2.2:7174")
 			go s.CloseWrite()
 			must(t, first(c, s))
-			sent := bytes.Repeat([]byte("octets "), 20_000)
+			sent := bytes.Repeat([]byte("bytes "), 20_000)
 			_, err := c.Write(sent)
 			must(t, errors.Join(err, c.Close()))
 			got := make(chan []byte)
@@ -80,7 +80,7 @@ func TestShutdown(t *testing.T) {
 			must(t, a.Shutdown(context.Background()))
 			<-c.PeerAcked()
 			if got := <-got; !bytes.Equal(got, sent) {
-				t.Errorf("%d octets have arrived of %d", len(got), len(sent))
+				t.Errorf("%d bytes have arrived of %d", len(got), len(sent))
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestTold(t *testing.T) {
 	must(t, errors.Join(err, c.CloseWrite()))
 	<-c.PeerAcked()
 	if n := c.AckProgress() - before; n != 1001 {
-		t.Errorf("%d octets are acknowledged, want 1000 and the FIN", n)
+		t.Errorf("%d bytes are acknowledged, want 1000 and the FIN", n)
 	}
 	_, err = s.Write([]byte("x"))
 	must(t, err)

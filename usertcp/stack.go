@@ -18,7 +18,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
-// Sizes of a [Stack], in octets.
+// Sizes of a [Stack], in bytes.
 const (
 	// MinMTU is the least that a Stack may have: RFC 8200's for IPv6, which leaves room for FPDUs as MPA wants it, too.
 	MinMTU = 1280
@@ -37,13 +37,13 @@ type Config struct {
 	Addresses []netip.Addr
 	// Link carries the packets. The Stack closes it.
 	Link Link
-	// MTU is the largest packet that is sent, in octets, from [MinMTU] up to what the Link carries. If zero, it is what
+	// MTU is the largest packet that is sent, in bytes, from [MinMTU] up to what the Link carries. If zero, it is what
 	// the Link carries.
 	MTU int
-	// SendBuffer is how many octets a connection holds that the peer has not acknowledged. If zero, it begins with 1
+	// SendBuffer is how many bytes a connection holds that the peer has not acknowledged. If zero, it begins with 1
 	// MiB and grows up to 4 MiB. Eight packets are the least.
 	SendBuffer int
-	// ReceiveBuffer is how many octets a connection holds that are not read. If zero, it begins with
+	// ReceiveBuffer is how many bytes a connection holds that are not read. If zero, it begins with
 	// 1 MiB and grows up to [MaxReceiveBuffer].
 	ReceiveBuffer int
 	// CongestionControl is "reno" or "cubic". If empty, it is reno.
@@ -132,7 +132,7 @@ func (c *Config) resolve() error {
 		c.MTU = min(c.Link.MTU(), MaxMTU)
 	}
 	if c.MTU < MinMTU || c.MTU > min(c.Link.MTU(), MaxMTU) {
-		return fmt.Errorf("an MTU of %d octets: the link carries %d, and %d are the least", c.MTU, c.Link.MTU(), MinMTU)
+		return fmt.Errorf("an MTU of %d bytes: the link carries %d, and %d are the least", c.MTU, c.Link.MTU(), MinMTU)
 	}
 	c.ChallengeACKs = cmp.Or(c.ChallengeACKs, challengeACKs)
 	c.ChallengePeriod = cmp.Or(c.ChallengePeriod, challengePeriod)

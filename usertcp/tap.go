@@ -52,7 +52,7 @@ func (f *flow) inbound(s *segment) verdict {
 		f.advance(s)
 		return inOrder
 	case before(s.seq, f.next):
-		// Also the zero octet with which gVisor's TCP asks for a window: what is in its place was never compared.
+		// Also the zero byte with which gVisor's TCP asks for a window: what is in its place was never compared.
 		return behind
 	}
 	if v := f.check(s); v != ahead {

@@ -16,7 +16,7 @@ type ends struct{ local, remote netip.AddrPort }
 
 // taps see all packets between the stack and its link, and have a flow for each TCP connection.
 //
-// The locks here are the innermost: outbound and probe are called with TCP's held. Octets are shown with none but the
+// The locks here are the innermost: outbound and probe are called with TCP's held. Bytes are shown with none but the
 // flow's showing.
 type taps struct {
 	buffers  packets

@@ -34,7 +34,7 @@ func TestFlood(t *testing.T) {
 	p.in <- p.ahead(100, 50).packet(p.echo)
 	<-done
 	if seen.evil != 50 {
-		t.Errorf("%d octets were shown", seen.evil)
+		t.Errorf("%d bytes were shown", seen.evil)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestClaimedFlows(t *testing.T) {
 	}
 }
 
-// TestOldSYN has the SYN of an earlier connection come ahead of the right one: octets are counted from what the stack
+// TestOldSYN has the SYN of an earlier connection come ahead of the right one: bytes are counted from what the stack
 // acknowledges, and not from the peer's SYN, whose options say nothing either.
 func TestOldSYN(t *testing.T) {
 	p, c, seen := play(t)
@@ -97,7 +97,7 @@ func TestBlank(t *testing.T) {
 		t.Errorf("EMSS %d", got)
 	}
 	for range 2 {
-		_, err = out.Write([]byte("octets"))
+		_, err = out.Write([]byte("bytes"))
 		must(t, err)
 		_, err = in.Read(make([]byte, 10))
 		must(t, err)

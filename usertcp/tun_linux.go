@@ -44,7 +44,7 @@ func openTUN(name string) (*TUN, error) {
 func (t *TUN) attach(fd int, name string) error {
 	req, err := unix.NewIfreq(name)
 	if err != nil {
-		return fmt.Errorf("a name has at most %d octets: %w", unix.IFNAMSIZ-1, err)
+		return fmt.Errorf("a name has at most %d bytes: %w", unix.IFNAMSIZ-1, err)
 	}
 	req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {

@@ -104,7 +104,7 @@ func exchange(t *testing.T, ours *Conn, kernel net.Conn) {
 	received := func(c net.Conn) error {
 		got, err := io.ReadAll(c)
 		if err == nil && !bytes.Equal(got, stream) {
-			err = errors.New("other octets have arrived")
+			err = errors.New("other bytes have arrived")
 		}
 		return err
 	}
@@ -139,7 +139,7 @@ func exchange(t *testing.T, ours *Conn, kernel net.Conn) {
 // TestTUNName: a name that cannot be is refused with what it may be.
 func TestTUNName(t *testing.T) {
 	inNamespace(t, func(*TUN) {
-		for name, want := range map[string]string{"averyveryverylongname": "at most 15 octets",
+		for name, want := range map[string]string{"averyveryverylongname": "at most 15 bytes",
 			"lo": "of another kind"} {
 			if _, err := OpenTUN(name); !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", name, err)

@@ -48,7 +48,7 @@ func (w *wire) send(packet []byte) {
 	}
 }
 
-// leaves returns when the last octet of a packet of n octets has left.
+// leaves returns when the last byte of a packet of n bytes has left.
 func (w *wire) leaves(n int) time.Time {
 	now := time.Now()
 	if rate := w.fates.path.Rate; rate > 0 {

@@ -7,7 +7,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
-// Write sends octets. TCP begins a segment with the first of them, and cuts them wherever it does.
+// Write sends bytes. TCP begins a segment with the first of them, and cuts them wherever it does.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
@@ -28,8 +28,8 @@ func (c *Conn) writeAll(p []byte) (n int, err error) {
 }
 
 // WriteFPDUs sends each slice as a unit: TCP begins a segment with the first, and never cuts one that is at most
-// [Conn.EMSS] octets long, neither now nor when it sends it again. Small ones share a segment that has room for them
-// (RFC 5044, section 3). It waits until at least one is taken, and returns how many octets were, which are those of
+// [Conn.EMSS] bytes long, neither now nor when it sends it again. Small ones share a segment that has room for them
+// (RFC 5044, section 3). It waits until at least one is taken, and returns how many bytes were, which are those of
 // whole slices. It keeps none of them.
 func (c *Conn) WriteFPDUs(fpdus [][]byte) (octets int, err error) {
 	c.writes.Lock()
@@ -80,7 +80,7 @@ func (c *Conn) writeSome(p tcpip.Payloader, wait bool) (int, error) {
 	}
 }
 
-// A part is octets of which any number may be taken from the front. (gVisor's name for what it takes is a Payloader.)
+// A part is bytes of which any number may be taken from the front. (gVisor's name for what it takes is a Payloader.)
 type part struct{ b []byte }
 
 // Len is tcpip.Payloader's.
@@ -96,7 +96,7 @@ func (p *part) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// A whole is octets that are taken at once, or not at all: what is asked for fewer gets an error, whereupon TCP has
+// A whole is bytes that are taken at once, or not at all: what is asked for fewer gets an error, whereupon TCP has
 // taken nothing. TCP makes a unit of what it takes at once, which it does not cut unless it is longer than a segment.
 type whole struct{ b []byte }
 

@@ -20,7 +20,7 @@ func TestLongFPDU(t *testing.T) {
 	c, s := connection(t, Config{}, Path{}, Path{})
 	n, err := c.WriteFPDUs([][]byte{make([]byte, 3*c.EMSS()), make([]byte, 10)})
 	if must(t, err); n != 3*c.EMSS()+10 {
-		t.Errorf("%d octets were taken", n)
+		t.Errorf("%d bytes were taken", n)
 	}
 	_, err = io.ReadFull(s, make([]byte, n))
 	must(t, err)
@@ -34,7 +34,7 @@ func TestEmptyWrite(t *testing.T) {
 	must(t, c.SetDeadline(time.Unix(1, 0)))
 	for _, p := range [][]byte{nil, {1}} {
 		if _, err := c.Write(p); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%d octets after the deadline: %v", len(p), err)
+			t.Errorf("%d bytes after the deadline: %v", len(p), err)
 		}
 	}
 	must(t, c.Close())
@@ -111,7 +111,7 @@ func TestQuietTwice(t *testing.T) {
 func TestUnsent(t *testing.T) {
 	c, s := connection(t, Config{}, Path{}, Path{})
 	if c.Unsent() {
-		t.Error("before the first octet")
+		t.Error("before the first byte")
 	}
 	const size = 8 << 20 // more than the peer's TCP takes
 	written := make(chan error, 1)

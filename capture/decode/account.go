@@ -5,7 +5,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
-// account takes note that consumers know of the octets up to an offset, from another one
+// account takes note that consumers know of the bytes up to an offset, from another one
 // on: those in front of them that they were not told of are not decoded. The packet is
 // that at which this is known.
 func (h *half) account(from, to uint64, p capture.Stamp) {
@@ -19,7 +19,7 @@ func (h *half) account(from, to uint64, p capture.Stamp) {
 }
 
 // recountValid takes note of an FPDU that was told of, and counted, as one in error, and is valid
-// in another mode. Its octets may be more than were told of.
+// in another mode. Its bytes may be more than were told of.
 func (h *half) recountValid(f *FPDU) {
 	if f.End > h.told {
 		h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: max(h.told, f.Offset), End: f.End,
@@ -29,7 +29,7 @@ func (h *half) recountValid(f *FPDU) {
 	h.decideUpTo(f.End, f.Last.Number)
 }
 
-// undecoded tells of octets that are not decoded. Those that are missing were told of
+// undecoded tells of bytes that are not decoded. Those that are missing were told of
 // before.
 func (h *half) undecoded(from, to uint64, p capture.Stamp) {
 	for from < to {
@@ -44,14 +44,14 @@ func (h *half) undecoded(from, to uint64, p capture.Stamp) {
 			h.publicHalf().Undecoded += next - from
 			h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: from, End: next, Captured: true, Packet: p})
 			h.c.report(findUndecoded, h.dir, from, p,
-				wording.Octets(next-from)+" are not decoded: "+h.c.unread().String(), "")
+				wording.Bytes(next-from)+" are not decoded: "+h.c.unread().String(), "")
 		}
 		from = end
 	}
 	h.dropGaps(to)
 }
 
-// unread is why octets are not decoded.
+// unread is why bytes are not decoded.
 type unread uint8
 
 const (
@@ -60,7 +60,7 @@ const (
 	unreadRejected               // MPA is over
 )
 
-// unread returns why octets are not decoded now.
+// unread returns why bytes are not decoded now.
 func (c *conn) unread() unread {
 	switch {
 	case c.pub.Rejected:

@@ -11,7 +11,7 @@ import (
 // interface cuts them (segmentation offload), a capture on the sending host has packets
 // larger than the MSS, which are counted here as the segments that they are cut into.
 type Alignment struct {
-	// MSS is the size in octets at which they are cut: the smaller MSS of the two ends' SYNs,
+	// MSS is the size in bytes at which they are cut: the smaller MSS of the two ends' SYNs,
 	// less TCP's timestamps if there are any. It is 0 if no SYN was captured; then segments are
 	// counted as they were captured.
 	MSS int `json:"mss"`
@@ -19,7 +19,7 @@ type Alignment struct {
 	// may change, since the packet of the number Changed, which is 0 if it did not.
 	MSSAtEnd int    `json:"mss_at_end"`
 	Changed  uint64 `json:"changed"`
-	// Segments counts those with octets of Full Operation, and Aligned those of them that begin
+	// Segments counts those with bytes of Full Operation, and Aligned those of them that begin
 	// with an FPDU and hold whole ones, which is called Header Alignment.
 	Segments uint64 `json:"segments"`
 	Aligned  uint64 `json:"aligned"`
@@ -43,7 +43,7 @@ func (a *Alignment) Share() float64 {
 // 7323, Appendix A).
 const timestampsLen = 12
 
-// mss returns at how many octets the direction's segments are cut, 0 if that is not known.
+// mss returns at how many bytes the direction's segments are cut, 0 if that is not known.
 func (h *half) mss() int {
 	tcp := &h.c.tcp.Halves
 	n := tcp[h.dir.Peer()].MSS
@@ -73,7 +73,7 @@ func (c *cutting) starts(at, mss int) {
 	}
 }
 
-// ends takes note of an FPDU that ends at an offset of the packet of some octets.
+// ends takes note of an FPDU that ends at an offset of the packet of some bytes.
 func (c *cutting) ends(at, length, mss int) {
 	if mss == 0 {
 		mss = length
@@ -85,7 +85,7 @@ func (c *cutting) ends(at, length, mss int) {
 	}
 }
 
-// onWire adds a packet whose octets are decided.
+// onWire adds a packet whose bytes are decided.
 func (h *half) onWire(c *chunk) {
 	if h.shrunk(c) {
 		return
@@ -150,7 +150,7 @@ func (h *Half) alignmentRows(d capture.Dir) (rows [][2]string) {
 	if w.Segments > 0 {
 		rows = append(rows, [2]string{name, fmt.Sprintf(
 			"%.2f%% of %d TCP data segments begin with an FPDU and hold whole ones; the largest packet has %s",
-			100*w.Share(), w.Segments, wording.Octets(uint64(h.LargestSegment)))})
+			100*w.Share(), w.Segments, wording.Bytes(uint64(h.LargestSegment)))})
 		name = ""
 	}
 	if w.Cut > 0 {

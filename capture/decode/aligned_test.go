@@ -33,7 +33,7 @@ func declaring(t *testing.T, file []byte, mss uint16) *record {
 // cuts them: they count as the segments that they are cut into.
 func TestAlignmentCut(t *testing.T) {
 	const mss = 1000
-	// FPDUs of Writes take 20 octets beside their payload.
+	// FPDUs of Writes take 20 bytes beside their payload.
 	for _, c := range []struct {
 		what  string
 		sizes []int // of FPDUs that leave in one packet
@@ -44,7 +44,7 @@ func TestAlignmentCut(t *testing.T) {
 		{"several FPDUs a segment", []int{400, 600, 200, 200, 600, 300},
 			decode.Alignment{Segments: 3, Aligned: 3, Cut: 1}},
 		{"one segment, not cut", []int{400, 300}, decode.Alignment{Segments: 1, Aligned: 1}},
-		{"FPDUs of four octets less", []int{996, 996, 996}, decode.Alignment{Segments: 3, Aligned: 0, Cut: 1}},
+		{"FPDUs of four bytes less", []int{996, 996, 996}, decode.Alignment{Segments: 3, Aligned: 0, Cut: 1}},
 		{"alignment comes back", []int{600, 1000, 400, 1000}, decode.Alignment{Segments: 3, Aligned: 1, Cut: 1}},
 		{"an FPDU larger than the MSS", []int{2000, 1000}, decode.Alignment{Segments: 3, Aligned: 1, Cut: 1}},
 		{"a segment within an FPDU", []int{400, 2600, 1000}, decode.Alignment{Segments: 4, Aligned: 1, Cut: 1}},

@@ -26,13 +26,13 @@ func (a *anchor) endOffset() uint64 { return a.at + uint64(len(a.octets)) }
 
 // anchored takes what has come, and reports whether it shows that FPDUs begin at the anchor.
 func (h *half) anchored(d *capture.Data) bool {
-	a, end := &h.anchor, d.Offset+uint64(len(d.Octets))
+	a, end := &h.anchor, d.Offset+uint64(len(d.Bytes))
 	switch {
 	case !a.open || end <= a.endOffset():
 	case d.Offset > a.endOffset() || len(a.octets) > layout.MaxFPDU:
 		*a = anchor{}
 	default:
-		a.octets = append(a.octets, d.Octets[a.endOffset()-d.Offset:]...)
+		a.octets = append(a.octets, d.Bytes[a.endOffset()-d.Offset:]...)
 		return h.weigh()
 	}
 	return false
@@ -94,7 +94,7 @@ func (h *half) holds(s *recovery.Sync) bool {
 		if end > len(b) {
 			break
 		}
-		s.FPDUs, s.Octets, s.Confidence = 1, uint64(end), recovery.ConfidenceGood
+		s.FPDUs, s.Bytes, s.Confidence = 1, uint64(end), recovery.ConfidenceGood
 		if s.CRC && layout.CRCValid(b[:end]) {
 			return true
 		}

@@ -178,7 +178,7 @@ func TestEarlyAndGlued(t *testing.T) {
 	s.send(bw, append(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, M: true, C: true, Rev: 1}),
 		fpdu(bw)...))
 	r := run(t, s.close())
-	want := []string{"error octets-before-the-answer", "warning revisions-do-not-fit",
+	want := []string{"error bytes-before-the-answer", "warning revisions-do-not-fit",
 		"error marker-wrong", "error marker-wrong"}
 	if !slices.Equal(r.serious(), want) {
 		t.Errorf("%q", r.texts)

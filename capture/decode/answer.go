@@ -10,11 +10,11 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// answer takes the first octets of the direction that has to answer, and has sent
+// answer takes the first bytes of the direction that has to answer, and has sent
 // nothing yet.
 func (h *half) answer(b []byte) int {
 	c := h.c
-	if c.tcp.Halves[h.dir].Midstream { // these are not the first octets
+	if c.tcp.Halves[h.dir].Midstream { // these are not the first bytes
 		h.mode = modeSearch
 		return 0
 	}
@@ -42,7 +42,7 @@ func (h *half) answer(b []byte) int {
 	return f.Size
 }
 
-// wrongAnswer reports octets that are no answer.
+// wrongAnswer reports bytes that are no answer.
 func (c *conn) wrongAnswer(h *half, b []byte) {
 	c.start.wrong = true
 	if c.start.machine == nil {
@@ -79,7 +79,7 @@ func (c *conn) answered(h *half, f *Startup) {
 	c.reportStartup(f)
 	c.note(f)
 	if f.Frame == FrameStartKey {
-		c.pub.Revisions[f.Dir] = int(mpa.StartKey(f.Octets).Rev())
+		c.pub.Revisions[f.Dir] = int(mpa.StartKey(f.Bytes).Rev())
 		c.judgeStartKey(f)
 	}
 	h.from = f.Offset + uint64(f.Size)
@@ -104,15 +104,15 @@ func (c *conn) answered(h *half, f *Startup) {
 	}
 }
 
-// early looks for octets of the Initiator that came before the answer: there is nothing
+// early looks for bytes of the Initiator that came before the answer: there is nothing
 // that it may send then. [Q09] [K03]
 func (c *conn) early(f *Startup) {
 	i := &c.halves[f.Dir.Peer()]
 	first, _ := i.in.stamps(i.at, i.at+uint64(len(i.buf)))
 	if len(i.buf) > 0 && first.Number < f.First.Number && !i.unsure() {
-		c.report(findEarly, i.dir, i.at, first, wording.Octets(len(i.buf))+
+		c.report(findEarly, i.dir, i.at, first, wording.Bytes(len(i.buf))+
 			" come after the Initiator's frame and before the answer",
-			"the Initiator must wait for the answer: Linux's siw and Chelsio's cxgb4 end the connection on such octets")
+			"the Initiator must wait for the answer: Linux's siw and Chelsio's cxgb4 end the connection on such bytes")
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *startup) plain(reply *Startup) bool {
 	return q != nil && a != nil && q.Rev() == 0 && a.Rev() == 0 && !q.M() && !q.C() && !a.M() && !a.C()
 }
 
-// taken returns the octets of a Reply for the machine, which holds revision 0 to M=1 and
+// taken returns the bytes of a Reply for the machine, which holds revision 0 to M=1 and
 // C=1: the sender of a plain Request expects no such Reply.
 func (s *startup) taken(reply *Startup) []byte {
 	if !s.plain(reply) {
@@ -235,7 +235,7 @@ func (h *half) rtr(b []byte) int {
 	return f.Size
 }
 
-// lost gives up a startup of which octets are missing.
+// lost gives up a startup of which bytes are missing.
 func (h *half) lost() {
 	c := h.c
 	c.start.pending = false
@@ -275,7 +275,7 @@ func (h *half) unanswered() bool {
 	return true
 }
 
-// consumeHeld takes octets that were held.
+// consumeHeld takes bytes that were held.
 func (h *half) consumeHeld(b []byte) {
 	if h.mode == modeFull {
 		h.feed(h.at, b)
@@ -299,7 +299,7 @@ func (c *conn) unexpected() {
 		c.empty()
 		return
 	}
-	text := fmt.Sprintf("no startup frame, in %s", wording.Octets(h.end.Offset))
+	text := fmt.Sprintf("no startup frame, in %s", wording.Bytes(h.end.Offset))
 	m := mpa.NewResponder(mpa.ResponderConfig{Timeout: -1, Dialects: dialectsAll})
 	m.Start(c.tcp.First.Time)
 	var s *mpa.StartupError

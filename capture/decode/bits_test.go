@@ -13,14 +13,14 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// wantPrinted holds what is printed of a capture, octet by octet and as JSON.
+// wantPrinted holds what is printed of a capture, byte by byte and as JSON.
 func wantPrinted(t *testing.T, name string, file []byte, hex, object string) {
 	t.Helper()
 	var text, lines bytes.Buffer
 	plain := decode.NewText(&text, decode.TextConfig{FPDUs: true, Hex: true})
 	_, err := decode.Run(bytes.NewReader(file), decode.Config{}, plain)
 	testrig.Must(t, err)
-	objects := decode.NewJSON(&lines, decode.JSONConfig{FPDUs: true, Octets: true})
+	objects := decode.NewJSON(&lines, decode.JSONConfig{FPDUs: true, Bytes: true})
 	_, err = decode.Run(bytes.NewReader(file), decode.Config{}, objects)
 	testrig.Must(t, err)
 	testrig.Must(t, plain.Flush())
@@ -100,11 +100,11 @@ func TestControlBits(t *testing.T) {
 	s.startup(false)
 	h := rdmap.OpWrite.Header(1)
 	h.STag = 7
-	s.segment(capture.Forward, h, []byte("octets"))
+	s.segment(capture.Forward, h, []byte("bytes"))
 	file := s.close()
 	wantPrinted(t, "tagged", file, "T=1 L=0 Rsvd=0 DV=1", `"ddp":{"tagged":true,"last":false,"version":1,`)
 	s = newScript(t, 0)
 	s.startup(false)
-	s.message(capture.Forward, "octets")
+	s.message(capture.Forward, "bytes")
 	wantPrinted(t, "untagged", s.close(), "T=0 L=1 Rsvd=0 DV=1", `"ddp":{"tagged":false,"last":true,"version":1,`)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 )
 
-// A chunk is a run of octets of a stream that came in one packet.
+// A chunk is a run of bytes of a stream that came in one packet.
 type chunk struct {
 	offset, end uint64
 	packet      capture.Stamp
@@ -15,7 +15,7 @@ type chunk struct {
 	counted     bool // by another chunk of the segment
 	cut         cut
 	cutting     cutting
-	within      int     // octets of the first FPDU, if the segment begins with it, and its message goes on
+	within      int     // bytes of the first FPDU, if the segment begins with it, and its message goes on
 	own         cutting // at so many
 }
 
@@ -28,12 +28,12 @@ type chunks struct {
 	head int
 }
 
-// push adds octets after those that are there, of a packet that is cut somehow.
+// push adds bytes after those that are there, of a packet that is cut somehow.
 func (q *chunks) push(d *capture.Data, how cut) {
 	if q.head > 64 && q.head > len(q.list)/2 {
 		q.list, q.head = q.list[:copy(q.list, q.list[q.head:])], 0
 	}
-	end := d.Offset + uint64(len(d.Octets))
+	end := d.Offset + uint64(len(d.Bytes))
 	next := chunk{offset: d.Offset, end: end, packet: d.Packet, segment: d.Segment, cut: how}
 	if n := len(q.list); n > q.head {
 		last := &q.list[n-1]
@@ -47,7 +47,7 @@ func (q *chunks) push(d *capture.Data, how cut) {
 	q.list = append(q.list, next)
 }
 
-// at returns the chunk with an octet, or the nearest one after it, and nil if there is
+// at returns the chunk with a byte, or the nearest one after it, and nil if there is
 // none.
 func (q *chunks) at(offset uint64) *chunk {
 	list := q.list[q.head:]
@@ -61,7 +61,7 @@ func (q *chunks) at(offset uint64) *chunk {
 	return &list[i]
 }
 
-// stamps returns the packet of the first octet of a range, and the one that completed
+// stamps returns the packet of the first byte of a range, and the one that completed
 // it.
 func (q *chunks) stamps(from, to uint64) (first, last capture.Stamp) {
 	list := q.list[q.head:]

@@ -19,9 +19,9 @@ type Config struct {
 // Bounds of what is kept for one connection.
 const (
 	maxKept     = 16        // segments, until it is known whether it is iWARP
-	maxHeld     = 256 << 10 // octets of a direction, until it is known what they are
-	maxChunks   = 4096      // segments of a direction with octets that are not worked off
-	maxGuess    = 160 << 10 // octets of a direction that are searched for FPDUs
+	maxHeld     = 256 << 10 // bytes of a direction, until it is known what they are
+	maxChunks   = 4096      // segments of a direction with bytes that are not worked off
+	maxGuess    = 160 << 10 // bytes of a direction that are searched for FPDUs
 	maxHints    = 8         // searches for FPDUs in a direction that found none
 	maxFindings = 10        // of a name that are told of
 	maxGaps     = 256       // of a direction

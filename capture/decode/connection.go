@@ -110,23 +110,23 @@ type RTR struct {
 type Half struct {
 	Start uint64 // stream offset at which Full Operation begins
 	FPDUs uint64 // whole and valid
-	// Octets is what these take on the stream, and Content the octets of their ULPDUs.
-	Octets, Content uint64
-	Bad             uint64 // FPDUs in error
-	Cut             uint64 // FPDUs of which octets are missing
-	Lost            uint64 // octets that are missing, or in which no FPDU was found
-	// Undecoded is octets that are in the capture, and in no startup frame, no FPDU and
+	// Bytes is what these take on the stream, and Content the bytes of their ULPDUs.
+	Bytes, Content uint64
+	Bad            uint64 // FPDUs in error
+	Cut            uint64 // FPDUs of which bytes are missing
+	Lost           uint64 // bytes that are missing, or in which no FPDU was found
+	// Undecoded is bytes that are in the capture, and in no startup frame, no FPDU and
 	// not in streaming data in front of a startup.
 	Undecoded   uint64
 	MarkerCount uint64
 
-	// Segments is the TCP segments with octets of Full Operation, as captured, and
+	// Segments is the TCP segments with bytes of Full Operation, as captured, and
 	// Aligned those of them that begin with an FPDU and hold whole ones.
 	Segments, Aligned uint64
 	LargestSegment    int
 	// Wire counts them as they are on the wire.
 	Wire Alignment
-	// Sizes are those of FPDUs in octets, and Reads the latencies of the Reads that
+	// Sizes are those of FPDUs in bytes, and Reads the latencies of the Reads that
 	// this end has asked for, in nanoseconds.
 	Sizes, Reads Distribution
 
@@ -151,15 +151,15 @@ type Half struct {
 type OpCount struct {
 	Messages uint64 `json:"messages"` // complete ones
 	Segments uint64 `json:"segments"`
-	Octets   uint64 `json:"octets"` // of payload
-	Empty    uint64 `json:"empty"`  // messages without payload
+	Bytes    uint64 `json:"bytes"` // of payload
+	Empty    uint64 `json:"empty"` // messages without payload
 }
 
-// Memory is the reassembly memory in octets that the receiver of this direction would have
+// Memory is the reassembly memory in bytes that the receiver of this direction would have
 // needed, depending on how it works, for what came in the order in which it came: the figures
 // of draft-culley-iwarp-mpa-03, section 13.1.2.
 type Memory struct {
-	// TCP is what a receiver holds if it hands octets on only in order: all octets after a
+	// TCP is what a receiver holds if it hands bytes on only in order: all bytes after a
 	// hole, and the FPDU that is not whole yet.
 	TCP int `json:"in_order_only"`
 	// MPA is what it holds if it places each FPDU as soon as it can locate it on this stream:
@@ -216,7 +216,7 @@ func (n *Totals) count(c *Connection) {
 // Totals is what was in a capture.
 type Totals struct {
 	Packets     uint64
-	Octets      uint64 // captured, of all packets
+	Bytes       uint64 // captured, of all packets
 	Connections uint64 // of TCP
 	IWARP       uint64 // of them
 	// Associations is those of SCTP, and Sessions the DDP sessions in them.

@@ -33,7 +33,7 @@ func (h *half) cutFrame(g *capture.Gap) bool {
 		h.c.answered(h, f)
 	} else if !h.c.handleFrame(h, f) {
 		candidate := h.frame
-		h.stream(f.Octets)
+		h.stream(f.Bytes)
 		h.frame = candidate
 	}
 	if h.at = rest.Offset; h.mode != modeFull {
@@ -61,15 +61,15 @@ func (h *half) parseCut(g *capture.Gap) *Startup {
 		return nil
 	}
 	f := &Startup{
-		Frame: kind, Dir: h.dir, Offset: h.at, Size: size, Octets: bytes.Clone(b), Cut: size - len(b), Last: g.Packet,
+		Frame: kind, Dir: h.dir, Offset: h.at, Size: size, Bytes: bytes.Clone(b), Cut: size - len(b), Last: g.Packet,
 	}
 	f.First, _ = h.in.stamps(h.at, h.at+uint64(len(b)))
-	f.Fields = mpa.StartupFrame(f.Octets)
+	f.Fields = mpa.StartupFrame(f.Bytes)
 	return f
 }
 
 // padded is the frame with zeros in place of what was cut off.
-func (s *Startup) padded() []byte { return append(slices.Clip(s.Octets), make([]byte, s.Cut)...) }
+func (s *Startup) padded() []byte { return append(slices.Clip(s.Bytes), make([]byte, s.Cut)...) }
 
 // shownKey is how much of a key shows by itself that there is one: as much as those of a Request and a Reply have
 // in common.

@@ -84,10 +84,10 @@ func TestCutFrames(t *testing.T) {
 		iwarp bool
 		texts []string // that are found
 	}{
-		{24, true, []string{"capture-gap [] -> at 24: not judged: 7 octets cut",
-			"capture-gap [] <- at 24: not judged: 7 octets cut"}},
-		{30, true, []string{"capture-gap [] -> at 30: not judged: 1 octet cut",
-			"capture-gap [] <- at 30: not judged: 1 octet cut"}},
+		{24, true, []string{"capture-gap [] -> at 24: not judged: 7 bytes cut",
+			"capture-gap [] <- at 24: not judged: 7 bytes cut"}},
+		{30, true, []string{"capture-gap [] -> at 30: not judged: 1 byte cut",
+			"capture-gap [] <- at 30: not judged: 1 byte cut"}},
 		{22, true, []string{"capture-gap", "not-decoded", "capture-gap", "not-decoded",
 			"startup-missing [] -> at 0: no whole startup frame was found, and the capture lacks 18 bytes"}},
 		{12, true, []string{"capture-gap", "not-decoded", "capture-gap", "not-decoded",
@@ -113,22 +113,22 @@ func TestCutFrames(t *testing.T) {
 		}
 		if !slices.EqualFunc(got, c.texts, strings.HasPrefix) || totals.IWARP == 1 != c.iwarp ||
 			totals.Cut != 2 || totals.Failed > 0 {
-			t.Errorf("%d octets: found %q, totals %v, %d cut", c.shown, r.texts, &totals, totals.Cut)
+			t.Errorf("%d bytes: found %q, totals %v, %d cut", c.shown, r.texts, &totals, totals.Cut)
 		}
 		said := fmt.Sprintf("cut off by the snap length: 2 packets%s; capture whole packets: tcpdump -s 0\n",
 			map[bool]string{false: ", so that iWARP may have gone unnoticed"}[c.iwarp])
 		if !strings.Contains(out.String(), said) {
-			t.Errorf("%d octets: %q is not in\n%s", c.shown, said, &out)
+			t.Errorf("%d bytes: %q is not in\n%s", c.shown, said, &out)
 		}
 		if c.shown < 24 {
 			continue
 		}
 		if conn := r.conns[0]; !conn.Agreed || conn.Enhanced[bw].IRD != 4 || conn.PrivateData[fw] != nil {
-			t.Errorf("%d octets: %+v", c.shown, conn)
+			t.Errorf("%d bytes: %+v", c.shown, conn)
 		}
 		if want := fmt.Sprintf("ird 4 ord 2 peer2peer write RTR, cut off: %d byte",
 			31-c.shown); !strings.Contains(out.String(), want) {
-			t.Errorf("%d octets: %q is not in\n%s", c.shown, want, &out)
+			t.Errorf("%d bytes: %q is not in\n%s", c.shown, want, &out)
 		}
 	}
 }
@@ -144,8 +144,8 @@ func TestCutBehind(t *testing.T) {
 	p.snap = 0
 	p.data(bw, sized(1, 200))
 	r := p.decoded(t)
-	r.wantTexts(t, "capture-gap [] <- at 22: not judged: 5 octets cut",
-		"capture-gap [] <- at 27: not judged: 100 octets cut")
+	r.wantTexts(t, "capture-gap [] <- at 22: not judged: 5 bytes cut",
+		"capture-gap [] <- at 27: not judged: 100 bytes cut")
 	if c := r.conns[0]; !c.Agreed || c.Halves[bw].FPDUs != 1 || len(r.startups) != 2 {
 		t.Errorf("%q, %q, %+v", r.texts, r.startups, c.Halves[bw])
 	}
@@ -198,7 +198,7 @@ func TestLateCapture(t *testing.T) {
 		play func(p *tape)
 		want string
 	}{
-		{"octets in the middle", func(p *tape) { p.data(fw, []byte("some octets of something that began before")) },
+		{"bytes in the middle", func(p *tape) { p.data(fw, []byte("some bytes of something that began before")) },
 			"note startup-missing [] -> at 0: the capture begins after the connection, and no FPDU was found in it"},
 		{"a FIN alone", func(p *tape) {
 			p.packet(fw, finAck, nil)
@@ -208,17 +208,17 @@ func TestLateCapture(t *testing.T) {
 			p.open()
 			p.snap = 60
 			p.data(fw, []byte("GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n"))
-		}, "error wrong-key [Q02] -> at 0: no startup frame, in 41 octets: got an HTTP request"},
+		}, "error wrong-key [Q02] -> at 0: no startup frame, in 41 bytes: got an HTTP request"},
 		{"a part of a key, and the end", func(p *tape) {
 			p.open()
 			p.data(fw, []byte("MPA I"))
 			p.packet(fw, finAck, nil)
-		}, "error wrong-key [Q02] -> at 0: no startup frame, in 5 octets"},
+		}, "error wrong-key [Q02] -> at 0: no startup frame, in 5 bytes"},
 		{"closed by the other end first", func(p *tape) {
 			p.open()
 			p.packet(bw, finAck, nil)
 			p.packet(fw, finAck, nil)
-		}, "warning closed-at-startup [Q16] <- at 0: the connection is closed before an octet was sent: this end has closed it first"},
+		}, "warning closed-at-startup [Q16] <- at 0: the connection is closed before a byte was sent: this end has closed it first"},
 	} {
 		p := newTape(capture.LinkRaw)
 		c.play(p)

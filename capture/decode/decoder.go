@@ -48,7 +48,7 @@ type Decoder struct {
 	sctp     *capture.Associations
 	sessions int       // that have begun
 	live     list.List // of *session: those that are open, the oldest first
-	kept     int       // octets that wait in them
+	kept     int       // bytes that wait in them
 
 	segment Segment
 	fpdu    FPDU
@@ -71,7 +71,7 @@ func (d *Decoder) Flush() { d.sctp.Flush() }
 // Packet counts a packet for [Totals].
 func (d *Decoder) Packet(p *capture.Packet) {
 	d.totals.Packets++
-	d.totals.Octets += uint64(len(p.Data))
+	d.totals.Bytes += uint64(len(p.Data))
 	if len(p.Data) < p.OrigLen {
 		d.totals.Cut++
 	}

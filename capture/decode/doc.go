@@ -27,12 +27,12 @@
 //   - [Startup] is one frame of MPA's startup, or the streaming data before a startup.
 //   - [FPDU] is one FPDU in the order of the stream, with its markers and its CRC, with
 //     the DDP segment and the RDMAP message in it, and with the packets it was in.
-//   - [Missing] is octets that the capture does not have, or that could not be decoded.
+//   - [Missing] is bytes that the capture does not have, or that could not be decoded.
 //   - [Read] is an RDMA Read whose Response is complete.
 //   - [Finding] is something that is wrong or remarkable.
 //   - [Connection] is what is known so far. At Ended it is the summary.
 //
-// Each octet of an iWARP connection is in a Startup, an FPDU or a Missing.
+// Each byte of an iWARP connection is in a Startup, an FPDU or a Missing.
 //
 // An event, and what it points to, is valid during the call only. A consumer that keeps
 // one keeps a copy, and clones the slices in it. A Connection may be kept and read
@@ -40,11 +40,11 @@
 //
 // # Offsets, packets and times
 //
-// A stream offset is that of package capture: it counts the octets of one direction of
-// the TCP connection, from the octet after SYN. Segments, frames, FPDUs, markers and
-// findings have such offsets: an FPDU takes the octets from Offset up to End of its
+// A stream offset is that of package capture: it counts the bytes of one direction of
+// the TCP connection, from the byte after SYN. Segments, frames, FPDUs, markers and
+// findings have such offsets: an FPDU takes the bytes from Offset up to End of its
 // direction, and was in the segments that overlap these. Packet numbers and times are
-// those of the capture; an FPDU has those of its first octet and of the packet that
+// those of the capture; an FPDU has those of its first byte and of the packet that
 // completed it.
 //
 // # What is found
@@ -68,7 +68,7 @@
 //
 // # What is judged
 //
-// Octets that the capture lacks lead to one finding, which says so, and to no others.
+// Bytes that the capture lacks lead to one finding, which says so, and to no others.
 // What depends on them is not judged until it is known again: the sequence of a queue
 // from its next message on, the Reads from the next Response to a captured Request on.
 //
@@ -77,6 +77,6 @@
 // # Cost
 //
 // Memory is bounded: a connection takes some kilobytes as a rule and some megabytes at
-// most, and [Config] bounds the number of connections. Octets in order are not copied,
+// most, and [Config] bounds the number of connections. Bytes in order are not copied,
 // and nothing is allocated for an FPDU.
 package decode

@@ -11,7 +11,7 @@ import (
 // TestDocumentedJSON holds docs/decode-json.md to what is printed.
 func TestDocumentedJSON(t *testing.T) {
 	testrig.WantFieldsDocumented(t, "../../docs/decode-json.md",
-		jsonFound{}, jsonStartup{}, jsonFPDU{}, jsonOctets{}, jsonMissing{}, jsonRead{}, jsonFinding{},
+		jsonFound{}, jsonStartup{}, jsonFPDU{}, jsonBytes{}, jsonMissing{}, jsonRead{}, jsonFinding{},
 		jsonSummary{}, jsonTotals{},
 		headers())
 }

@@ -13,8 +13,8 @@ import (
 type doubt struct {
 	search *recovery.Receiver
 	at     uint64 // where the FPDU in error begins
-	first  []byte // its octets, until they are given to the search
-	given  int    // octets given to it
+	first  []byte // its bytes, until they are given to the search
+	given  int    // bytes given to it
 	sync   recovery.Sync
 	events []recovery.Event // of the search since sync
 	found  int              // FPDUs that it has found since sync
@@ -33,13 +33,13 @@ func (h *half) proves(f *FPDU) {
 // reconsider begins to doubt the mode that was agreed on.
 func (h *half) reconsider(f *FPDU) {
 	x := &h.full
-	if x.guessed || x.proved || x.doubt != nil || f.Octets == nil {
+	if x.guessed || x.proved || x.doubt != nil || f.Bytes == nil {
 		return
 	}
-	x.doubt = &doubt{search: h.newGuess(), at: f.Offset, first: bytes.Clone(f.Octets)}
+	x.doubt = &doubt{search: h.newGuess(), at: f.Offset, first: bytes.Clone(f.Bytes)}
 }
 
-// searchOtherModes gives octets to the search in other modes.
+// searchOtherModes gives bytes to the search in other modes.
 func (h *half) searchOtherModes(at uint64, b []byte) {
 	d := h.full.doubt
 	if d == nil {
@@ -87,9 +87,9 @@ func (d *doubt) takes(ev *recovery.Event) bool {
 	case d.sync.FPDUs == 0:
 		return true
 	case ev.Kind == recovery.Placed && d.sync.CRC:
-		d.sync.Offset, d.sync.Octets, d.events = ev.Offset, ev.End-ev.Offset, nil
+		d.sync.Offset, d.sync.Bytes, d.events = ev.Offset, ev.End-ev.Offset, nil
 	case ev.Kind == recovery.Placed:
-		if d.found++; layout.CRCValid(ev.Octets) {
+		if d.found++; layout.CRCValid(ev.Bytes) {
 			return false // they are on
 		}
 	}
@@ -117,5 +117,5 @@ func (h *half) differs(d *doubt) bool {
 		return true
 	}
 	due := s.Offset + uint64(layout.NextMarker(s.Offset-h.full.base))
-	return markers && !s.Markers && due < s.Offset+s.Octets
+	return markers && !s.Markers && due < s.Offset+s.Bytes
 }

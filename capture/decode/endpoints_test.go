@@ -151,7 +151,7 @@ func TestEndpoints(t *testing.T) {
 					t.Errorf("%s: %q, %q, %+v", name, r.texts, r.startups, x)
 				}
 				f := &x.Halves[fw]
-				if f.Ops[3].Octets != 5000 || x.Halves[bw].Ops[2].Octets != 5000 || f.Reads.Count < 1 ||
+				if f.Ops[3].Bytes != 5000 || x.Halves[bw].Ops[2].Bytes != 5000 || f.Reads.Count < 1 ||
 					f.End.Reason != capture.EndFIN {
 					t.Errorf("%s: %+v", name, f)
 				}

@@ -54,7 +54,7 @@ func (Ignore) Finding(*Connection, *Finding) {}
 // Ended does nothing.
 func (Ignore) Ended(*Connection) {}
 
-// A Segment is a TCP segment as it was captured, or a packet without octets: see
+// A Segment is a TCP segment as it was captured, or a packet without bytes: see
 // [capture.Segment] for the fields.
 type Segment struct {
 	Packet    capture.Stamp
@@ -62,17 +62,17 @@ type Segment struct {
 	Flags     capture.Flags
 	Seq, Ack  uint32
 	Window    uint16
-	Offset    uint64 // stream offset of the first octet
-	Length    int    // octets
+	Offset    uint64 // stream offset of the first byte
+	Length    int    // bytes
 	Captured  int    // of them, at the front
 	Order     capture.Order
-	Repeated  int // octets that were captured before
+	Repeated  int // bytes that were captured before
 	Match     capture.Match
-	First     uint64 // number of the packet that had the Repeated octets first; 0 if not known
+	First     uint64 // number of the packet that had the Repeated bytes first; 0 if not known
 	KeepAlive bool
 }
 
-// End returns the stream offset after the last octet.
+// End returns the stream offset after the last byte.
 func (s *Segment) End() uint64 { return s.Offset + uint64(s.Length) }
 
 // Frame is a kind of [Startup].
@@ -98,12 +98,12 @@ func (f Frame) String() string { return wording.Name(f, "frame", frameNames[:]) 
 type Startup struct {
 	Frame  Frame
 	Dir    capture.Dir
-	Offset uint64 // stream offset of its first octet
-	Size   int    // octets
-	// First and Last are the packets with its first octet, and the one that
+	Offset uint64 // stream offset of its first byte
+	Size   int    // bytes
+	// First and Last are the packets with its first byte, and the one that
 	// completed it.
 	First, Last capture.Stamp
-	Octets      []byte // as sent, as far as they were captured; nil for FrameStreaming
+	Bytes       []byte // as sent, as far as they were captured; nil for FrameStreaming
 	// Cut is how many bytes of its private data the snap length has cut off: 0 if it is whole.
 	Cut int
 	// Fields is the frame by the RFC's fields, of a Request, a Reply or an Rtr frame.
@@ -139,27 +139,27 @@ type Chunk struct {
 }
 
 // An FPDU is one FPDU in the order of the stream, and what is in it. Over SCTP it is one DDP
-// segment in the order of DDP-SSNs: its octets are those of the user message, and stream
+// segment in the order of DDP-SSNs: its bytes are those of the user message, and stream
 // offsets count those of all messages of the session before it.
 type FPDU struct {
 	Dir    capture.Dir
 	Number uint64 // of its direction, from 1
-	// Offset and End are stream offsets, of the first octet (a marker in front is part
+	// Offset and End are stream offsets, of the first byte (a marker in front is part
 	// of the FPDU) and after the last one.
 	Offset, End uint64
-	First, Last capture.Stamp // the packets with its first octet, and that completed it
+	First, Last capture.Stamp // the packets with its first byte, and that completed it
 	// Begins and Ends tell whether a TCP segment begins and ends where it does.
 	Begins, Ends bool
-	Length       int // ULPDU_Length, in octets
+	Length       int // ULPDU_Length, in bytes
 	Markers      []Marker
 	CRC          CRCState
 	Located      recovery.Location
-	// Cut is how many octets of it are missing: 0 if it is whole.
+	// Cut is how many bytes of it are missing: 0 if it is whole.
 	Cut int
 	// Err is what MPA finds wrong with it; a Finding says so too.
 	Err *mpa.Error
-	// Octets is the FPDU as on the stream. It is nil if it is not whole.
-	Octets []byte
+	// Bytes is the FPDU as on the stream. It is nil if it is not whole.
+	Bytes []byte
 	// ULPDU is what goes to DDP. It is nil if the FPDU is in error, and the beginning of it
 	// if the FPDU is cut.
 	ULPDU []byte
@@ -168,7 +168,7 @@ type FPDU struct {
 	Chunk *Chunk
 
 	// HasSegment tells whether a DDP header was found. If so, Segment is the DDP segment in
-	// the ULPDU, and Op the RDMAP message that its control octet names.
+	// the ULPDU, and Op the RDMAP message that its control byte names.
 	HasSegment bool
 	Segment    ddp.Segment
 	Op         rdmap.Opcode
@@ -180,7 +180,7 @@ type FPDU struct {
 	RTR mpa.RTR
 }
 
-// Size returns the octets that it takes on the stream.
+// Size returns the bytes that it takes on the stream.
 func (f *FPDU) Size() int { return int(f.End - f.Offset) }
 
 // A Marker is a marker in an FPDU.
@@ -190,12 +190,12 @@ type Marker struct {
 	Valid   bool   `json:"valid"` // it points to the ULPDU_Length of its FPDU
 }
 
-// Missing is octets of a stream that are in no FPDU and in no startup frame that was
+// Missing is bytes of a stream that are in no FPDU and in no startup frame that was
 // found.
 type Missing struct {
 	Dir         capture.Dir
 	Offset, End uint64 // stream offsets
-	// Captured tells that the octets were captured, but no FPDU was found in them.
+	// Captured tells that the bytes were captured, but no FPDU was found in them.
 	Captured bool
 	// Cause says why they are not, if they are not Captured.
 	Cause  capture.Cause
@@ -211,7 +211,7 @@ type Read struct {
 	rdmap.ReadRequest
 }
 
-// Latency is the time from the Request to the last octet of the Response, as seen where the
+// Latency is the time from the Request to the last byte of the Response, as seen where the
 // capture was made.
 func (r *Read) Latency() time.Duration { return r.Last.Time.Sub(r.Request.Time) }
 

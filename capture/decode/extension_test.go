@@ -91,7 +91,7 @@ var extensionCases = []struct {
 	{"unknown AOpCode", func(s *script) { s.atomic(fw, rdmap.AtomicRequest{Op: 1}) }, []string{"error opcode"}},
 	{"header too short", func(s *script) { s.segment(fw, s.untagged(fw, rdmap.OpAtomicRequest), make([]byte, 51)) },
 		[]string{"error message-form"}},
-	{"Immediate Data of 4 octets", func(s *script) {
+	{"Immediate Data of 4 bytes", func(s *script) {
 		s.segment(fw, s.untagged(fw, rdmap.OpImmediateData),
 			make([]byte, 4))
 	}, []string{"error message-form"}},

@@ -13,9 +13,9 @@ type fault struct {
 	failure mpa.Failure
 	frame   *Startup      // that is at fault, nil if there is none
 	request *Startup      // that it answers, nil if it is one
-	reason  string        // the machine's, of octets in place of a key
+	reason  string        // the machine's, of bytes in place of a key
 	hint    string        // and what it advises
-	arrived int           // octets of the answer, where there is no more
+	arrived int           // bytes of the answer, where there is no more
 	waited  time.Duration // from the request until an end gave up
 	act     string        // by which it did
 	unheard bool          // TCP has never acknowledged the request
@@ -30,9 +30,9 @@ func (f *fault) String() string {
 		return f.revision()
 	case mpa.FailurePrivateData:
 		if n := f.frame.Fields.PDLength(); n > mpa.MaxPrivateData {
-			return fmt.Sprintf("PD_Length is %d octets, but at most %d are allowed", n, mpa.MaxPrivateData)
+			return fmt.Sprintf("PD_Length is %d bytes, but at most %d are allowed", n, mpa.MaxPrivateData)
 		}
-		return fmt.Sprintf("S=1 announces IRD and ORD, which take %d octets, and PD_Length is %d",
+		return fmt.Sprintf("S=1 announces IRD and ORD, which take %d bytes, and PD_Length is %d",
 			mpa.EnhancedLen, f.frame.Fields.PDLength())
 	case mpa.FailureMismatch:
 		q, a := f.request.Fields, f.frame.Fields
@@ -56,7 +56,7 @@ func (f *fault) closed() string {
 	if f.arrived == 0 {
 		text += "without an answer"
 	} else {
-		text += fmt.Sprintf("after %s of its answer", wording.Octets(f.arrived))
+		text += fmt.Sprintf("after %s of its answer", wording.Bytes(f.arrived))
 	}
 	if f.waited > 0 {
 		text += ", " + wording.Elapsed(f.waited) + " after the Initiator's frame"

@@ -31,7 +31,7 @@ var (
 	findRefused     = finding{"connection-refused", "", Warning}
 	findReset       = finding{"reset", "", Warning}
 	findOpen        = finding{"startup-open", "", Note}
-	findEarly       = finding{"octets-before-the-answer", "Q09", Error}
+	findEarly       = finding{"bytes-before-the-answer", "Q09", Error}
 	findNoRtrFrame  = finding{"no-rtr-frame", "T01", Warning}
 	findRtrFrame    = finding{"bad-rtr-frame", "T05", Error}
 	findStartKey    = finding{"bad-start-key", "K05", Error}
@@ -97,8 +97,8 @@ var (
 	findForm           = finding{"message-form", "P09", Error}
 	findReserved       = finding{"reserved-bits", "P04", Note}
 	findTagged         = finding{"tagged-message-mixed", "P18", Error}
-	findRead32         = finding{"read-request-32-octets", "P09", Error}
-	findReadOrder      = finding{"read-request-octet-order", "P09", Warning}
+	findRead32         = finding{"read-request-32-bytes", "P09", Error}
+	findReadOrder      = finding{"read-request-byte-order", "P09", Warning}
 	findMSN            = finding{"msn", "D17", Error}
 	findMO             = finding{"mo", "D27", Error}
 	findSegmentOrder   = finding{"segment-order", "D25", Note}
@@ -144,9 +144,9 @@ func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp
 	c.d.to.Finding(c.pub, &c.d.finding)
 }
 
-// differs reports octets that were sent twice and are not the same.
+// differs reports bytes that were sent twice and are not the same.
 func (c *conn) differs(s *Segment) {
-	text := fmt.Sprintf("%s sent again differ from those sent first", wording.Octets(uint64(s.Repeated)))
+	text := fmt.Sprintf("%s sent again differ from those sent first", wording.Bytes(uint64(s.Repeated)))
 	if s.First > 0 {
 		text += fmt.Sprintf(", in packet %d", s.First)
 	}
@@ -172,7 +172,7 @@ func (h *half) failed(f *FPDU) {
 		return
 	default:
 		// What a sender does to all CRCs alike is said once.
-		if h.full.habit = habitOf(f.Octets); h.full.habit == before {
+		if h.full.habit = habitOf(f.Bytes); h.full.habit == before {
 			return
 		}
 	}

@@ -64,7 +64,7 @@ func TestStartupFindings(t *testing.T) {
 	}
 }
 
-// spoiled sends an FPDU with an octet of it changed.
+// spoiled sends an FPDU with a byte of it changed.
 func spoiled(s *script, d capture.Dir, at int) {
 	b := s.fpdu(d, s.untagged(d, rdmap.OpSend), make([]byte, 40))
 	b[(at+len(b))%len(b)] ^= 0x40
@@ -99,7 +99,7 @@ var fullCases = []struct {
 			s.message(bw, strings.Repeat("hello", 100))
 		}
 	}, []string{"error crc-wrong", "warning not-as-agreed"}},
-	{"CRC in the other octet order", false, func(s *script) {
+	{"CRC in the other byte order", false, func(s *script) {
 		b := s.fpdu(fw, s.untagged(fw, rdmap.OpSend), make([]byte, 40))
 		slices.Reverse(b[len(b)-4:])
 		s.send(fw, b)
@@ -159,7 +159,7 @@ var fullCases = []struct {
 		s.respond(bw, 0, 0, nil)
 		s.msn[fw][0]++
 		s.message(fw, "x")
-	}, []string{"error read-request-32-octets", "error msn", "error msn"}},
+	}, []string{"error read-request-32-bytes", "error msn", "error msn"}},
 	{"MSN after a message of no form", false, func(s *script) {
 		s.segment(fw, s.untagged(fw, rdmap.OpReadRequest), make([]byte, 8))
 		s.respond(bw, 9, 0, make([]byte, 4))
@@ -290,7 +290,7 @@ var frameCases = []struct {
 	{"revision 1 to an RDMAC RNIC", []string{request1, string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, M: true, C: true}))}, 2, nil},
 	{"revision 2 answered with 1", []string{string(enhanced(mpa.KeyRequest, mpa.Enhanced{})), reply1}, 2, []string{"error bad-answer"}},
 	{"no answer", []string{request1}, 1, []string{"warning closed-at-startup"}},
-	{"octets before the answer", []string{request1 + "early", reply1}, 2, []string{"error octets-before-the-answer", "warning fpdu-cut-off"}},
+	{"bytes before the answer", []string{request1 + "early", reply1}, 2, []string{"error bytes-before-the-answer", "warning fpdu-cut-off"}},
 	{"rejected", []string{request1, string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, R: true, Rev: 1}))}, 2, []string{"note rejected"}},
 	{"reserved bits", []string{string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyRequest, Res: 8, Rev: 1})), string(mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, Res: 8, Rev: 1}))}, 2, []string{"note startup-reserved", "note reserved-echoed"}},
 	{"Start Key of revision 1", []string{string(mpa.AppendStartKey(nil, &mpa.StartKeyFields{Rev: 1}))}, 1, []string{"error bad-start-key", "warning closed-at-startup"}},

@@ -18,12 +18,12 @@ type full struct {
 	ahead   []recovery.Event // FPDUs that wait for those in front of them
 	guessed bool             // the startup is not known
 	plain   bool             // and yet it is sure that there are no markers
-	chain   uint64           // octets in FPDUs that follow each other, without markers
+	chain   uint64           // bytes in FPDUs that follow each other, without markers
 	bad     bool             // since the last FPDU that was right
 	empty   bool             // no FPDU was seen yet
 	large   bool             // one that is far larger than a segment was reported
 	edge    uint64           // everything before it is decided
-	cut     uint64           // where the last FPDU of which octets are missing begins
+	cut     uint64           // where the last FPDU of which bytes are missing begins
 	whole   uint64           // where the last whole FPDU that was found ends
 	proved  bool             // the mode that was agreed on is that of the stream
 	doubt   *doubt           // searches for FPDUs in another mode
@@ -54,7 +54,7 @@ func (h *half) enter(at uint64) {
 	h.full.memory = newMemory(h, at)
 }
 
-// feed takes octets in order.
+// feed takes bytes in order.
 func (h *half) feed(at uint64, b []byte) {
 	f := &h.full
 	h.at = at + uint64(len(b))
@@ -64,7 +64,7 @@ func (h *half) feed(at uint64, b []byte) {
 	h.searchOtherModes(at, b)
 }
 
-// skip gives up missing octets before an offset.
+// skip gives up missing bytes before an offset.
 func (h *half) skip(end uint64) {
 	f := &h.full
 	h.at = end
@@ -94,7 +94,7 @@ func (h *half) flush(e *capture.End) {
 	if left == 0 || h.broken || h.full.bad {
 		return
 	}
-	k, text := findCutOff, wording.Octets(left)+" of an FPDU that is not whole, and then "
+	k, text := findCutOff, wording.Bytes(left)+" of an FPDU that is not whole, and then "
 	switch e.Reason {
 	case capture.EndFIN:
 		h.c.report(k, h.dir, edge, e.Packet, text+"the direction is closed",
@@ -186,7 +186,7 @@ func (h *half) counts(kind recovery.Kind, f *FPDU) {
 		h.uncertain()
 	default:
 		o.FPDUs++
-		o.Octets += uint64(f.Size())
+		o.Bytes += uint64(f.Size())
 		o.Content += uint64(f.Length)
 		o.Sizes.Add(uint64(f.Size()))
 		h.full.bad, h.full.habit = false, habitNone
@@ -213,7 +213,7 @@ func (h *half) describe(f *FPDU, ev *recovery.Event) {
 	*f = FPDU{
 		Dir: h.dir, Number: o.FPDUs + o.Bad + o.Cut + 1, Offset: base + ev.Offset,
 		End: base + ev.End, Length: ev.Length,
-		Located: ev.Located, Err: ev.Err, ULPDU: ev.ULPDU, Octets: ev.Octets,
+		Located: ev.Located, Err: ev.Err, ULPDU: ev.ULPDU, Bytes: ev.Bytes,
 	}
 	f.First, f.Last = h.in.stamps(f.Offset, f.End)
 	h.full.markers = h.full.markers[:0]
@@ -291,7 +291,7 @@ func (h *half) aligned(c *chunk, to uint64) bool {
 	return whole && c.begins && c.end == to
 }
 
-// unlocated takes note of octets in which no FPDU was found, or that are missing.
+// unlocated takes note of bytes in which no FPDU was found, or that are missing.
 func (h *half) unlocated(from, to uint64) {
 	h.uncertain()
 	_, last := h.in.stamps(from, to)
@@ -299,7 +299,7 @@ func (h *half) unlocated(from, to uint64) {
 	h.decideUpTo(to, last.Number)
 }
 
-// missing reports octets that were not captured.
+// missing reports bytes that were not captured.
 func (h *half) missing(g *capture.Gap) {
 	end := g.Offset + g.Length
 	h.c.d.to.Missing(h.c.pub, &Missing{Dir: h.dir, Offset: g.Offset, End: end, Cause: g.Cause, Packet: g.Packet})
@@ -307,7 +307,7 @@ func (h *half) missing(g *capture.Gap) {
 	if h.unseen() {
 		advice = bothAdvice
 	}
-	h.c.report(findGap, h.dir, g.Offset, g.Packet, "not judged: "+wording.Octets(g.Length)+" "+g.Cause.String(), advice)
+	h.c.report(findGap, h.dir, g.Offset, g.Packet, "not judged: "+wording.Bytes(g.Length)+" "+g.Cause.String(), advice)
 }
 
 func gapAdvice(c capture.Cause) string {
@@ -320,7 +320,7 @@ func gapAdvice(c capture.Cause) string {
 	return ""
 }
 
-// noteGap keeps where octets are missing, as far as it may matter yet.
+// noteGap keeps where bytes are missing, as far as it may matter yet.
 func (h *half) noteGap(g *capture.Gap) {
 	h.dropGaps(h.told)
 	if len(h.gaps) >= maxGaps {
@@ -337,7 +337,7 @@ func (h *half) dropGaps(before uint64) {
 	h.gaps = append(h.gaps[:0], gaps...)
 }
 
-// missingIn returns how many octets of a range are missing.
+// missingIn returns how many bytes of a range are missing.
 func (h *half) missingIn(from, to uint64) (n int) {
 	for _, g := range h.gaps {
 		lo, hi := max(from, g.Offset), min(to, g.Offset+g.Length)

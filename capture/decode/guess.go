@@ -18,7 +18,7 @@ func (h *half) mayMissStartup() bool {
 		h.c.pub != nil && h.c.pub.Midstream
 }
 
-// plausible tells whether a ULPDU may be one: by the control octets of DDP and RDMAP,
+// plausible tells whether a ULPDU may be one: by the control bytes of DDP and RDMAP,
 // and what has to agree with them.
 func plausible(ulpdu []byte) bool {
 	s, err := ddp.Parse(ulpdu)
@@ -31,33 +31,33 @@ func plausible(ulpdu []byte) bool {
 	return s.Tagged || s.MO == 0 || !s.Last || s.MSN != 0
 }
 
-// hinted reports whether octets look as if FPDUs could be found there, so that the search
+// hinted reports whether bytes look as if FPDUs could be found there, so that the search
 // is worth its while, which takes long: a TCP segment begins with what may be one, or
 // holds two in a row. Neither is a great wonder, and is believed some times only.
 func (h *half) hinted(d *capture.Data) bool {
-	if d.Offset == d.Segment.Offset && (mayBegin(d.Octets) > 0 || zeroes(d.Octets) &&
-		mayBegin(d.Octets[markerSize:]) > 0) {
+	if d.Offset == d.Segment.Offset && (mayBegin(d.Bytes) > 0 || zeroes(d.Bytes) &&
+		mayBegin(d.Bytes[markerSize:]) > 0) {
 		return true
 	}
 	if h.combed > maxGuess {
 		return false
 	}
-	h.combed += len(d.Octets)
-	for i := range d.Octets {
-		if n := mayBegin(d.Octets[i:]); n > 0 && i+n < len(d.Octets) && mayBegin(d.Octets[i+n:]) > 0 {
+	h.combed += len(d.Bytes)
+	for i := range d.Bytes {
+		if n := mayBegin(d.Bytes[i:]); n > 0 && i+n < len(d.Bytes) && mayBegin(d.Bytes[i+n:]) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// markerSize is the octets of a marker.
+// markerSize is the bytes of a marker.
 const markerSize = 4
 
-// zeroes reports whether octets begin with the marker in front of an FPDU.
+// zeroes reports whether bytes begin with the marker in front of an FPDU.
 func zeroes(b []byte) bool { return len(b) > markerSize && [markerSize]byte(b) == [markerSize]byte{} }
 
-// mayBegin returns how many octets an FPDU takes that may begin here, if there are no
+// mayBegin returns how many bytes an FPDU takes that may begin here, if there are no
 // markers in it, and 0 if none may.
 func mayBegin(b []byte) int {
 	const control, least, most = 2, 14, 18
@@ -89,7 +89,7 @@ func (h *half) guessAt(d *capture.Data) {
 	if h.guess == nil && (h.hints >= maxHints || !h.hinted(d)) {
 		return
 	}
-	at, b := d.Offset, d.Octets
+	at, b := d.Offset, d.Bytes
 	if h.guess == nil {
 		h.guess = h.newGuess()
 		h.guessed = 0
@@ -179,7 +179,7 @@ const bothAdvice = "the capture has one direction only: capture both, to see wha
 // unseen reports whether nothing of the direction was captured.
 func (h *half) unseen() bool { return h.c.over == nil && h.c.tcp.Halves[h.dir].Count.Packets == 0 }
 
-// markersShow is how many octets in FPDUs that follow each other cannot be without a
+// markersShow is how many bytes in FPDUs that follow each other cannot be without a
 // marker, if there are any.
 const markersShow = 512 + 4
 
@@ -206,7 +206,7 @@ func (h *half) suspect(ev *recovery.Event) {
 // confirm reports the FPDU in error, if there are no markers all the same.
 func (h *half) confirm(s *recovery.Sync) {
 	d := h.doubtful
-	h.full.plain = !s.Markers && s.Octets >= markersShow
+	h.full.plain = !s.Markers && s.Bytes >= markersShow
 	if d == nil || !s.Markers && !h.full.plain {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A mode is what the next octets of a direction are taken for.
+// A mode is what the next bytes of a direction are taken for.
 type mode uint8
 
 const (
@@ -25,7 +25,7 @@ type half struct {
 	c    *conn
 	dir  capture.Dir
 	mode mode
-	at   uint64 // stream offset up to which octets are worked off
+	at   uint64 // stream offset up to which bytes are worked off
 	told uint64 // and up to which consumers were told of them
 	// failedAt is the last FPDU in error. It may be found once more, in another mode.
 	failedAt capture.Span
@@ -34,19 +34,19 @@ type half struct {
 	in       chunks // where they, and those of FPDUs that are not whole, came from
 
 	from   uint64           // where searching began
-	head   []byte           // the first octets from there on
+	head   []byte           // the first bytes from there on
 	headIn [2]capture.Stamp // the packets of the first of them, and of the last
 	first  []byte           // those of the direction, as many as a key has, if it is expected to be iWARP
 	frame  *Startup
-	broken bool // octets are missing since then
+	broken bool // bytes are missing since then
 	ended  bool
 	end    capture.End
 	gaps   []capture.Gap // that may matter yet
 
 	guess    *recovery.Receiver // searches for FPDUs without a startup
-	guessed  int                // octets it was given
+	guessed  int                // bytes it was given
 	hints    int                // how often it was begun for a segment that may begin with an FPDU
-	combed   int                // octets that were looked at for hints
+	combed   int                // bytes that were looked at for hints
 	doubtful *doubtful
 	anchor   anchor
 	row      row
@@ -81,14 +81,14 @@ func (h *half) acknowledges(s *capture.Segment) {
 	}
 }
 
-// unsure reports whether the sender has received octets that are not, or not yet, in the
+// unsure reports whether the sender has received bytes that are not, or not yet, in the
 // capture, so that what it does may be an answer to these.
 func (h *half) unsure() bool {
 	p := h.peer()
 	return h.broken || p.broken || !p.originOK || h.missed()
 }
 
-// missed reports whether the sender has received octets that did not come up until now.
+// missed reports whether the sender has received bytes that did not come up until now.
 func (h *half) missed() bool {
 	if x := h.c.over; x != nil {
 		return x.missed(h.dir.Peer())
@@ -107,17 +107,17 @@ func (h *half) publicHalf() *Half { return &h.c.pub.Halves[h.dir] }
 // peer is the other direction.
 func (h *half) peer() *half { return &h.c.halves[h.dir.Peer()] }
 
-// data takes the next octets.
+// data takes the next bytes.
 func (h *half) data(d *capture.Data) {
 	if n := len(h.first); h.c.expected && n < mpa.KeyLen && d.Offset == uint64(n) {
-		h.first = append(h.first, d.Octets[:min(len(d.Octets), mpa.KeyLen-n)]...)
+		h.first = append(h.first, d.Bytes[:min(len(d.Bytes), mpa.KeyLen-n)]...)
 	}
 	if h.mode == modeDead {
-		h.at = d.Offset + uint64(len(d.Octets))
+		h.at = d.Offset + uint64(len(d.Bytes))
 		return
 	}
 	h.in.push(d, h.cutOf(d.Packet.Number))
-	h.consume(d.Octets)
+	h.consume(d.Bytes)
 	if h.mode == modeSearch && h.mayMissStartup() && !h.anchored(d) {
 		h.guessAt(d)
 		if h.mode == modeSearch {
@@ -129,7 +129,7 @@ func (h *half) data(d *capture.Data) {
 	}
 }
 
-// consume works off octets in the direction's mode, and keeps those that need more octets
+// consume works off bytes in the direction's mode, and keeps those that need more bytes
 // after them.
 func (h *half) consume(b []byte) {
 	if len(h.buf) > 0 {
@@ -163,7 +163,7 @@ func (h *half) consume(b []byte) {
 	h.buf = append(h.buf[:0], b...)
 }
 
-// step works off the first octets, and returns how many.
+// step works off the first bytes, and returns how many.
 func (h *half) step(b []byte) int {
 	switch h.mode {
 	case modeSearch:
@@ -181,7 +181,7 @@ func (h *half) step(b []byte) int {
 	return 0
 }
 
-// gap takes note of octets that are missing.
+// gap takes note of bytes that are missing.
 func (h *half) gap(g *capture.Gap) {
 	if h.cutFrame(g) {
 		return
@@ -281,7 +281,7 @@ func (h *half) stream(b []byte) {
 }
 
 // parse returns the startup frame at the beginning of b; more tells that there may be
-// one when more octets are there.
+// one when more bytes are there.
 func (h *half) parse(b []byte) (f *Startup, more bool) {
 	kind, more := frameKind(b)
 	if kind == 0 {
@@ -301,10 +301,10 @@ func (h *half) parse(b []byte) (f *Startup, more bool) {
 		}
 		size = len(fields)
 	}
-	f = &Startup{Frame: kind, Dir: h.dir, Offset: h.at, Size: size, Octets: bytes.Clone(b[:size])}
+	f = &Startup{Frame: kind, Dir: h.dir, Offset: h.at, Size: size, Bytes: bytes.Clone(b[:size])}
 	f.First, f.Last = h.in.stamps(h.at, h.at+uint64(size))
 	if fields != nil {
-		f.Fields = mpa.StartupFrame(f.Octets)
+		f.Fields = mpa.StartupFrame(f.Bytes)
 		f.PrivateData = privateData(f)
 	}
 	return f, false

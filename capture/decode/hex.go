@@ -18,10 +18,10 @@ type field struct {
 	value  string
 }
 
-// hexPayload is the octets of a field that are shown.
+// hexPayload is the bytes of a field that are shown.
 const hexPayload = 64
 
-// annotate prints fields with their offsets, octets, names and values.
+// annotate prints fields with their offsets, bytes, names and values.
 func annotate(w io.Writer, fields []field, at uint64) {
 	for _, f := range fields {
 		text := strings.TrimRight(f.name+"  "+f.value, " ")
@@ -31,13 +31,13 @@ func annotate(w io.Writer, fields []field, at uint64) {
 			text = ""
 		}
 		if n := len(f.octets) - hexPayload; n > 0 {
-			fmt.Fprintf(w, "      %8s  and %s more\n", "", wording.Octets(n))
+			fmt.Fprintf(w, "      %8s  and %s more\n", "", wording.Bytes(n))
 		}
 		at += uint64(len(f.octets))
 	}
 }
 
-// cutter takes octets off a frame, one field after the other.
+// cutter takes bytes off a frame, one field after the other.
 type cutter struct {
 	b    []byte
 	list []field
@@ -54,7 +54,7 @@ func (c *cutter) cutField(n int, name, format string, args ...any) {
 
 // startupFields returns the fields of a startup frame.
 func startupFields(s *Startup) []field {
-	c := cutter{b: s.Octets}
+	c := cutter{b: s.Bytes}
 	switch s.Frame {
 	case FrameStreaming:
 		return nil
@@ -63,7 +63,7 @@ func startupFields(s *Startup) []field {
 	case FrameMessage:
 		c.cutField(2, "Private Data Length", "%d", len(s.PrivateData))
 	case FrameStartKey:
-		k := mpa.StartKey(s.Octets)
+		k := mpa.StartKey(s.Bytes)
 		c.cutField(15, "Key", "%q", k.Key())
 		c.cutField(1, "M C Res Rev", "M=%d C=%d Res=%d Rev=%d", wording.Bit(k.M()), wording.Bit(k.C()), k.Res(), k.Rev())
 	default:
@@ -85,12 +85,12 @@ func startupFields(s *Startup) []field {
 }
 
 // fpduFields returns the fields of an FPDU: as on the stream, or those of the ULPDU
-// where the octets are not there.
+// where the bytes are not there.
 func fpduFields(f *FPDU) []field {
 	if f.Chunk != nil {
 		return chunkFields(f)
 	}
-	if f.Octets == nil {
+	if f.Bytes == nil {
 		c := cutter{b: f.ULPDU}
 		c.ulpdu(f)
 		return c.list
@@ -108,18 +108,18 @@ func fpduFields(f *FPDU) []field {
 	return withMarkers(f, inner.list)
 }
 
-// withoutMarkers returns the octets of an FPDU that are no markers.
+// withoutMarkers returns the bytes of an FPDU that are no markers.
 func withoutMarkers(f *FPDU) []byte {
 	if len(f.Markers) == 0 {
-		return f.Octets
+		return f.Bytes
 	}
 	var b []byte
 	at := f.Offset
 	for _, m := range f.Markers {
-		b = append(b, f.Octets[at-f.Offset:m.Offset-f.Offset]...)
+		b = append(b, f.Bytes[at-f.Offset:m.Offset-f.Offset]...)
 		at = min(m.Offset+4, f.End)
 	}
-	return append(b, f.Octets[at-f.Offset:]...)
+	return append(b, f.Bytes[at-f.Offset:]...)
 }
 
 // withMarkers puts the markers of an FPDU between its fields, and into them.
@@ -133,7 +133,7 @@ func withMarkers(f *FPDU, fields []field) (list []field) {
 				list = append(list, field{x.octets[:n], x.name, x.value})
 				x = field{x.octets[n:], x.name, "(goes on)"}
 			}
-			b := f.Octets[m.Offset-f.Offset : m.Offset-f.Offset+4]
+			b := f.Bytes[m.Offset-f.Offset : m.Offset-f.Offset+4]
 			list = append(list, field{b, "marker",
 				fmt.Sprintf("FPDUPTR %d, %s", m.FPDUPTR, wording.If(m.Valid, "right", "wrong"))})
 			at = m.Offset + 4
@@ -175,7 +175,7 @@ func (c *cutter) ulpdu(f *FPDU) {
 			n -= x.Len
 		}
 	}
-	c.cutField(max(n, 0), "payload", "%s", wording.Octets(uint64(max(n, 0))))
+	c.cutField(max(n, 0), "payload", "%s", wording.Bytes(uint64(max(n, 0))))
 }
 
 func (c *cutter) terminate(t *rdmap.Terminate) {

@@ -15,8 +15,8 @@ import (
 
 // JSONConfig says what a [JSON] prints beside startup frames, findings and summaries.
 type JSONConfig struct {
-	FPDUs  bool // FPDUs, missing octets and Reads
-	Octets bool // FPDUs too, and the octets of these and of startup frames
+	FPDUs bool // FPDUs, missing bytes and Reads
+	Bytes bool // FPDUs too, and the bytes of these and of startup frames
 }
 
 // A JSON is a [Consumer] that prints one JSON object for each event, each on a line of
@@ -116,7 +116,7 @@ type jsonStartup struct {
 	PrivateData string        `json:"private_data,omitempty"`
 	Looks       string        `json:"private_data_looks,omitempty"`
 	Cut         int           `json:"cut,omitempty"`
-	Octets      string        `json:"octets,omitempty"`
+	Bytes       string        `json:"bytes,omitempty"`
 }
 
 type jsonEnhanced struct {
@@ -139,8 +139,8 @@ func enhancedOf(e *mpa.Enhanced) *jsonEnhanced {
 func (j *JSON) Startup(c *Connection, s *Startup) {
 	o := jsonStartup{jsonAt: at("startup", c, s.Dir, s.Offset, s.Last), Frame: s.Frame.String(), Size: s.Size,
 		Text: s.String(), Cut: s.Cut}
-	if j.cfg.Octets {
-		o.Octets = hex.EncodeToString(s.Octets)
+	if j.cfg.Bytes {
+		o.Bytes = hex.EncodeToString(s.Bytes)
 	}
 	if len(s.PrivateData) > 0 {
 		o.PrivateData, o.Looks = hex.EncodeToString(s.PrivateData), ulpdata.Describe(s.PrivateData)
@@ -159,7 +159,7 @@ func (j *JSON) Startup(c *Connection, s *Startup) {
 			o.Enhanced = enhancedOf(&s.Control.Enhanced)
 		}
 	case s.Frame == FrameStartKey:
-		k := mpa.StartKey(s.Octets)
+		k := mpa.StartKey(s.Bytes)
 		m, cc, rev := k.M(), k.C(), int(k.Rev())
 		o.M, o.C, o.Rev = &m, &cc, &rev
 	}
@@ -186,9 +186,9 @@ type jsonFPDU struct {
 	Terminate   *jsonTerminate `json:"terminate,omitempty"`
 }
 
-// jsonOctets is the last part of an FPDU.
-type jsonOctets struct {
-	Octets string `json:"octets,omitempty"`
+// jsonBytes is the last part of an FPDU.
+type jsonBytes struct {
+	Bytes string `json:"bytes,omitempty"`
 }
 
 type jsonDDP struct {
@@ -227,7 +227,7 @@ type jsonTerminate struct {
 
 // FPDU is part of Consumer.
 func (j *JSON) FPDU(c *Connection, f *FPDU) {
-	if !j.cfg.FPDUs && !j.cfg.Octets {
+	if !j.cfg.FPDUs && !j.cfg.Bytes {
 		return
 	}
 	o := jsonFPDU{
@@ -250,9 +250,9 @@ func (j *JSON) FPDU(c *Connection, f *FPDU) {
 	if t := f.Terminate; t != nil {
 		o.Terminate = &jsonTerminate{uint16(t.Code), t.String(), t.Layout.String()}
 	}
-	var octets jsonOctets
-	if j.cfg.Octets {
-		octets.Octets = hex.EncodeToString(f.Octets)
+	var octets jsonBytes
+	if j.cfg.Bytes {
+		octets.Bytes = hex.EncodeToString(f.Bytes)
 	}
 	j.put(o, headerOf(f), octets)
 }
@@ -280,7 +280,7 @@ type jsonMissing struct {
 
 // Missing is part of Consumer.
 func (j *JSON) Missing(c *Connection, m *Missing) {
-	if !j.cfg.FPDUs && !j.cfg.Octets {
+	if !j.cfg.FPDUs && !j.cfg.Bytes {
 		return
 	}
 	cause := "no FPDU found"
@@ -300,7 +300,7 @@ type jsonRead struct {
 
 // Read is part of Consumer.
 func (j *JSON) Read(c *Connection, r *Read) {
-	if !j.cfg.FPDUs && !j.cfg.Octets {
+	if !j.cfg.FPDUs && !j.cfg.Bytes {
 		return
 	}
 	a := at("read", c, r.Dir, 0, r.Last)

@@ -53,8 +53,8 @@ type jsonHalf struct {
 	PrivateData string             `json:"private_data,omitempty"`
 	TCP         capture.Count      `json:"tcp"`
 	FPDUs       uint64             `json:"fpdus"`
-	Octets      uint64             `json:"octets"`
-	Content     uint64             `json:"ulpdu_octets"`
+	Bytes       uint64             `json:"bytes"`
+	Content     uint64             `json:"ulpdu_bytes"`
 	Bad         uint64             `json:"bad"`
 	Cut         uint64             `json:"cut"`
 	Lost        uint64             `json:"lost"`
@@ -126,7 +126,7 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 	h := &c.Halves[d]
 	o := jsonHalf{
 		Addr: c.TCP.Halves[d].Addr.String(), Markers: c.Markers[d], Enhanced: enhancedOf(c.Enhanced[d]),
-		PrivateData: hex.EncodeToString(c.PrivateData[d]), FPDUs: h.FPDUs, Octets: h.Octets,
+		PrivateData: hex.EncodeToString(c.PrivateData[d]), FPDUs: h.FPDUs, Bytes: h.Bytes,
 		Content: h.Content, Bad: h.Bad, Cut: h.Cut,
 		Lost: h.Lost, Undecoded: h.Undecoded, Markered: h.MarkerCount, Ops: map[string]OpCount{},
 		Sizes: distributionOf(&h.Sizes), Segments: h.Segments,
@@ -151,7 +151,7 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 type jsonTotals struct {
 	Event        string       `json:"event"`
 	Packets      uint64       `json:"packets"`
-	Octets       uint64       `json:"octets"`
+	Bytes        uint64       `json:"bytes"`
 	Connections  uint64       `json:"connections"`
 	IWARP        uint64       `json:"iwarp"`
 	Associations uint64       `json:"associations,omitempty"`
@@ -184,7 +184,7 @@ func unreadOf(n Totals) (list []jsonUnread) {
 // Totals prints the last object.
 func (j *JSON) Totals(n Totals) {
 	j.put(jsonTotals{
-		"totals", n.Packets, n.Octets, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected,
+		"totals", n.Packets, n.Bytes, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected,
 		n.Skipped, unreadOf(n), n.Evicted, n.Cut, countsOf(n.Findings),
 		n.Backwards, n.BackwardsBy.Nanoseconds(),
 	})

@@ -164,9 +164,9 @@ func (c *conn) judgeModel(f *Startup, asked, answer *mpa.Enhanced) {
 	}
 }
 
-// judgeStartKey judges the last octet of a Start Key.
+// judgeStartKey judges the last byte of a Start Key.
 func (c *conn) judgeStartKey(f *Startup) {
-	k := mpa.StartKey(f.Octets)
+	k := mpa.StartKey(f.Bytes)
 	if k.Rev() != 0 {
 		c.report(findStartKey, f.Dir, f.Offset+15, f.Last,
 			fmt.Sprintf("Start Key of revision %d, but there is only revision 0", k.Rev()),

@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/recovery"
 )
 
-// maxPlace bounds what a receiver is imagined to hold, in octets.
+// maxPlace bounds what a receiver is imagined to hold, in bytes.
 const maxPlace = 8 << 20
 
 // memory measures what the receiver of a direction holds, from what came when.
@@ -19,7 +19,7 @@ const maxPlace = 8 << 20
 type memory struct {
 	start uint64 // of Full Operation
 	seen  uint64 // segments from there on are given to arrived
-	got   uint64 // octets that have arrived, and those that never will
+	got   uint64 // bytes that have arrived, and those that never will
 	whole uint64 // FPDUs before are complete
 	most  int
 	place *recovery.Receiver // a receiver that places by markers, if there are any
@@ -64,7 +64,7 @@ func (m *memory) replay() {
 	}
 }
 
-// newMemory begins to measure at a stream offset; octets after it may be there already.
+// newMemory begins to measure at a stream offset; bytes after it may be there already.
 func newMemory(h *half, at uint64) memory {
 	m := memory{start: at, seen: at, whole: at}
 	if list := h.in.list[h.in.head:]; len(list) > 0 {
@@ -96,7 +96,7 @@ func (h *half) arrived(s *Segment, b []byte) {
 	}
 }
 
-// late gives the imagined receiver octets that came before it was there.
+// late gives the imagined receiver bytes that came before it was there.
 func (m *memory) late(at uint64, b []byte) {
 	if m.place != nil && at < m.seen {
 		m.give(at, b[:min(uint64(len(b)), m.seen-at)])
@@ -114,7 +114,7 @@ func (m *memory) drain() {
 	}
 }
 
-// gap takes note of octets that were not captured.
+// gap takes note of bytes that were not captured.
 func (m *memory) gap(end uint64) {
 	m.replay()
 	m.holds = 0
@@ -126,7 +126,7 @@ func (m *memory) gap(end uint64) {
 	}
 }
 
-// placed takes note that octets up to an offset are in FPDUs that are complete, the last
+// placed takes note that bytes up to an offset are in FPDUs that are complete, the last
 // of which became so in a packet.
 func (m *memory) placed(to, packet uint64) {
 	if to > m.whole {

@@ -89,11 +89,11 @@ func (q *queue) checkLast(mo, end uint64) (wrong string) {
 	switch missing := q.cover.Fresh(0, mo); {
 	case missing > 0:
 		return fmt.Sprintf("%s of the message have not come before its last segment at MO %d",
-			wording.Octets(missing), mo)
+			wording.Bytes(missing), mo)
 	case mo < uint64(q.top):
 		return fmt.Sprintf("the last segment has MO %d, and one before it %d", mo, q.top)
 	case end < all && q.cover.Fresh(end, all-end) < all-end:
-		return fmt.Sprintf("the message ends at %d, and octets after that have come", end)
+		return fmt.Sprintf("the message ends at %d, and bytes after that have come", end)
 	case end == 0 && q.began:
 		// RFC 5041, section 5.2: "A zero-length DDP Message is allowed and MUST consume exactly one DDP Segment." [D22]
 		return "the message is empty, and has another segment before its last"
@@ -101,7 +101,7 @@ func (q *queue) checkLast(mo, end uint64) (wrong string) {
 	return ""
 }
 
-// uncertain forgets what has to come next, as octets are missing. Among them may have
+// uncertain forgets what has to come next, as bytes are missing. Among them may have
 // been Read Requests, and Responses to those of the other end.
 func (h *half) uncertain() {
 	m := &h.messages
@@ -149,7 +149,7 @@ func (h *half) judge(f *FPDU) {
 		return
 	}
 	if !f.HasSegment {
-		h.reportAt(findShort, f, fmt.Sprintf("a ULPDU of %s holds no DDP header", wording.Octets(f.Length)),
+		h.reportAt(findShort, f, fmt.Sprintf("a ULPDU of %s holds no DDP header", wording.Bytes(f.Length)),
 			"the sender's MPA and DDP do not agree on what a ULPDU is, or the stream is not iWARP from here on")
 		return
 	}
@@ -229,7 +229,7 @@ func (h *half) form(f *FPDU) bool {
 		h.reportAt(findOpcode, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason),
 			"the receiver ends the stream with Terminate 0x0206")
 	case f.Op == rdmap.OpReadRequest && len(s.Payload) == alignedReadLen:
-		h.reportAt(findRead32, f, fmt.Sprintf("RDMA Read Request of %d octets, where it has %d: as many as a C struct takes whose 64-bit fields are aligned", alignedReadLen, rdmap.ReadRequestLen),
+		h.reportAt(findRead32, f, fmt.Sprintf("RDMA Read Request of %d bytes, where it has %d: as many as a C struct takes whose 64-bit fields are aligned", alignedReadLen, rdmap.ReadRequestLen),
 			"the sender must pack the fields: SinkSTag, SinkTO, RDMARDSZ, SrcSTag, SrcTO follow each other without a gap")
 	default:
 		h.reportAt(findForm, f, fmt.Sprintf("%v: %s %s", err.Op, err.Field, err.Reason),
@@ -241,7 +241,7 @@ func (h *half) form(f *FPDU) bool {
 // reserved looks at bits that are sent as zero.
 func (h *half) reserved(f *FPDU) {
 	if f.Segment.Rsvd != 0 || f.Segment.RsvdULP&0x30 != 0 {
-		h.reportAt(findReserved, f, fmt.Sprintf("reserved bits are set: %#x in DDP's control octet, %#x in RDMAP's",
+		h.reportAt(findReserved, f, fmt.Sprintf("reserved bits are set: %#x in DDP's control byte, %#x in RDMAP's",
 			f.Segment.Rsvd, f.Segment.RsvdULP>>4&3),
 			"they are sent as zero, and ignored on receipt")
 	}
@@ -255,7 +255,7 @@ func (h *half) count(f *FPDU) {
 	if info, _ := f.Op.Info(); !info.Payload && !f.immediate() {
 		n = 0 // it is the RDMAP header
 	}
-	o.Octets += n
+	o.Bytes += n
 	if f.Segment.Last {
 		o.Messages++
 		if n == 0 && (f.Segment.Tagged || f.Segment.MO == 0) {
@@ -321,4 +321,4 @@ func (h *half) sequence(f *FPDU) {
 //
 // RFC 5041, section 5.3: DDP "SHOULD transmit DDP Segments within a DDP Message in increasing MO order for Untagged DDP
 // Messages, and in increasing TO order for Tagged DDP Messages." [D25]
-const adviceOrder = "another order, and octets that come twice, are legal, but some receivers refuse them, Linux's siw for one"
+const adviceOrder = "another order, and bytes that come twice, are legal, but some receivers refuse them, Linux's siw for one"

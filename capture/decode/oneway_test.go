@@ -57,7 +57,7 @@ func TestOneWay(t *testing.T) {
 	}
 }
 
-// TestUnanswered has a Request that nothing answers, while the other end is there: the octets
+// TestUnanswered has a Request that nothing answers, while the other end is there: the bytes
 // that follow it are not taken for FPDUs.
 func TestUnanswered(t *testing.T) {
 	s := newScript(t, 1440)
@@ -96,7 +96,7 @@ func TestBackwards(t *testing.T) {
 	}
 }
 
-// sections returns the octets of a capture in front of its first packet.
+// sections returns the bytes of a capture in front of its first packet.
 func sections(file []byte) int {
 	n := binary.LittleEndian.Uint32(file[4:])
 	return int(n + binary.LittleEndian.Uint32(file[n+4:]))

@@ -104,7 +104,7 @@ func kindOf(f *FPDU) string {
 	if !f.HasSegment {
 		return "no DDP segment"
 	}
-	return fmt.Sprintf("a %v of %s", f.Op, wording.Octets(len(f.Segment.Payload)))
+	return fmt.Sprintf("a %v of %s", f.Op, wording.Bytes(len(f.Segment.Payload)))
 }
 
 // terminate reports a Terminate.

@@ -32,7 +32,7 @@ func (f *full) wait(ev *recovery.Event) {
 // cloned returns an event that stays as it is when the Receiver goes on.
 func cloned(ev *recovery.Event) recovery.Event {
 	kept := *ev
-	kept.ULPDU, kept.Octets, kept.Markers = bytes.Clone(ev.ULPDU), bytes.Clone(ev.Octets), slices.Clone(ev.Markers)
+	kept.ULPDU, kept.Bytes, kept.Markers = bytes.Clone(ev.ULPDU), bytes.Clone(ev.Bytes), slices.Clone(ev.Markers)
 	return kept
 }
 

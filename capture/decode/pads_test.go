@@ -49,13 +49,13 @@ func TestPads(t *testing.T) {
 		s.message(fw, "hello")
 	}
 	r := run(t, s.close())
-	r.wantTexts(t, "pad [F03] -> at 44: FPDU 2: its CRC is right with a pad of 0 octets, where 1 must be")
+	r.wantTexts(t, "pad [F03] -> at 44: FPDU 2: its CRC is right with a pad of 0 bytes, where 1 must be")
 	if h := &r.conns[0].Halves[fw]; h.Bad != 1 || h.FPDUs != 4 {
 		t.Errorf("%d in error, %d FPDUs, %q", h.Bad, h.FPDUs, r.texts)
 	}
 }
 
-// padLen returns the octets of the pad after a segment.
+// padLen returns the bytes of the pad after a segment.
 func padLen(h ddp.Header, payload int) int { return -(2 + len(h.Append(nil)) + payload) & 3 }
 
 // padded makes an FPDU of a Send with n bytes of pad, whatever it must have.

@@ -11,17 +11,17 @@ const (
 	maxCuts    = 16  // changes of a direction that are remembered
 	maxUnacked = 256 // packets that acknowledgments are compared with
 	enoughAcks = 8   // that lie within packets at multiples of one size
-	// Any path takes segments of so many octets (RFC 9293, section 3.7.1: MSS option), without
+	// Any path takes segments of so many bytes (RFC 9293, section 3.7.1: MSS option), without
 	// those of timestamps; and no path of IPv6 takes shorter packets (RFC 8200, section 5).
 	leastMSS  = 536 - timestampsLen
 	leastIPv6 = 1280
 	leastIPv4 = 552 // Linux goes no lower (net.ipv4.route.min_pmtu), others do
 )
 
-// A cut is at how many octets packets are cut into segments, from a packet on.
+// A cut is at how many bytes packets are cut into segments, from a packet on.
 type cut struct {
 	from  uint64 // number of the packet
-	size  int    // in octets; 0 if it is not known
+	size  int    // in bytes; 0 if it is not known
 	least int    // if it is not known: what is no larger is one segment all the same
 }
 
@@ -43,11 +43,11 @@ type path struct {
 	acks    int // how many of them it is of
 
 	series   series
-	followed int // the largest first FPDU of packets that were aligned, as a whole, in octets
+	followed int // the largest first FPDU of packets that were aligned, as a whole, in bytes
 	refuted  int // size that a series showed, and an acknowledgment contradicted
 }
 
-// unknown reports whether it is not known whether a packet of some octets is cut.
+// unknown reports whether it is not known whether a packet of some bytes is cut.
 func (c cut) unknown(length int) bool { return c.size == 0 && c.least > 0 && length > c.least }
 
 // cutOf returns how a packet is cut, by its number: not at all if no SYN was captured.
@@ -61,7 +61,7 @@ func (h *half) cutOf(packet uint64) cut {
 	return cut{size: h.mss()}
 }
 
-// observeSegment takes note of a packet of the connection, before its octets are looked at.
+// observeSegment takes note of a packet of the connection, before its bytes are looked at.
 func (c *conn) observeSegment(s *Segment) {
 	for i := range c.halves {
 		c.halves[i].routed()
@@ -124,7 +124,7 @@ func (h *half) change(c cut) {
 	p.cuts = append(p.cuts, c)
 }
 
-// sends takes note of a packet that may be cut. One whose octets come again is acknowledged in
+// sends takes note of a packet that may be cut. One whose bytes come again is acknowledged in
 // pieces of whichever was there last, and shows nothing.
 func (h *half) sends(s *Segment) {
 	p := &h.path
@@ -144,7 +144,7 @@ func (h *half) sends(s *Segment) {
 	p.unacked = append(p.unacked, unacked{offset: s.Offset, end: s.End(), packet: s.Packet.Number, size: now.size})
 }
 
-// sendsAgain drops the packets that a segment has octets of.
+// sendsAgain drops the packets that a segment has bytes of.
 func (h *half) sendsAgain(s *Segment) {
 	kept := h.path.unacked[:0]
 	for _, u := range h.path.unacked {
@@ -174,7 +174,7 @@ func (h *half) heard(packet, acked uint64) {
 	}
 }
 
-// acknowledged takes note of an acknowledgment that lies some octets within the first packet
+// acknowledged takes note of an acknowledgment that lies some bytes within the first packet
 // that is not acknowledged.
 func (h *half) acknowledged(packet uint64, at int) {
 	p := &h.path

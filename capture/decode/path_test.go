@@ -17,7 +17,7 @@ import (
 type bystander struct {
 	on           func(*capture.Packet)
 	number       uint64
-	before, last []byte // packets with octets of the initiator's
+	before, last []byte // packets with bytes of the initiator's
 }
 
 // pass passes a packet on.
@@ -53,7 +53,7 @@ func (y *bystander) tooBig(mtu uint16) {
 	y.pass(capture.Packet{Time: start, Link: capture.LinkRaw, Data: append(b, y.last[:head+20]...)})
 }
 
-// acknowledge has the responder acknowledge the first octets of the last packet.
+// acknowledge has the responder acknowledge the first bytes of the last packet.
 func (y *bystander) acknowledge(octets ...int) {
 	for _, n := range octets {
 		b := slices.Clone(y.last[:40])
@@ -69,7 +69,7 @@ func (y *bystander) acknowledge(octets ...int) {
 	}
 }
 
-// again has the last packet sent once more from an octet on.
+// again has the last packet sent once more from a byte on.
 func (y *bystander) again(from int) {
 	b := slices.Concat(y.last[:40], y.last[40+from:])
 	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
@@ -85,7 +85,7 @@ func (y *bystander) beforeAgain() {
 	y.last = last
 }
 
-// withOptions adds options of TCP to a packet of IPv4 without octets of the stream.
+// withOptions adds options of TCP to a packet of IPv4 without bytes of the stream.
 func withOptions(b, options []byte) []byte {
 	if len(options) == 0 {
 		return b
@@ -107,7 +107,7 @@ func multiples(of, n int) (list []int) {
 // A sent packet is of FPDUs, and something happens after it.
 type sent struct {
 	d     capture.Dir
-	fpdus []int // octets of each
+	fpdus []int // bytes of each
 	then  func(y *bystander)
 	whole bool // they are one message, else each is one
 	late  bool // the next packet comes first, and what happens after that
@@ -198,7 +198,7 @@ func TestPathShrinks(t *testing.T) {
 	const second = 8
 	tooBig := func(mtu uint16) func(y *bystander) { return func(y *bystander) { y.tooBig(mtu) } }
 	acks := func(octets ...int) func(y *bystander) { return func(y *bystander) { y.acknowledge(octets...) } }
-	less := func(first, last int) func(y *bystander) { // each time four octets
+	less := func(first, last int) func(y *bystander) { // each time four bytes
 		return func(y *bystander) {
 			for i := first; i <= last; i++ {
 				y.tooBig(uint16(1040 - 4*i))
@@ -332,7 +332,7 @@ func TestPathOfBoth(t *testing.T) {
 	}
 }
 
-// TestPathIPv6 has packets of IPv6, of which the paths all take 1280 octets.
+// TestPathIPv6 has packets of IPv6, of which the paths all take 1280 bytes.
 func TestPathIPv6(t *testing.T) {
 	a, b := netip.MustParseAddrPort("[2001:db8::1]:40000"), netip.MustParseAddrPort("[2001:db8::2]:4791")
 	for _, c := range []struct {
@@ -348,7 +348,7 @@ func TestPathIPv6(t *testing.T) {
 }
 
 // TestPathTimestamps has SYNs with timestamps, which every segment has then: of what a router says, and of the MSS,
-// they take twelve octets.
+// they take twelve bytes.
 func TestPathTimestamps(t *testing.T) {
 	stamps := []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0} // RFC 7323
 	got := betweenWith(t, 1012, stamps, client, server,

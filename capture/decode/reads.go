@@ -44,19 +44,19 @@ func (h *half) outstanding(f *FPDU) {
 	h.depth(f)
 }
 
-// alignedReadLen is the octets of a Read Request in a C struct whose 64-bit fields are
-// aligned to eight octets.
+// alignedReadLen is the bytes of a Read Request in a C struct whose 64-bit fields are
+// aligned to eight bytes.
 const alignedReadLen = 32
 
-// octetOrder looks for a Read Request in the octet order of a little-endian host: every
-// field of it is a small number then if its octets are read backwards.
+// byteOrder looks for a Read Request in the byte order of a little-endian host: every
+// field of it is a small number then if its bytes are read backwards.
 func (h *half) octetOrder(f *FPDU) {
 	r := f.ReadRequest
 	small := r.Size&0xff == 0 && r.SinkSTag&0xff == 0 && r.SrcSTag&0xff == 0 &&
 		r.SinkTO&0xffff == 0 && r.SrcTO&0xffff == 0
 	if n := bits.ReverseBytes32(r.Size); small && r.Size != 0 && n < 1<<16 {
-		h.reportAt(findReadOrder, f, fmt.Sprintf("RDMA Read Request of %s: it would be %d in the other octet order, and all its fields small numbers", wording.Octets(r.Size), n),
-			"the sender writes the fields in its host's octet order: they are big-endian on the wire")
+		h.reportAt(findReadOrder, f, fmt.Sprintf("RDMA Read Request of %s: it would be %d in the other byte order, and all its fields small numbers", wording.Bytes(r.Size), n),
+			"the sender writes the fields in its host's byte order: they are big-endian on the wire")
 	}
 }
 
@@ -64,8 +64,8 @@ func (h *half) octetOrder(f *FPDU) {
 func (h *half) answersSwapped(f *FPDU) {
 	if r, _, ok := h.peer().messages.orq.Front(); ok && f.Segment.STag == bits.ReverseBytes32(r.SinkSTag) &&
 		r.SinkSTag != f.Segment.STag {
-		h.reportAt(findReadOrder, f, fmt.Sprintf("the Response goes to STag %#08x, which is the Request's SinkSTag in the other octet order", f.Segment.STag),
-			"the Request's sender writes the fields in its host's octet order, and the Response's reads them so: they are big-endian on the wire")
+		h.reportAt(findReadOrder, f, fmt.Sprintf("the Response goes to STag %#08x, which is the Request's SinkSTag in the other byte order", f.Segment.STag),
+			"the Request's sender writes the fields in its host's byte order, and the Response's reads them so: they are big-endian on the wire")
 	}
 }
 
@@ -103,7 +103,7 @@ func (h *half) readResponse(f *FPDU) {
 	if err := m.orq.Check(&f.Segment); err != nil {
 		h.answersSwapped(f)
 		h.reportAt(findResponse, f, "RDMA Read Response: "+err.Field+": "+err.Reason,
-			"Responses come in the order of the Requests, whole, to the sink STag and the octets that were asked for")
+			"Responses come in the order of the Requests, whole, to the sink STag and the bytes that were asked for")
 		if m.orq.Len() > 0 && f.Segment.Last {
 			r, _ := m.orq.Pop()
 			m.forget(r)

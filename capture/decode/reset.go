@@ -13,7 +13,7 @@ func (c *conn) wasReset() {
 	case "reset":
 		e, by := c.rst()
 		c.report(findReset, by, p.Halves[by].End.Offset, e.Packet, "the connection is reset: this end has sent an RST",
-			"its process was killed, or has closed the connection with octets unread, or has given up: what was under way is lost")
+			"its process was killed, or has closed the connection with bytes unread, or has given up: what was under way is lost")
 	}
 }
 
@@ -31,7 +31,7 @@ func (c *conn) rst() (e *capture.End, by capture.Dir) {
 }
 
 // empty reports how a connection has ended that is expected to be iWARP, and of which the capture
-// has no octets. wasReset reports an RST.
+// has no bytes. wasReset reports an RST.
 func (c *conn) empty() {
 	h := &c.halves[capture.Forward]
 	if p := h.peer(); p.end.Reason == capture.EndFIN &&
@@ -45,8 +45,8 @@ func (c *conn) empty() {
 		c.report(findOpen, e.Dir, 0, e.Packet, "the capture begins after the connection, and has no byte of it",
 			"begin the capture before the connection is opened")
 	case e.Reason == capture.EndFIN:
-		c.report(findClosed, e.Dir, 0, e.Packet, "the connection is closed before an octet was sent: this end has closed it first", "")
+		c.report(findClosed, e.Dir, 0, e.Packet, "the connection is closed before a byte was sent: this end has closed it first", "")
 	default:
-		c.report(findOpen, e.Dir, 0, e.Packet, "no octet was sent up to the end in the capture: "+e.Reason.String(), "")
+		c.report(findOpen, e.Dir, 0, e.Packet, "no byte was sent up to the end in the capture: "+e.Reason.String(), "")
 	}
 }

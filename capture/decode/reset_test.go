@@ -74,7 +74,7 @@ func packets(file []byte, which ...int) (out []byte) {
 }
 
 // TestNothingSent has connections that are expected to be iWARP, and on which nobody sends an
-// octet: no key is wrong then.
+// byte: no key is wrong then.
 func TestNothingSent(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -90,8 +90,8 @@ func TestNothingSent(t *testing.T) {
 			testrig.Must(t, s.flow.Reset(bw, s.tick()))
 			return s.fileBytes()
 		}, "warning reset [] <- at 0: the connection is reset", "reset"},
-		{"closed", (*script).close, "warning closed-at-startup [Q16] -> at 0: the connection is closed before an octet was sent", "startup not completed"},
-		{"open", (*script).fileBytes, "note startup-open [] -> at 0: no octet was sent up to the end in the capture: end of capture", "startup not completed"},
+		{"closed", (*script).close, "warning closed-at-startup [Q16] -> at 0: the connection is closed before a byte was sent", "startup not completed"},
+		{"open", (*script).fileBytes, "note startup-open [] -> at 0: no byte was sent up to the end in the capture: end of capture", "startup not completed"},
 	} {
 		r := new(record)
 		expect := func(*capture.Connection) bool { return true }

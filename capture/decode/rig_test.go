@@ -38,7 +38,7 @@ type script struct {
 	sent [2]int
 }
 
-// newScript opens a connection, in segments of up to mss octets.
+// newScript opens a connection, in segments of up to mss bytes.
 func newScript(tb testing.TB, mss int) *script { return newScriptBetween(tb, mss, client, server) }
 
 // newScriptBetween is the same between other ends.
@@ -58,7 +58,7 @@ func (s *script) tick() time.Time {
 	return s.now
 }
 
-// send sends octets as they are.
+// send sends bytes as they are.
 func (s *script) send(d capture.Dir, b []byte) {
 	testrig.Must(s.tb, s.flow.Send(d, s.tick(), b))
 	s.sent[d] += len(b)
@@ -179,11 +179,11 @@ type record struct {
 	startups []string
 	fpdus    []string
 	reads    int
-	told     map[*decode.Connection]*[2][]capture.Span // octets that were told of
-	untold   []string                                  // octets that were not
+	told     map[*decode.Connection]*[2][]capture.Span // bytes that were told of
+	untold   []string                                  // bytes that were not
 }
 
-// tells takes note of octets that an event is about.
+// tells takes note of bytes that an event is about.
 func (r *record) tells(c *decode.Connection, d capture.Dir, from, to uint64) {
 	if r.told == nil {
 		r.told = map[*decode.Connection]*[2][]capture.Span{}
@@ -196,7 +196,7 @@ func (r *record) tells(c *decode.Connection, d capture.Dir, from, to uint64) {
 
 func (r *record) Missing(c *decode.Connection, m *decode.Missing) { r.tells(c, m.Dir, m.Offset, m.End) }
 
-// Ended looks for octets that were not told of, in any event.
+// Ended looks for bytes that were not told of, in any event.
 func (r *record) Ended(c *decode.Connection) {
 	for d := range c.Halves {
 		var next uint64
@@ -243,7 +243,7 @@ func run(tb testing.TB, file []byte) *record {
 		tb.Fatal(err)
 	}
 	if len(r.untold) > 0 {
-		tb.Errorf("nothing is told of octets %q", r.untold)
+		tb.Errorf("nothing is told of bytes %q", r.untold)
 	}
 	return r
 }

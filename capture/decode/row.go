@@ -26,21 +26,21 @@ const (
 // inRow takes the next bytes, and begins Full Operation if they complete a row.
 func (h *half) inRow(d *capture.Data) bool {
 	r := &h.row
-	n := wholeFPDUs(d.Octets)
-	if n == 0 || d.Offset != d.Segment.Offset || len(d.Octets) != d.Segment.Length {
+	n := wholeFPDUs(d.Bytes)
+	if n == 0 || d.Offset != d.Segment.Offset || len(d.Bytes) != d.Segment.Length {
 		*r = row{}
 		return false
 	}
 	if r.from+uint64(len(r.octets)) != d.Offset || len(r.octets) > maxGuess {
 		*r = row{from: d.Offset}
 	}
-	r.octets = append(r.octets, d.Octets...)
+	r.octets = append(r.octets, d.Bytes...)
 	r.segments, r.fpdus = r.segments+1, r.fpdus+n
 	if r.segments < rowSegments || r.fpdus < rowFPDUs || len(r.octets) < markersShow {
 		return false
 	}
 	sync := recovery.Sync{
-		Offset: r.from, FPDUs: r.fpdus, Octets: uint64(len(r.octets)), Confidence: recovery.ConfidenceFair,
+		Offset: r.from, FPDUs: r.fpdus, Bytes: uint64(len(r.octets)), Confidence: recovery.ConfidenceFair,
 	}
 	h.anchor = anchor{at: r.from, octets: r.octets}
 	*r = row{}

@@ -21,7 +21,7 @@ var orderCases = []struct {
 		s.pieces([3]int{0, 100, 0}, [3]int{0, 100, 0}, [3]int{100, 0, 1})
 		exchange(s)
 	}, []string{"note segment-order"}},
-	{"as many octets, and a gap", func(s *script) {
+	{"as many bytes, and a gap", func(s *script) {
 		s.pieces([3]int{0, 50, 0}, [3]int{0, 50, 0}, [3]int{100, 50, 1})
 		exchange(s)
 	}, []string{"note segment-order", "error mo"}},
@@ -29,7 +29,7 @@ var orderCases = []struct {
 		s.pieces([3]int{0, 50, 0}, [3]int{50, 50, 0}, [3]int{40, 60, 1})
 		exchange(s)
 	}, []string{"error mo"}},
-	{"octets after the last", func(s *script) {
+	{"bytes after the last", func(s *script) {
 		s.pieces([3]int{0, 50, 0}, [3]int{50, 50, 0}, [3]int{50, 40, 1})
 		exchange(s)
 	}, []string{"error mo"}},

@@ -37,7 +37,7 @@ type session struct {
 	active capture.Dir
 	begun  bool             // by an Initiate, or what is in its place
 	unfit  bool             // that is malformed
-	asked  *capture.Message // that one, without its octets
+	asked  *capture.Message // that one, without its bytes
 	answer bool             // the passive end has answered
 	over   bool             // its last message has come
 	ended  bool             // the consumer knows of its end
@@ -45,7 +45,7 @@ type session struct {
 	doubts []doubted
 	sure   bool // while suspicions are told of
 	place  *list.Element
-	kept   int // octets of all messages that wait
+	kept   int // bytes of all messages that wait
 }
 
 // A side is what one end has said.
@@ -53,7 +53,7 @@ type side struct {
 	sure   bool   // next is known
 	next   uint64 // the number of the message that is due: the DDP-SSN is its low 16 bits
 	tsn    uint32 // the lowest that may be that of the next message
-	offset uint64 // octets of all messages before
+	offset uint64 // bytes of all messages before
 	ahead  map[uint64]*capture.Message
 	start  uint64 // the first number, where the beginning was not captured
 	odd    uint64 // messages in no form of DDP, which may have taken a DDP-SSN
@@ -63,8 +63,8 @@ type side struct {
 
 // Bounds of what waits for a message before it.
 const (
-	maxAhead = 1 << 20 // octets of a session
-	heldCost = 192     // of one message, beside its own octets
+	maxAhead = 1 << 20 // bytes of a session
+	heldCost = 192     // of one message, beside its own bytes
 )
 
 // pub is what consumers see.
@@ -222,7 +222,7 @@ func (x *session) count(m *capture.Message) {
 	count := &x.c.tcp.Halves[m.Dir].Count
 	count.Packets++
 	count.Segments++
-	count.Octets += uint64(m.Length)
+	count.Bytes += uint64(m.Length)
 }
 
 // reportDuplicate reports a DDP-SSN that was used before.
@@ -255,7 +255,7 @@ func (x *session) hold(s *side, number uint64, m *capture.Message) {
 	}
 }
 
-// maxKept bounds the octets that wait in all sessions.
+// maxKept bounds the bytes that wait in all sessions.
 func (d *Decoder) maxKept() int {
 	if n := d.cfg.Capture.MaxBufferedTotal; n > 0 {
 		return n

@@ -17,11 +17,11 @@ func (x *session) control(m *capture.Message, number, offset uint64) {
 	c, err := sctp.ParseControl(m.Data)
 	f := &Startup{
 		Frame: FrameSession, Dir: m.Dir, Offset: offset, Size: m.Length, First: m.First, Last: m.Last,
-		Octets: bytes.Clone(m.Data),
+		Bytes: bytes.Clone(m.Data),
 	}
 	var v *sctp.Violation
 	if !errors.As(err, &v) {
-		c.PrivateData = f.Octets[len(f.Octets)-len(c.PrivateData):]
+		c.PrivateData = f.Bytes[len(f.Bytes)-len(c.PrivateData):]
 		f.Control, f.PrivateData = &c, c.PrivateData
 	}
 	x.c.reportStartup(f)

@@ -27,12 +27,12 @@ func (x *session) form(h *half, m *capture.Message) bool {
 	say := func(k finding, text, advice string) { x.c.report(k, m.Dir, h.told, m.Last, text, advice) }
 	switch {
 	case m.PPID != sctp.PPIDSegment && m.PPID != sctp.PPIDControl:
-		say(findPPID, fmt.Sprintf("PPID %d, in an association of DDP: %s", m.PPID, wording.Octets(m.Length)),
-			"DDP has PPID 16 for segments and 17 for session control, in network octet order, and nothing else may use the association")
+		say(findPPID, fmt.Sprintf("PPID %d, in an association of DDP: %s", m.PPID, wording.Bytes(m.Length)),
+			"DDP has PPID 16 for segments and 17 for session control, in network byte order, and nothing else may use the association")
 		return false
 	case m.Length < sctp.SSNLen:
 		say(findSessionMessage, fmt.Sprintf("a message of %s, which has no room for a DDP-SSN",
-			wording.Octets(m.Length)), "")
+			wording.Bytes(m.Length)), "")
 		return false
 	case len(m.Data) < sctp.SSNLen:
 		x.notCaptured(m, h.told, m.Length-len(m.Data))
@@ -52,9 +52,9 @@ func (x *session) form(h *half, m *capture.Message) bool {
 	return true
 }
 
-// notCaptured tells of octets of a message that the capture's snap length has cut off.
+// notCaptured tells of bytes of a message that the capture's snap length has cut off.
 func (x *session) notCaptured(m *capture.Message, offset uint64, octets int) {
-	x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Octets(octets)+" "+capture.CauseSnap.String(),
+	x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Bytes(octets)+" "+capture.CauseSnap.String(),
 		gapAdvice(capture.CauseSnap))
 }
 
@@ -138,9 +138,9 @@ func (x *session) segment(h *half, m *capture.Message, offset uint64, ahead bool
 		Chunk: &Chunk{SSN: ssnOf(m), TSN: m.TSN, Ahead: ahead, Chunks: m.Chunks, Ordered: !m.Unordered},
 	}
 	if f.Cut == 0 {
-		f.Octets = m.Data
+		f.Bytes = m.Data
 		o.FPDUs++
-		o.Octets += uint64(m.Length)
+		o.Bytes += uint64(m.Length)
 		o.Content += uint64(f.Length)
 		o.Sizes.Add(uint64(m.Length))
 	} else {

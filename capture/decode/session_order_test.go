@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// pcapHead is the octets of a pcap file's header, and of a packet's.
+// pcapHead is the bytes of a pcap file's header, and of a packet's.
 const pcapHead, pcapRecord = 24, 16
 
 // pcapPackets cuts a pcap file into its packets.
@@ -204,7 +204,7 @@ func FuzzSessions(f *testing.F) {
 			MaxConnections: 4, MaxBuffered: 5000}}
 		_, _ = decode.Run(bytes.NewReader(file), cfg, r)
 		if len(r.untold) > 0 {
-			t.Errorf("nothing is told of octets %q", r.untold)
+			t.Errorf("nothing is told of bytes %q", r.untold)
 		}
 	})
 }

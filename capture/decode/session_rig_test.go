@@ -20,7 +20,7 @@ type sctpScript struct {
 	file   bytes.Buffer
 	now    time.Time
 	native bool // IP protocol 132, and not in UDP
-	snap   int  // octets of a packet that are captured, if not 0
+	snap   int  // bytes of a packet that are captured, if not 0
 	tsn    [2]uint32
 	ssn    [2]uint16
 	msn    [2][4]uint32

@@ -93,7 +93,7 @@ var sessionCases = []struct {
 	}, []string{"error streams-differ"}},
 	{"PPID", func(s *sctpScript) []byte {
 		s.open()
-		s.message(fw, 0x10000000, []byte("in host octet order"))
+		s.message(fw, 0x10000000, []byte("in host byte order"))
 		return s.close()
 	}, []string{"error wrong-ppid"}},
 	{"PPID, with a DDP-SSN", func(s *sctpScript) []byte {

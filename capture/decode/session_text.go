@@ -131,7 +131,7 @@ func (s *Session) terminatedText() string {
 // control returns a line on a session control message.
 func (s *Startup) control() string {
 	if s.Control == nil {
-		return fmt.Sprintf("sctp: session control of %s that cannot be read", wording.Octets(s.Size))
+		return fmt.Sprintf("sctp: session control of %s that cannot be read", wording.Bytes(s.Size))
 	}
 	line := fmt.Sprintf("sctp: %v ssn %d", s.Control.Function, s.Control.SSN)
 	if s.Control.HasEnhanced() {
@@ -184,7 +184,7 @@ func (c *cutter) enhanced(e *mpa.Enhanced) {
 
 // chunkFields returns the fields of a DDP segment over SCTP.
 func chunkFields(f *FPDU) []field {
-	b := f.Octets
+	b := f.Bytes
 	if b == nil {
 		b = append([]byte{byte(f.Chunk.SSN >> 8), byte(f.Chunk.SSN)}, f.ULPDU...)
 	}

@@ -8,7 +8,7 @@ package decode
 // of them; of another it is not known whether it never was aligned.
 const (
 	enoughShrunk = 8 // packets in a row
-	// FPDUs take multiples of four octets, so that the largest one may be up to so much smaller
+	// FPDUs take multiples of four bytes, so that the largest one may be up to so much smaller
 	// than a segment that has not shrunk.
 	remainder = 3
 )

@@ -8,12 +8,12 @@ import (
 	"github.com/goiwarp/iwarp/capture/decode"
 )
 
-// message is n packets, each of them one message in FPDUs of some octets.
+// message is n packets, each of them one message in FPDUs of some bytes.
 func message(n int, fpdus ...int) []sent {
 	return slices.Repeat([]sent{{fpdus: fpdus, whole: true}}, n)
 }
 
-// shown is a message whose receiver then acknowledges up to some octets of it, which are less
+// shown is a message whose receiver then acknowledges up to some bytes of it, which are less
 // than 0 for those before it.
 func shown(octets []int, fpdus ...int) []sent {
 	return []sent{{fpdus: fpdus, whole: true, then: func(y *bystander) { y.acknowledge(octets...) }}}
@@ -127,7 +127,7 @@ func TestPathShrinksUnaligned(t *testing.T) {
 	}
 }
 
-// TestPathShrinksOdd has segments of which four octets do not divide the size, so that the
+// TestPathShrinksOdd has segments of which four bytes do not divide the size, so that the
 // largest FPDUs are smaller: nothing has shrunk.
 func TestPathShrinksOdd(t *testing.T) {
 	got := between(t, 1003, client, server, message(9, times(4, 1000)...)).Halves[fw].Wire

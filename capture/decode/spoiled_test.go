@@ -33,7 +33,7 @@ func (r *record) wantTexts(t *testing.T, texts ...string) {
 
 // TestDamagedOrder damages an FPDU in a stream with markers, by which those after it are
 // located at once: they are told of in the order of the stream all the same, each
-// octet is in one FPDU, and no octets are lost.
+// byte is in one FPDU, and no bytes are lost.
 func TestDamagedOrder(t *testing.T) {
 	s := newScript(t, 1440)
 	s.startup(true)
@@ -51,12 +51,12 @@ func TestDamagedOrder(t *testing.T) {
 		t.Errorf("FPDUs at %q, want %q", at, want)
 	}
 	if h := &r.conns[0].Halves[fw]; h.Bad != 1 || h.Lost != 0 || h.FPDUs != 7 {
-		t.Errorf("%d in error, %d octets lost, %d FPDUs", h.Bad, h.Lost, h.FPDUs)
+		t.Errorf("%d in error, %d bytes lost, %d FPDUs", h.Bad, h.Lost, h.FPDUs)
 	}
 }
 
 // TestDamagedLastButOne damages the FPDU in front of the last one, after which the direction
-// is closed: neither of the two is told of as octets of an FPDU that is not whole.
+// is closed: neither of the two is told of as bytes of an FPDU that is not whole.
 func TestDamagedLastButOne(t *testing.T) {
 	s := newScript(t, 1440)
 	s.startup(false)
@@ -72,7 +72,7 @@ func TestDamagedLastButOne(t *testing.T) {
 	}
 }
 
-// TestCutOff closes a direction in the middle of an FPDU: the octets that are there are
+// TestCutOff closes a direction in the middle of an FPDU: the bytes that are there are
 // counted, however many its ULPDU_Length announces.
 func TestCutOff(t *testing.T) {
 	for _, sent := range []int{1, 20, 30000} {
@@ -80,13 +80,13 @@ func TestCutOff(t *testing.T) {
 		s.startup(false)
 		s.send(fw, s.fpdu(fw, s.untagged(fw, rdmap.OpSend), make([]byte, 50000))[:sent])
 		r := run(t, s.close())
-		octets := fmt.Sprintf("%d octets", sent)
+		octets := fmt.Sprintf("%d bytes", sent)
 		if sent == 1 {
-			octets = "1 octet"
+			octets = "1 byte"
 		}
 		r.wantTexts(t, fmt.Sprintf("at 44: %s of an FPDU that is not whole", octets))
 		if h := &r.conns[0].Halves[capture.Forward]; h.Cut != uint64(min(sent-1, 1)) || h.Bad != 0 {
-			t.Errorf("%d octets: %+v", sent, h)
+			t.Errorf("%d bytes: %+v", sent, h)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestCutOffInOtherMode(t *testing.T) {
 			}
 			s.send(bw, s.fpdu(bw, s.untagged(bw, rdmap.OpSend), make([]byte, size))[:30])
 			r := run(t, s.close())
-			r.wantTexts(t, fmt.Sprintf("fpdu-cut-off [Q15] <- at %d: 30 octets of an FPDU that is not whole", 24+32*n))
+			r.wantTexts(t, fmt.Sprintf("fpdu-cut-off [Q15] <- at %d: 30 bytes of an FPDU that is not whole", 24+32*n))
 			if h := &r.conns[0].Halves[bw]; h.Cut != 1 {
 				t.Errorf("%d FPDUs and a part: %+v", n, h)
 			}
@@ -112,7 +112,7 @@ func TestCutOffInOtherMode(t *testing.T) {
 	}
 }
 
-// TestAllTold spoils captures at some places: of each octet of an iWARP connection it is
+// TestAllTold spoils captures at some places: of each byte of an iWARP connection it is
 // told what it is part of, or that it is not decoded.
 func TestAllTold(t *testing.T) {
 	seeds := uint64(60)
@@ -129,7 +129,7 @@ func TestAllTold(t *testing.T) {
 			r := new(record)
 			_, _ = decode.Run(bytes.NewReader(spoilt), decode.Config{}, r) // the file itself may be spoilt
 			if len(r.untold) > 0 {
-				t.Errorf("seed %d: nothing is told of octets %q", seed, r.untold)
+				t.Errorf("seed %d: nothing is told of bytes %q", seed, r.untold)
 			}
 		}
 	}
@@ -201,9 +201,9 @@ func TestBeforeTheAnswer(t *testing.T) {
 		exchange(s)
 		r := run(t, s.close())
 		want := map[capture.Dir][]string{
-			fw: {"octets-before-the-answer [Q09] -> at 20: 32 octets come after the Initiator's frame and before the answer"},
+			fw: {"bytes-before-the-answer [Q09] -> at 20: 32 bytes come after the Initiator's frame and before the answer"},
 			bw: {"wrong-key [Q02] <- at 0: no answer to the start-req: got an FPDU",
-				"not-decoded [] <- at 0: 32 octets are not decoded"},
+				"not-decoded [] <- at 0: 32 bytes are not decoded"},
 		}[d]
 		r.wantTexts(t, want...)
 		if len(r.findings) != len(want) || !r.conns[0].Agreed || r.reads != 2 || len(r.startups) != 2 {
@@ -277,7 +277,7 @@ func TestOneCounter(t *testing.T) {
 		"RDMA Read Request: MSN 6 on queue 1, where 5 is due: it is the number")
 }
 
-// TestReadRequestForms names Read Requests that are not written as octets in order.
+// TestReadRequestForms names Read Requests that are not written as bytes in order.
 func TestReadRequestForms(t *testing.T) {
 	r := rdmap.ReadRequest{SinkSTag: 9, SinkTO: 1, SrcSTag: 7, Size: 10}
 	swapped := r
@@ -289,10 +289,10 @@ func TestReadRequestForms(t *testing.T) {
 		request []byte
 		want    []string
 	}{
-		{"32 octets", aligned, []string{"error read-request-32-octets [P09] -> at 44: RDMA Read Request of 32 octets, where it has 28"}},
+		{"32 bytes", aligned, []string{"error read-request-32-bytes [P09] -> at 44: RDMA Read Request of 32 bytes, where it has 28"}},
 		{"host order", swapped.Append(nil), []string{
-			"warning read-request-octet-order [P09] -> at 44: RDMA Read Request of 167772160 octets: it would be 10 in the other octet order",
-			"warning read-request-octet-order [P09] <- at 24: the Response goes to STag 0x00000009, which is the Request's SinkSTag in the other octet order",
+			"warning read-request-byte-order [P09] -> at 44: RDMA Read Request of 167772160 bytes: it would be 10 in the other byte order",
+			"warning read-request-byte-order [P09] <- at 24: the Response goes to STag 0x00000009, which is the Request's SinkSTag in the other byte order",
 			"error read-response [P28] <- at 24",
 		}},
 		{"right", r.Append(nil), nil},

@@ -126,7 +126,7 @@ func (h *half) opening(f *Startup) *Startup {
 	if err != nil || uint64(len(m)) != f.Offset-h.from || len(m) != len(h.head) {
 		return nil
 	}
-	s := &Startup{Frame: FrameMessage, Dir: h.dir, Offset: h.from, Size: len(m), Octets: m,
+	s := &Startup{Frame: FrameMessage, Dir: h.dir, Offset: h.from, Size: len(m), Bytes: m,
 		PrivateData: m.PrivateData()}
 	s.First, s.Last = h.headIn[0], h.headIn[1]
 	return s
@@ -145,7 +145,7 @@ func (c *conn) messages(h *half, m *Startup) {
 	if answer, err := mpa.ParsePrivateDataMessage(p.head); err == nil && uint64(len(answer)) == p.at-p.from {
 		s := &Startup{
 			Frame: FrameMessage, Dir: p.dir, Offset: p.from, Size: len(answer), First: p.headIn[0], Last: p.headIn[1],
-			Octets: answer, PrivateData: answer.PrivateData(),
+			Bytes: answer, PrivateData: answer.PrivateData(),
 		}
 		c.reportStartup(s)
 		c.pub.PrivateData[p.dir] = s.PrivateData
@@ -166,7 +166,7 @@ func (c *conn) beginStartup(h *half, f *Startup) {
 	c.note(f)
 	var offer mpa.Offer
 	if f.Frame == FrameStartKey {
-		k := mpa.StartKey(f.Octets)
+		k := mpa.StartKey(f.Bytes)
 		c.pub.Dialect, c.pub.Revisions[h.dir] = mpa.DialectStartKey, int(k.Rev())
 		offer = mpa.Offer{Dialect: mpa.DialectStartKey, Markers: k.M(), NoCRC: !k.C(), Timeout: -1}
 		c.judgeStartKey(f)

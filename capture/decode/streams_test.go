@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// TestSplits cuts the same octets into segments of any size: the FPDUs are the same.
+// TestSplits cuts the same bytes into segments of any size: the FPDUs are the same.
 func TestSplits(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		whole := run(t, busy(t, 1440, markers))
@@ -62,7 +62,7 @@ func passed(tb testing.TB, file []byte, pass func(p *capture.Packet, on func(*ca
 	}
 	tracker.Flush()
 	if len(r.untold) > 0 {
-		tb.Errorf("nothing is told of octets %q", r.untold)
+		tb.Errorf("nothing is told of bytes %q", r.untold)
 	}
 	return r
 }
@@ -128,7 +128,7 @@ func TestMidstreamLarge(t *testing.T) {
 	}
 }
 
-// strangers are the first octets of connections that are not iWARP.
+// strangers are the first bytes of connections that are not iWARP.
 func strangers() map[string][2][]byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	noise := func(n int) []byte {
@@ -194,7 +194,7 @@ func TestSnap(t *testing.T) {
 	}
 }
 
-// TestRetransmission has octets that differ when they are sent again, and others that
+// TestRetransmission has bytes that differ when they are sent again, and others that
 // do not.
 func TestRetransmission(t *testing.T) {
 	for _, differs := range []bool{false, true} {
@@ -328,11 +328,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		r := new(record)
 		totals, _ := decode.Run(bytes.NewReader(file), decode.Config{}, r)
-		if totals.IWARP != uint64(len(r.conns)) || totals.Octets > uint64(len(file)) {
-			t.Errorf("%+v of %d octets", totals, len(file))
+		if totals.IWARP != uint64(len(r.conns)) || totals.Bytes > uint64(len(file)) {
+			t.Errorf("%+v of %d bytes", totals, len(file))
 		}
 		if len(r.untold) > 0 {
-			t.Errorf("nothing is told of octets %q", r.untold)
+			t.Errorf("nothing is told of bytes %q", r.untold)
 		}
 		for _, print := range printers(new(bytes.Buffer)) {
 			_, _ = decode.Run(bytes.NewReader(file), decode.Config{}, print)
@@ -344,7 +344,7 @@ func FuzzDecode(f *testing.F) {
 func printers(to *bytes.Buffer) []decode.Consumer {
 	return []decode.Consumer{
 		decode.NewText(to, decode.TextConfig{FPDUs: true, Hex: true}),
-		decode.NewJSON(to, decode.JSONConfig{FPDUs: true, Octets: true}),
+		decode.NewJSON(to, decode.JSONConfig{FPDUs: true, Bytes: true}),
 	}
 }
 

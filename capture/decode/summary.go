@@ -41,8 +41,8 @@ func summary(c *Connection) (rows [][2]string) {
 	for d := range c.Halves {
 		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 && c.Session == nil {
 			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %s, %s retransmitted, %s missing",
-				wording.Octets(n.Octets), wording.Count(n.Segments, "segment"), wording.Octets(n.Repeated),
-				wording.Octets(n.Missing)))
+				wording.Bytes(n.Bytes), wording.Count(n.Segments, "segment"), wording.Bytes(n.Repeated),
+				wording.Bytes(n.Missing)))
 		}
 		rows = append(rows, c.Halves[d].rows(capture.Dir(d), c.Session != nil)...)
 	}
@@ -132,7 +132,7 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	dir := d.String()
 	add := func(name, text string) { rows = append(rows, [2]string{name, text}) }
 	if h.Undecoded > 0 {
-		add(dir+" not decoded", wording.Octets(h.Undecoded))
+		add(dir+" not decoded", wording.Bytes(h.Undecoded))
 	}
 	if h.FPDUs+h.Bad+h.Cut+h.Lost == 0 {
 		return rows
@@ -142,7 +142,7 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 		if n := &h.Ops[op]; n.Segments > 0 {
 			add("", fmt.Sprintf("  %-26s %8d %-8s %8d %-8s %12d %s", rdmap.Opcode(op),
 				n.Messages, wording.Things(n.Messages, "message"), n.Segments, wording.Things(n.Segments, "segment"),
-				n.Octets, wording.Things(n.Octets, "octet")))
+				n.Bytes, wording.Things(n.Bytes, "byte")))
 		}
 	}
 	if h.Sizes.Count > 0 {
@@ -154,7 +154,7 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	// else every segment has come in order, and none held an FPDU up
 	if max(h.Memory.TCP, h.Memory.MPA, h.Memory.Located) > 0 {
 		add(dir+" memory", fmt.Sprintf("a receiver has to hold %s if it takes them in order only, %d as the stream is, %d with markers, and one segment (%s) with Header Alignment",
-			wording.Octets(h.Memory.TCP), h.Memory.MPA, h.Memory.Located, wording.Octets(h.Memory.Aligned)))
+			wording.Bytes(h.Memory.TCP), h.Memory.MPA, h.Memory.Located, wording.Bytes(h.Memory.Aligned)))
 	}
 	if r := &h.Reads; r.Count > 0 {
 		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency min %s, median %s, 99%% %s, max %s",
@@ -166,15 +166,15 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 
 // counted says how much there was, and how much of it in error.
 func (h *Half) counted(session bool) string {
-	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, wording.Octets(h.Octets), wording.Octets(h.Content))
+	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, wording.Bytes(h.Bytes), wording.Bytes(h.Content))
 	if session {
-		s = fmt.Sprintf("%d, %s with their DDP-SSNs", h.FPDUs, wording.Octets(h.Octets))
+		s = fmt.Sprintf("%d, %s with their DDP-SSNs", h.FPDUs, wording.Bytes(h.Bytes))
 	}
 	if h.MarkerCount > 0 {
 		s += ", " + wording.Count(h.MarkerCount, "marker")
 	}
 	if h.Bad+h.Cut+h.Lost > 0 {
-		s += fmt.Sprintf("; %d in error, %d cut, %s in no FPDU", h.Bad, h.Cut, wording.Octets(h.Lost))
+		s += fmt.Sprintf("; %d in error, %d cut, %s in no FPDU", h.Bad, h.Cut, wording.Bytes(h.Lost))
 	}
 	return s
 }

@@ -87,14 +87,14 @@ func (t *Text) Missing(c *Connection, m *Missing) {
 	if !m.Captured {
 		why = m.Cause.String()
 	}
-	t.line(c, m.Packet, m.Dir, fmt.Sprintf("%s at %d %s", wording.Octets(m.End-m.Offset), m.Offset, why))
+	t.line(c, m.Packet, m.Dir, fmt.Sprintf("%s at %d %s", wording.Bytes(m.End-m.Offset), m.Offset, why))
 }
 
 // Read is part of Consumer.
 func (t *Text) Read(c *Connection, r *Read) {
 	if t.cfg.FPDUs {
 		t.line(c, r.Last, r.Dir, fmt.Sprintf("Read of packet %d is complete: %s after %v",
-			r.Request.Number, wording.Octets(uint64(r.Size)), r.Latency()))
+			r.Request.Number, wording.Bytes(uint64(r.Size)), r.Latency()))
 	}
 }
 
@@ -122,7 +122,7 @@ func (t *Text) Ended(c *Connection) {
 	}
 }
 
-// String returns one line with all counts, such as "12 packets, 3456 octets; 1 TCP connection, 1 of them iWARP; 0
+// String returns one line with all counts, such as "12 packets, 3456 bytes; 1 TCP connection, 1 of them iWARP; 0
 // errors, 1 warning, 0 notes".
 func (n *Totals) String() string {
 	failed := ""
@@ -132,7 +132,7 @@ func (n *Totals) String() string {
 	if n.Rejected > 0 {
 		failed += fmt.Sprintf(", rejected: %d", n.Rejected)
 	}
-	return fmt.Sprintf("%s, %s; %s%s; %s", wording.Count(n.Packets, "packet"), wording.Octets(n.Octets), n.below(),
+	return fmt.Sprintf("%s, %s; %s%s; %s", wording.Count(n.Packets, "packet"), wording.Bytes(n.Bytes), n.below(),
 		failed, severities(n.Findings))
 }
 
@@ -206,13 +206,13 @@ func severities(n [3]uint64) string {
 func (s *Startup) String() string {
 	switch s.Frame {
 	case FrameStreaming:
-		return fmt.Sprintf("mpa: %s of streaming data before the startup", wording.Octets(uint64(s.Size)))
+		return fmt.Sprintf("mpa: %s of streaming data before the startup", wording.Bytes(uint64(s.Size)))
 	case FrameSession:
 		return s.control()
 	case FrameMessage:
 		return fmt.Sprintf("mpa: private-data pdlen %d: %s", len(s.PrivateData), ulpdata.Describe(s.PrivateData))
 	case FrameStartKey:
-		k := mpa.StartKey(s.Octets)
+		k := mpa.StartKey(s.Bytes)
 		return fmt.Sprintf("mpa: start-key%s rev %d", flags(k.M(), k.C(), false), k.Rev())
 	}
 	f := s.Fields

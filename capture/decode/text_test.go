@@ -37,7 +37,7 @@ func TestPrinted(t *testing.T) {
 		testrig.Must(t, err)
 		var text, lines bytes.Buffer
 		plain := decode.NewText(&text, decode.TextConfig{FPDUs: true, Hex: true})
-		objects := decode.NewJSON(&lines, decode.JSONConfig{FPDUs: true, Octets: true})
+		objects := decode.NewJSON(&lines, decode.JSONConfig{FPDUs: true, Bytes: true})
 		for _, to := range []interface {
 			decode.Consumer
 			Totals(decode.Totals)

@@ -9,12 +9,12 @@ import (
 )
 
 // Trailer returns the PAD and the CRC field of an FPDU, without the markers in them. Both are nil if not all of its
-// octets were captured.
+// bytes were captured.
 func (f *FPDU) Trailer() (pad, crc []byte) {
-	if f.Octets == nil {
+	if f.Bytes == nil {
 		return nil, nil
 	}
-	n, b := f.padLen(), f.Octets
+	n, b := f.padLen(), f.Bytes
 	if k := len(f.Markers); k > 0 && f.Markers[k-1].Offset+layout.MarkerLen > f.End-layout.CRCLen-uint64(n) {
 		b = withoutMarkers(f)
 	}
@@ -24,11 +24,11 @@ func (f *FPDU) Trailer() (pad, crc []byte) {
 
 // padLen returns how many bytes of an FPDU, all of which are there, are its pad.
 func (f *FPDU) padLen() int {
-	return len(f.Octets) - layout.MarkerLen*len(f.Markers) - layout.LengthLen - f.Length - layout.CRCLen
+	return len(f.Bytes) - layout.MarkerLen*len(f.Markers) - layout.LengthLen - f.Length - layout.CRCLen
 }
 
 // mispadded reports whether the pad of an FPDU has another size than it must have.
-func (f *FPDU) mispadded() bool { return f.Octets != nil && f.padLen() != layout.PadLen(f.Length) }
+func (f *FPDU) mispadded() bool { return f.Bytes != nil && f.padLen() != layout.PadLen(f.Length) }
 
 // pad looks at the pad of an FPDU.
 //
@@ -38,7 +38,7 @@ func (h *half) pad(f *FPDU) {
 	if f.mispadded() {
 		h.full.padded = true
 		text := fmt.Sprintf("FPDU %d: a pad of %s, where %d must be: the next FPDU shows where this one ends",
-			f.Number, wording.Octets(f.padLen()), layout.PadLen(f.Length))
+			f.Number, wording.Bytes(f.padLen()), layout.PadLen(f.Length))
 		h.reportAt(findPad, f, text, "the sender must pad the FPDU to a multiple of four bytes")
 		return
 	}
@@ -53,7 +53,7 @@ func (h *half) pad(f *FPDU) {
 		k.severity = Note
 		if f.Op == rdmap.OpReadResponse && f.HasSegment {
 			k.severity, text = Warning, fmt.Sprintf("FPDU %d: the pad is %x, and not zero", f.Number, pad)
-			advice = ignored + ": Linux's siw leaves up to two octets of the kernel's memory there"
+			advice = ignored + ": Linux's siw leaves up to two bytes of the kernel's memory there"
 		}
 		h.reportAt(k, f, text, advice)
 		return
@@ -62,10 +62,10 @@ func (h *half) pad(f *FPDU) {
 
 // firstCRC looks at the CRC field of the first FPDU where CRC is off.
 func (h *half) firstCRC(f *FPDU) {
-	if !h.full.empty || f.CRC != CRCOff || f.Err != nil || f.Octets == nil {
+	if !h.full.empty || f.CRC != CRCOff || f.Err != nil || f.Bytes == nil {
 		return
 	}
-	b := f.Octets
+	b := f.Bytes
 	switch {
 	case [layout.CRCLen]byte(b[len(b)-layout.CRCLen:]) == [layout.CRCLen]byte{}:
 		h.reportAt(findCRCField, f, "CRC is off, and the field is zero", "it may hold anything; Linux's siw sends zeros")

@@ -28,7 +28,7 @@ func (c *conn) unfinished(h *half, e *capture.End) {
 		if h == responder || !h.knowsMore() {
 			c.reportLeft(h, e)
 		}
-	case h != responder && !responder.ended: // whose octets may still come
+	case h != responder && !responder.ended: // whose bytes may still come
 	case e.Reason == capture.EndRST:
 		c.reportLeft(h.resetBy(e), e)
 	default:
@@ -114,7 +114,7 @@ func (c *conn) gaveUp() {
 func endVerb(e *capture.End) string { return wording.If(e.Reason == capture.EndRST, "reset", "closed") }
 
 // unheard reports whether the Initiator's frame was sent again and never acknowledged. One
-// transmission alone proves nothing: a record of a socket's octets has no acknowledgments.
+// transmission alone proves nothing: a record of a socket's bytes has no acknowledgments.
 func (c *conn) unheard() bool {
 	r := c.start.request
 	i, responder := &c.tcp.Halves[r.Dir], &c.halves[r.Dir.Peer()]

@@ -77,13 +77,13 @@ var unfinishedCases = []struct {
 		p.wait(10 * time.Second)
 		p.packet(fw, finAck, nil)
 		p.packet(bw, finAck, nil)
-	}, []string{iGaveUp + "closed the connection: no MPA Reply Frame within 10.002s: 18 of 20 octets of its header arrived"}},
+	}, []string{iGaveUp + "closed the connection: no MPA Reply Frame within 10.002s: 18 of 20 bytes of its header arrived"}},
 	{"half a Reply, and the Responder closes", func(p *tape) {
 		p.asks()
 		p.data(bw, reply2[:22])
 		p.packet(bw, finAck, nil)
 		p.packet(fw, finAck, nil)
-	}, []string{rGaveUp + "closed the connection after 22 octets of its answer, 3ms after"}},
+	}, []string{rGaveUp + "closed the connection after 22 bytes of its answer, 3ms after"}},
 	{"the Responder closes", func(p *tape) {
 		p.asks()
 		p.packet(bw, finAck, nil)

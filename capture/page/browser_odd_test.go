@@ -14,8 +14,8 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// odd tells of a connection with all that a map tells apart: streaming data, octets that
-// are missing, segments out of order and with other octets, a marker that is wrong.
+// odd tells of a connection with all that a map tells apart: streaming data, bytes that
+// are missing, segments out of order and with other bytes, a marker that is wrong.
 func odd(p *page.Page) {
 	s := newScript(p, 4)
 	s.tell.Startup(s.conn, &decode.Startup{Frame: decode.FrameStreaming, Size: 100, First: s.stamp(), Last: s.stamp()})
@@ -23,7 +23,7 @@ func odd(p *page.Page) {
 	s.startup(nil)
 	s.send(forth, rdmap.OpWrite, 980) // to 1120
 	s.tell.Missing(s.conn, &decode.Missing{Offset: 1120, End: 3120, Cause: capture.CauseLost})
-	s.finding(decode.Note, forth, 1125, "2000 octets are missing")
+	s.finding(decode.Note, forth, 1125, "2000 bytes are missing")
 	s.ends[forth] = 3120
 	f := s.fpdu(forth, rdmap.OpReadResponse, 980) // to 4120
 	again := &decode.Segment{Packet: s.stamp(), Offset: f.Offset, Length: f.Size(), Order: capture.OrderRepeat,
@@ -39,7 +39,7 @@ func odd(p *page.Page) {
 	s.finish()
 }
 
-// hover moves the pointer over the map of a direction, to a row of it and an octet of a
+// hover moves the pointer over the map of a direction, to a row of it and a byte of a
 // stream that is shown from 0 to an end, and returns what is said there.
 func (b *tab) hover(dir, y int, octet, end float64) string {
 	b.t.Helper()
@@ -67,22 +67,22 @@ func (w browser) odd(t *testing.T) {
 		octet float64
 		want  string
 	}{
-		{fpdus, 50, "100 octets of streaming data"},
+		{fpdus, 50, "100 bytes of streaming data"},
 		{fpdus, 110, "start-req"},
 		{fpdus, 600, "FPDU at 120, size 1000, packet 7: RDMA Write stag 0xabcd0001 to 0x7fff00000078 payload 980 last"},
 		{fpdus, 2000, "lost by the capture"},
-		{fpdus, 5000, "FPDU at 4\u202f120, size 2000, packet 12: Terminate qn 0 msn 1 mo 0 payload 1973 last, 3 octets are missing"},
-		{segments, 3600, "octets 3\u202f120 to 4\u202f120 (1000), sent again, with OTHER octets than before"},
+		{fpdus, 5000, "FPDU at 4\u202f120, size 2000, packet 12: Terminate qn 0 msn 1 mo 0 payload 1973 last, 3 bytes are missing"},
+		{segments, 3600, "bytes 3\u202f120 to 4\u202f120 (1000), sent again, with OTHER bytes than before"},
 		{segments, 4600, "(1000), fills a hole: late, or sent again"},
 		{segments, 5600, "(1000), ahead of a hole"},
 		{140, 4120, "error crc-wrong [F04]"},
 	} {
 		if got := b.hover(0, c.y, c.octet, end); !strings.Contains(got, c.want) {
-			t.Errorf("octet %v, height %d: %q, want %q", c.octet, c.y, got, c.want)
+			t.Errorf("byte %v, height %d: %q, want %q", c.octet, c.y, got, c.want)
 		}
 	}
 
-	b.click("#c4-f0 a") // octets that are missing: the FPDU in front of them
+	b.click("#c4-f0 a") // bytes that are missing: the FPDU in front of them
 	b.want(selected, "0,0")
 	b.click("#c4-f1 a")
 	b.want(selected, "2,2")

@@ -319,7 +319,7 @@ func (w browser) keys(t *testing.T) {
 	all := b.eval(window)
 	b.press(canvas, "+")
 	if got := b.eval(window); got >= all && len(got) >= len(all) {
-		t.Errorf("zoomed in from %s octets to %s", all, got)
+		t.Errorf("zoomed in from %s bytes to %s", all, got)
 	}
 	b.press(canvas, "0")
 	b.want(window, all)

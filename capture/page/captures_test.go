@@ -153,7 +153,7 @@ func TestLadderGoesOn(t *testing.T) {
 	for _, want := range []string{"start-req", "start-rep", "fpdu 1 ", "and so on", "fpdu 17 ", "fpdu 18 ", "TCP FIN"} {
 		i := strings.Index(got[at:], want)
 		if i < 0 {
-			t.Fatalf("no %q after %d octets of %s", want, at, got)
+			t.Fatalf("no %q after %d bytes of %s", want, at, got)
 		}
 		at += i
 	}

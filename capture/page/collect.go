@@ -29,7 +29,7 @@ const (
 // Bounds of what is shown beside these.
 const (
 	maxFindings = 20_000
-	maxSpans    = 100_000 // startup frames, streaming data and missing octets on the map
+	maxSpans    = 100_000 // startup frames, streaming data and missing bytes on the map
 	maxTexts    = 20_000  // Terminates and errors of FPDUs in words
 	maxSteps    = 64      // at the beginning of one ladder, and as many at its end
 )
@@ -152,12 +152,12 @@ func (p *Page) Missing(c *decode.Connection, m *decode.Missing) {
 	}
 	kind, text := "missing", m.Cause.String()
 	if m.Captured {
-		kind, text = "unframed", "these octets are not decoded"
+		kind, text = "unframed", "these bytes are not decoded"
 	}
 	p.span(own, span{Dir: m.Dir, Offset: m.Offset, End: m.End, Kind: kind, Text: text, Packet: m.Packet.Number})
 }
 
-// A span is a run of octets that is not an FPDU.
+// A span is a run of bytes that is not an FPDU.
 type span struct {
 	Dir    capture.Dir `json:"dir"`
 	Offset uint64      `json:"offset"`

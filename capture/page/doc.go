@@ -22,8 +22,8 @@
 //
 // Numbers are kept and written by column: each as its difference from the one before it
 // in the same lane (mostly the direction), zigzag-coded as a varint of seven bits an
-// octet, least significant first, and the column in base64. An FPDU takes about 20
-// octets of memory and 25 on the page. js/data.js reads them.
+// byte, least significant first, and the column in base64. An FPDU takes about 20
+// bytes of memory and 25 on the page. js/data.js reads them.
 //
 // Memory is bounded by [Config]: what comes after the bounds are reached is counted, and the page
 // says so.

@@ -33,7 +33,7 @@ type step struct {
 	offset, end uint64 // stream offsets
 	packet      capture.Stamp
 	text        string
-	closes      bool // a FIN or RST: it comes after the octets in its packet
+	closes      bool // a FIN or RST: it comes after the bytes in its packet
 }
 
 // add adds a step that is shown, as long as there is room.

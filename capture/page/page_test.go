@@ -108,7 +108,7 @@ func small() *page.Page {
 	second.finding(decode.Error, forth, f.Offset, "the CRC is wrong")
 	second.finding(decode.Note, back, 3, "a reserved bit")
 	second.finish()
-	p.Totals(decode.Totals{Packets: 12, Octets: 3456, Connections: 3, IWARP: 2})
+	p.Totals(decode.Totals{Packets: 12, Bytes: 3456, Connections: 3, IWARP: 2})
 	return p
 }
 
@@ -116,7 +116,7 @@ func small() *page.Page {
 func TestReadableWithoutScripts(t *testing.T) {
 	doc := document(t, written(t, small()))
 	for id, want := range map[string][]string{
-		"totals": {"12 packets, 3456 octets; 3 TCP connections, 2 of them iWARP; 0 errors, 0 warnings, 0 notes"},
+		"totals": {"12 packets, 3456 bytes; 3 TCP connections, 2 of them iWARP; 0 errors, 0 warnings, 0 notes"},
 		"connections": {"10.0.0.1:40000 → [2001:db8::2]:4791", "RFC 6581", "agreed, revisions 2 and 2",
 			"CRC on, markers →", "good", "1 error"},
 		"c0": {"TCP SYN,ACK", "start-req", "start-rep", "fpdu", "TCP FIN,ACK", "None.", "Summary",
@@ -287,9 +287,9 @@ func TestSize(t *testing.T) {
 	}
 	newScript(p, 0).long(rows)
 	if n, most := len(written(t, p)), rows*(8<<20)/100_000; n > most {
-		t.Errorf("%d octets", n)
+		t.Errorf("%d bytes", n)
 	} else {
-		t.Logf("%d octets", n)
+		t.Logf("%d bytes", n)
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *script) startup(private []byte) {
 			frame = decode.FrameReply
 		}
 		s.tell.Startup(s.conn, &decode.Startup{
-			Frame: frame, Dir: d, Offset: s.ends[d], Size: len(b), First: at, Last: at, Octets: b,
+			Frame: frame, Dir: d, Offset: s.ends[d], Size: len(b), First: at, Last: at, Bytes: b,
 			Fields: mpa.StartupFrame(b), PrivateData: private,
 		})
 		s.ends[d] += uint64(len(b))

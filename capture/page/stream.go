@@ -13,14 +13,14 @@ type fpdus struct {
 	Count int `json:"count"`
 	// Flags is the direction and what else is a bit or a few: see flagsOf.
 	Flags column `json:"flags"`
-	// Gap is the octets between the FPDU before in its direction and this one.
+	// Gap is the bytes between the FPDU before in its direction and this one.
 	Gap    column `json:"gap"`
 	Size   column `json:"size"`
 	Packet column `json:"packet"` // the first one
 	Later  column `json:"later"`  // how many packets later it was complete
 	Time   column `json:"time"`   // of completion, in ns since the connection's first packet
 	Length column `json:"length"` // ULPDU_Length
-	Header column `json:"header"` // octets of the ULPDU that are not payload
+	Header column `json:"header"` // bytes of the ULPDU that are not payload
 	Cut    column `json:"cut"`
 	// STag or QN; the upper half of TO or MSN; the lower half of TO or MO; the ULP's
 	// field of an untagged message.
@@ -177,7 +177,7 @@ func (l *markers) add(d capture.Dir, m *decode.Marker) {
 	l.Count++
 }
 
-// segments are the TCP segments with octets, as they were captured.
+// segments are the TCP segments with bytes, as they were captured.
 type segments struct {
 	Count    int    `json:"count"`
 	Flags    column `json:"flags"` // direction, order, match, keep-alive: see js/data.js
@@ -185,7 +185,7 @@ type segments struct {
 	Length   column `json:"length"`
 	Packet   column `json:"packet"`
 	Time     column `json:"time"`     // in ns since the connection's first packet
-	Repeated column `json:"repeated"` // octets that were captured before
+	Repeated column `json:"repeated"` // bytes that were captured before
 	Omitted  uint64 `json:"omitted"`
 
 	ends [2]uint64

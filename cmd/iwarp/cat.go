@@ -25,7 +25,7 @@ type catCmd struct {
 	Connect string        `xor:"role" placeholder:"HOST:PORT" help:"Connect to this address: to another iwarp cat, or a program of rsockets."`
 	In      string        `placeholder:"FILE" help:"Send this file in place of standard input."`
 	Out     string        `placeholder:"FILE" help:"Write what comes to this file in place of standard output. What it had is lost when something comes, or the peer ends in order without."`
-	Ring    int           `placeholder:"OCTETS" default:"${stream_ring}" help:"Memory that the peer may fill before something is written out (default: ${stream_ring})."`
+	Ring    int           `placeholder:"BYTES" default:"${stream_ring}" help:"Memory that the peer may fill before something is written out (default: ${stream_ring})."`
 	Timeout time.Duration `placeholder:"TIME" help:"How long the connection may take to come up."`
 
 	networkFlag
@@ -115,7 +115,7 @@ func (c *catCmd) checkOptions() error {
 	}
 	switch {
 	case c.Ring <= 0:
-		return usage("cat: --ring: %d octets are no memory", c.Ring)
+		return usage("cat: --ring: %d bytes are no memory", c.Ring)
 	case c.Listen != "":
 		return wantListen("cat: --listen", c.Listen)
 	}

@@ -81,7 +81,7 @@ func TestCatInterrupted(t *testing.T) {
 		t.Errorf("status %d of the one that was interrupted", got)
 	}
 	if n, err := io.Copy(io.Discard, peer); err == nil {
-		t.Errorf("the peer has %d octets, and the end of the stream", n)
+		t.Errorf("the peer has %d bytes, and the end of the stream", n)
 	}
 }
 

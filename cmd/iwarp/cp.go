@@ -26,9 +26,9 @@ type cpCmd struct {
 	Recurse   bool          `short:"R" hidden:"" help:"The same as -r, as cp has it."`
 	Resume    bool          `help:"Go on with what a copy that was cut has left, and leave files that are there and the same."`
 	Force     bool          `short:"f" help:"Replace files that are there, and begin anew what was cut."`
-	Limit     octetRate     `placeholder:"RATE" help:"Octets of files a second, at most, from 1K on: a number, which K, M or G multiplies by 2^10, 2^20 or 2^30, such as 10M."`
+	Limit     octetRate     `placeholder:"RATE" help:"Bytes of files a second, at most, from 1K on: a number, which K, M or G multiplies by 2^10, 2^20 or 2^30, such as 10M."`
 	Preserve  bool          `short:"p" help:"Keep modes and times, which is done in any case: for those who are used to it from cp and scp."`
-	Verbose   bool          `short:"v" help:"Print each file that is there, and how many octets a second it took in all."`
+	Verbose   bool          `short:"v" help:"Print each file that is there, and how many bytes a second it took in all."`
 	Quiet     bool          `short:"q" help:"Show no progress on a terminal."`
 	Timeout   time.Duration `placeholder:"TIME" help:"How long the connection may take to come up (default: 10s)."`
 
@@ -36,17 +36,17 @@ type cpCmd struct {
 	tlsFlags
 }
 
-// An octetRate is a flag for octets a second, from 1024 on.
+// A byteRate is a flag for bytes a second, from 1024 on.
 type octetRate uint64
 
 // UnmarshalText takes it as perf takes sizes.
 func (r *octetRate) UnmarshalText(text []byte) error {
-	n, err := wording.ParseOctets(string(text))
+	n, err := wording.ParseBytes(string(text))
 	if err != nil {
 		return err
 	}
 	if n < 1024 {
-		return fmt.Errorf("%q is less than 1K octets a second", text)
+		return fmt.Errorf("%q is less than 1K bytes a second", text)
 	}
 	*r = octetRate(n)
 	return nil
@@ -220,6 +220,6 @@ func (p *cpPrinter) summary(sum transfer.Summary, took time.Duration) {
 			files += fmt.Sprintf(", %d of which there already", sum.There)
 		}
 		fmt.Fprintf(p.std.out, "%s, %.1f MiB in %.2f s: %s\n",
-			files, mib(sum.Octets), took.Seconds(), rateText(sum.Octets, took))
+			files, mib(sum.Bytes), took.Seconds(), rateText(sum.Bytes, took))
 	}
 }

@@ -54,7 +54,7 @@ func TestCpOverTUN(t *testing.T) {
 	}
 	for _, name := range []string{filepath.Join(there, "f"), filepath.Join(dir, "back")} {
 		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%s: %d octets of %d, %v", name, len(got), len(data), err)
+			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(data), err)
 		}
 	}
 }

@@ -61,7 +61,7 @@ type printer interface {
 func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want filter) error {
 	var out printer = decode.NewText(std.out, decode.TextConfig{FPDUs: c.Verbose, Hex: c.Hex})
 	if c.JSON {
-		out = decode.NewJSON(std.out, decode.JSONConfig{FPDUs: c.Verbose, Octets: c.Hex})
+		out = decode.NewJSON(std.out, decode.JSONConfig{FPDUs: c.Verbose, Bytes: c.Hex})
 	}
 	html, err := c.openHTML()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/capture/decode"
 )
 
-// liveBuffer is the octets that are read at once.
+// liveBuffer is the bytes that are read at once.
 const liveBuffer = 1 << 20
 
 // A liveReader reads from a source that may be slow, as standard input is: what was
@@ -26,7 +26,7 @@ type liveReader struct {
 	last  []byte
 }
 
-// newLiveReader begins to read. After an interrupt the reading ends with the next octets
+// newLiveReader begins to read. After an interrupt the reading ends with the next bytes
 // of the source, or with the program.
 func newLiveReader(ctx context.Context, from io.Reader, flush func() error) *liveReader {
 	r := &liveReader{ctx: ctx, flush: flush, full: make(chan []byte, 1), empty: make(chan []byte, 2)}

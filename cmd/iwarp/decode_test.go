@@ -55,7 +55,7 @@ func TestDecodeStatus(t *testing.T) {
 }
 
 // TestDecodePort has a connection that is no iWARP, on a port that is said to be: it is
-// told what the port serves, and how many octets of it were not decoded.
+// told what the port serves, and how many bytes of it were not decoded.
 func TestDecodePort(t *testing.T) {
 	var file bytes.Buffer
 	w, err := capture.NewWriter(&file, capture.WriterConfig{})
@@ -76,8 +76,8 @@ func TestDecodePort(t *testing.T) {
 		{nil, statusFine, "0 of them iWARP"},
 		{[]string{"--port", "4792"}, statusFine, "0 of them iWARP"},
 		{[]string{"--port", "7,4791"}, statusFindings,
-			"ERROR wrong-key [Q02] at 0: no startup frame, in 18 octets: got an HTTP request"},
-		{[]string{"--port", "4791"}, statusFindings, "<- NOTE not-decoded at 0: 19 octets are not decoded"},
+			"ERROR wrong-key [Q02] at 0: no startup frame, in 18 bytes: got an HTTP request"},
+		{[]string{"--port", "4791"}, statusFindings, "<- NOTE not-decoded at 0: 19 bytes are not decoded"},
 	} {
 		var out, errs bytes.Buffer
 		if status := run(append([]string{"decode", name}, c.args...), streams{&out, &errs}); status != c.status ||

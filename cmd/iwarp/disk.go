@@ -32,7 +32,7 @@ type diskCmd struct {
 	Listen    string        `placeholder:"HOST:PORT" default:":${disk_port}" help:"Wait for hosts at this address (default: ${default}). With port 0 a free one is taken."`
 	NQN       string        `name:"nqn" placeholder:"NAME" help:"Name of the subsystem, such as nqn.2026-11.org.example:disk (default: made from the name of this host and the path of the first disk, and random for a disk in memory; it has to be the same after a restart)."`
 	Host      []string      `placeholder:"NQN" help:"Let only hosts of this name connect. A host can say any name, so that this keeps nobody out who knows one."`
-	BlockSize int           `enum:"512,4096" default:"512" help:"Octets of a block (${enum})."`
+	BlockSize int           `enum:"512,4096" default:"512" help:"Bytes of a block (${enum})."`
 	ReadOnly  bool          `help:"Refuse what writes."`
 	Create    *octets       `placeholder:"SIZE" help:"Create missing files with this size."`
 	UUID      []string      `name:"uuid" placeholder:"UUID" help:"UUIDs of the disks, in their order (default: made from NQN and path, so that they stay the same, and random for a disk in memory)."`
@@ -274,7 +274,7 @@ func (c *diskCmd) memory(name string) (target.Backend, error) {
 	if _, err := os.Lstat(name); err == nil {
 		return nil, nil
 	}
-	size, err := wording.ParseOctets(name)
+	size, err := wording.ParseBytes(name)
 	if err != nil {
 		return nil, nil
 	}
@@ -306,7 +306,7 @@ func closeDisks(all []target.Namespace) (err error) {
 // announce says what there is, and what to type on a host.
 func (c *diskCmd) announce(std streams, ln *iwarp.Listener, cfg target.Config) {
 	for i, n := range cfg.Namespaces {
-		fmt.Fprintf(std.out, "disk %d: %s, %d octets in blocks of %d\n",
+		fmt.Fprintf(std.out, "disk %d: %s, %d bytes in blocks of %d\n",
 			i+1, c.Disk[i], n.Backend.Size(), n.Backend.BlockSize())
 	}
 	fmt.Fprintf(std.out, "listening on %v\n", ln.Addr())

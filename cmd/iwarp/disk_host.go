@@ -253,7 +253,7 @@ func (c *diskCmd) writeDisk(ctx context.Context, std streams, n *host.Namespace)
 		return err
 	}
 	if size > n.Size() {
-		return fmt.Errorf("%s has %d octets, and %v no more than that", c.Disk[0], size, n)
+		return fmt.Errorf("%s has %d bytes, and %v no more than that", c.Disk[0], size, n)
 	}
 	read := func(_ context.Context, b []byte, off int64) error {
 		_, err := f.ReadAt(b, off)

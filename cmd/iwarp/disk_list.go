@@ -111,7 +111,7 @@ type disksJSON struct {
 // diskJSON is a namespace.
 type diskJSON struct {
 	Namespace uint32 `json:"namespace"`
-	Octets    int64  `json:"octets"`
+	Bytes     int64  `json:"bytes"`
 	Block     int    `json:"block"`
 	UUID      string `json:"uuid,omitempty"`
 }
@@ -119,7 +119,7 @@ type diskJSON struct {
 func disksOf(nqn string, i *capsule.IdentifyController, all []*host.Namespace) *disksJSON {
 	l := &disksJSON{NQN: nqn, Model: i.Model, Firmware: i.Firmware, Serial: i.Serial, Disks: []diskJSON{}}
 	for _, n := range all {
-		d := diskJSON{Namespace: n.ID(), Octets: n.Size(), Block: n.BlockSize()}
+		d := diskJSON{Namespace: n.ID(), Bytes: n.Size(), Block: n.BlockSize()}
 		if id, ok := n.UUID(); ok {
 			d.UUID = fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 		}
@@ -129,13 +129,13 @@ func disksOf(nqn string, i *capsule.IdentifyController, all []*host.Namespace) *
 }
 
 func (l *disksJSON) rows() [][]string {
-	rows := [][]string{{"NAMESPACE", "OCTETS", "BLOCK", "UUID"}}
+	rows := [][]string{{"NAMESPACE", "BYTES", "BLOCK", "UUID"}}
 	for _, d := range l.Disks {
 		uuid := "-"
 		if d.UUID != "" {
 			uuid = d.UUID
 		}
-		rows = append(rows, []string{fmt.Sprint(d.Namespace), fmt.Sprint(d.Octets), fmt.Sprint(d.Block), uuid})
+		rows = append(rows, []string{fmt.Sprint(d.Namespace), fmt.Sprint(d.Bytes), fmt.Sprint(d.Block), uuid})
 	}
 	return rows
 }

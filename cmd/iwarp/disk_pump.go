@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// pumpPiece is how much is read at a time, in octets, and pumpAhead how many pieces are read before the first of
+	// pumpPiece is how much is read at a time, in bytes, and pumpAhead how many pieces are read before the first of
 	// them is written.
 	pumpPiece = 4 << 20
 	pumpAhead = 2
@@ -22,7 +22,7 @@ type pump struct {
 	what     string
 	size     int64
 	from, to func(ctx context.Context, b []byte, off int64) error
-	end      func(context.Context) error // after the last octet; nil: nothing
+	end      func(context.Context) error // after the last byte; nil: nothing
 }
 
 // run copies, and says on said what was copied.
@@ -57,7 +57,7 @@ func (p pump) run(ctx context.Context, std streams, said io.Writer) error {
 	line.clear()
 	took := time.Since(start)
 	fmt.Fprintf(said, "%s %s in %.2f s: %s\nSHA-256 %x\n",
-		p.what, wording.Octets(off), took.Seconds(), rateText(off, took), digest.Sum(nil))
+		p.what, wording.Bytes(off), took.Seconds(), rateText(off, took), digest.Sum(nil))
 	return nil
 }
 

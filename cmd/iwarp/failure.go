@@ -33,7 +33,7 @@ func (f *failure) Error() string {
 	return f.error.Error() + remedy(f.command, f.error)
 }
 
-// byTarget is the text of a rejection that has the form of an NVMe target's: its octets mean nothing to people.
+// byTarget is the text of a rejection that has the form of an NVMe target's: its bytes mean nothing to people.
 func byTarget(err error) (string, bool) {
 	var rejected *iwarp.RejectError
 	if !errors.As(err, &rejected) {

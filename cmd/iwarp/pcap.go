@@ -19,7 +19,7 @@ import (
 // pcapFlags have an endpoint write down what it sends and receives.
 type pcapFlags struct {
 	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng): over the system's TCP of made-up segments, over SCTP in UDP of its packets with made-up headers in front, over a TCP in user space of its packets as they are. A new file is its owner's alone; one that is there must be empty or a capture, and no link."`
-	PcapLimit octets `name:"pcap-limit" default:"256M" placeholder:"N" help:"End the capture, not the run, before FILE gets longer than this: octets, or K, M, G as 2^10, 2^20, 2^30; 0 is no limit (default: ${default})."`
+	PcapLimit octets `name:"pcap-limit" default:"256M" placeholder:"N" help:"End the capture, not the run, before FILE gets longer than this: bytes, or K, M, G as 2^10, 2^20, 2^30; 0 is no limit (default: ${default})."`
 }
 
 // defaultPcapLimit is the default of --pcap-limit.
@@ -138,19 +138,19 @@ func (r *recording) finish(std streams) error {
 	if err = cmp.Or(err, r.file.Close()); err != nil {
 		return fmt.Errorf("%w: %w", errRecording, err)
 	}
-	if size, left := r.file.Octets(); left > 0 {
+	if size, left := r.file.Bytes(); left > 0 {
 		fmt.Fprintf(std.err, "%s ends at %s, and %d more were left out: see --pcap-limit\n",
-			r.path, wording.Octets(octets(size)), left)
+			r.path, wording.Bytes(octets(size)), left)
 	}
 	return nil
 }
 
-// octets is a number of them, on the command line with K, M or G for 2^10, 2^20, 2^30.
+// bytes is a number of them, on the command line with K, M or G for 2^10, 2^20, 2^30.
 type octets int64
 
 // UnmarshalText reads a number.
 func (o *octets) UnmarshalText(text []byte) error {
-	n, err := wording.ParseOctets(string(text))
+	n, err := wording.ParseBytes(string(text))
 	*o = octets(n)
 	return err
 }

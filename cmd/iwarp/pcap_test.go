@@ -21,7 +21,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// An album is the connections of a capture, and all their octets.
+// An album is the connections of a capture, and all their bytes.
 type album struct {
 	decode.Ignore
 	conns  []*decode.Connection
@@ -34,24 +34,24 @@ func (a *album) Found(c *decode.Connection) {
 	a.octets[c] = new([2][]byte)
 }
 
-func (a *album) Startup(c *decode.Connection, s *decode.Startup) { a.add(c, s.Dir, s.Octets) }
+func (a *album) Startup(c *decode.Connection, s *decode.Startup) { a.add(c, s.Dir, s.Bytes) }
 
 func (a *album) FPDU(c *decode.Connection, f *decode.FPDU) {
-	a.add(c, f.Dir, f.Octets)
+	a.add(c, f.Dir, f.Bytes)
 	if f.Err != nil || f.CRC != decode.CRCRight {
 		a.bad = fmt.Errorf("%v %v: %v", c.TCP, f.Dir, f)
 	}
 }
 
 func (a *album) Missing(c *decode.Connection, m *decode.Missing) {
-	a.bad = fmt.Errorf("%v %v: octets %d to %d are missing, or in no FPDU", c.TCP, m.Dir, m.Offset, m.End)
+	a.bad = fmt.Errorf("%v %v: bytes %d to %d are missing, or in no FPDU", c.TCP, m.Dir, m.Offset, m.End)
 }
 
 func (a *album) add(c *decode.Connection, d capture.Dir, octets []byte) {
 	a.octets[c][d] = append(a.octets[c][d], octets...)
 }
 
-// readAlbum reads a whole capture, in which each octet is part of a startup frame or of an
+// readAlbum reads a whole capture, in which each byte is part of a startup frame or of an
 // FPDU.
 func readAlbum(path string) (*album, error) {
 	file, err := os.Open(path)
@@ -89,7 +89,7 @@ func describe(c *decode.Connection) (text string, err error) {
 
 // capturedCmd is the scripts' command "captured FILE [OTHER]": it prints what is in a
 // capture, in which nothing may be missing. OTHER is from the other end, and has the same
-// octets.
+// bytes.
 func capturedCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: captured FILE [OTHER]")
@@ -161,10 +161,10 @@ func TestRecordingLimit(t *testing.T) {
 		t.Fatal(err, statErr)
 	}
 	if info.Size() < 3000 || info.Size() > limit ||
-		!strings.Contains(said.String(), fmt.Sprintf("ends at %d octets, and ", info.Size())) {
-		t.Errorf("%d octets; said %q", info.Size(), said.String())
+		!strings.Contains(said.String(), fmt.Sprintf("ends at %d bytes, and ", info.Size())) {
+		t.Errorf("%d bytes; said %q", info.Size(), said.String())
 	}
-	if n := packetsIn(t, f.Pcap); n != 3+3 { // the handshake, and the octets that fit
+	if n := packetsIn(t, f.Pcap); n != 3+3 { // the handshake, and the bytes that fit
 		t.Errorf("%d packets", n)
 	}
 }

@@ -33,7 +33,7 @@ type perfCmd struct {
 	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
 
 	Op            []opName `placeholder:"OP" help:"Operations: ${perf_ops} (default: Send, Write, Read). The others are of RFC 7306, and only iwarp knows them."`
-	Size          []string `short:"s" placeholder:"N" help:"Message sizes in octets; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
+	Size          []string `short:"s" placeholder:"N" help:"Message sizes in bytes; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
 	Depth         positive `short:"t" placeholder:"N" help:"Messages under way, 1 to ${perf_depth} (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
 	RXDepth       receives `name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer has for the messages of Send and Write-Imm while bandwidth is measured: the depth at least, and 2, ${perf_depth} at most (default: 512, or four times the depth if that is more, but no more than fit into 512 KiB)."`
 	Duration      span     `short:"D" placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport, such as 400ms, or a number of seconds (default: ${perf_duration}). Over a path with a long round trip, of which slices of bandwidth are to have 20, it may be three times as much. With less than 200ms nothing is judged: see --keep-disturbed."`
@@ -45,7 +45,7 @@ type perfCmd struct {
 	Iters         positive `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, or 3 of bandwidth over a path with a long round trip, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
 	Congestion    stated   `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
 	Bidirectional bool     `short:"b" help:"Measure bandwidth in both directions at once. Plain TCP then sends what Reads would fetch without being asked."`
-	Inline        octets   `short:"I" placeholder:"N" help:"Copy messages of up to N octets (K and M as with --size) with their work requests. There are none to copy for Read and Atomic."`
+	Inline        octets   `short:"I" placeholder:"N" help:"Copy messages of up to N bytes (K and M as with --size) with their work requests. There are none to copy for Read and Atomic."`
 	PostList      positive `short:"l" placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
 	CQMod         positive `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth), the depth at most."`
 	TCP           string   `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, of which --pcap records no more than how it begins, at --listen, and for which --tun has no address. It goes to the address of the responder as iWARP does; over SCTP to another port there, which the system chooses."`
@@ -59,7 +59,7 @@ type perfCmd struct {
 
 	Reorder int `placeholder:"N" help:"Over SCTP in UDP, and over a TCP in user space: deliver N of 100 packets late, and show how much was placed ahead of order. Over TCP that takes --markers."`
 
-	Corrupt bool `help:"Spoil one octet of what is sent, to see the verification fail."`
+	Corrupt bool `help:"Spoil one byte of what is sent, to see the verification fail."`
 
 	networkFlag
 	tlsFlags

@@ -74,7 +74,7 @@ func (c *perfCmd) checkLoad(o perf.Options) error {
 	case o.CQMod > depth:
 		return usage("perf: --cq-mod, --depth: no more than %d messages are under way, so that one cannot wait for %d before a completion is asked for", depth, o.CQMod)
 	case o.Inline > 0 && !inlines(o):
-		return usage("perf: --inline: nothing would be copied: no Send, Write or Write-Imm of %d octets or fewer is measured", o.Inline)
+		return usage("perf: --inline: nothing would be copied: no Send, Write or Write-Imm of %d bytes or fewer is measured", o.Inline)
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func costColumns() []perfColumn {
 	const group = "cost of a message"
 	return []perfColumn{
 		{group, "CPU[us]", 9, number(2, func(r perf.Result) float64 { return r.CPU }), false, false},
-		{group, "[ns/octet]", 11, number(3, func(r perf.Result) float64 { return r.CPUOctet }), false, true},
+		{group, "[ns/byte]", 11, number(3, func(r perf.Result) float64 { return r.CPUByte }), false, true},
 		{group, "switches", 9, number(2, func(r perf.Result) float64 { return r.Switches }), false, false},
 		{group, "calls", 7, number(2, func(r perf.Result) float64 { return r.Calls }), false, false},
 	}
@@ -188,7 +188,7 @@ func tcpColumns(gbits bool) []perfColumn {
 		{group, "99.9%", 10, marked(perf.Latency, 10, 2,
 			of(func(f *perf.Figures) float64 { return f.P999 })), true, true},
 		{group, "CPU[us]", 9, number(2, of(func(f *perf.Figures) float64 { return f.CPU })), true, false},
-		{group, "[ns/octet]", 11, number(3, of(func(f *perf.Figures) float64 { return f.CPUOctet })), true, true},
+		{group, "[ns/byte]", 11, number(3, of(func(f *perf.Figures) float64 { return f.CPUByte })), true, true},
 		{group, "switches", 9, number(2, of(func(f *perf.Figures) float64 { return f.Switches })), true, true},
 		{group, "calls", 7, number(2, of(func(f *perf.Figures) float64 { return f.Calls })), true, true},
 		{group, "CPU lat", 9, number(2, of(func(f *perf.Figures) float64 { return f.CPULat })), true, true},

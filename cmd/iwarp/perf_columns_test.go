@@ -67,7 +67,7 @@ func TestAllColumns(t *testing.T) {
 func TestPerfFooting(t *testing.T) {
 	report := &perf.Report{Negotiated: perf.Negotiated{EMSS: 32768, MULPDU: 32762},
 		Results: []perf.Result{{EMSS: 65483, MULPDU: 64766}}}
-	if got := footing(report); !strings.Contains(got, "have become 65483 and 64766 octets") {
+	if got := footing(report); !strings.Contains(got, "have become 65483 and 64766 bytes") {
 		t.Errorf("of an EMSS that has grown: %s", got)
 	}
 	report.Results[0].EMSS, report.Results[0].MULPDU = 32768, 32762
@@ -77,7 +77,7 @@ func TestPerfFooting(t *testing.T) {
 	var out strings.Builder
 	p := (&perfCmd{networkFlag: networkFlag{Network: "sctp"}}).printer(streams{&out, io.Discard})
 	report.Negotiated = perf.Negotiated{MULPDU: 1426}
-	if p.explain(report); !strings.Contains(out.String(), "The MULPDU of the connections has become 32762 octets") {
+	if p.explain(report); !strings.Contains(out.String(), "The MULPDU of the connections has become 32762 bytes") {
 		t.Errorf("over SCTP: %s", out.String())
 	}
 }

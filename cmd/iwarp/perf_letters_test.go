@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// TestPerfLetters: numbers as perftest has them: seconds, octets with a K, and one message under way.
+// TestPerfLetters: numbers as perftest has them: seconds, bytes with a K, and one message under way.
 func TestPerfLetters(t *testing.T) {
 	var out strings.Builder
 	err := execute(t.Context(), strings.Fields("perf --processes 1 --json --tcp off --op send -s 4K -I 4K -t 1 -D 0.002"), streams{&out, io.Discard})

@@ -85,7 +85,7 @@ func streamLines(n perf.Negotiated) [][2]string {
 			wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
 		{"CRC", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.CRC), wording.OnOff(n.CRC))},
 		depthLine(n), rtrLine(n),
-		{"EMSS, MULPDU", fmt.Sprintf("%d, %d octets at startup", n.EMSS, n.MULPDU)},
+		{"EMSS, MULPDU", fmt.Sprintf("%d, %d bytes at startup", n.EMSS, n.MULPDU)},
 		{"Congestion", congestionText(n)},
 	}
 }
@@ -95,7 +95,7 @@ func messageLines(n perf.Negotiated) [][2]string {
 	return [][2]string{
 		{"Dialect", n.Dialect.String()},
 		depthLine(n), rtrLine(n),
-		{"MULPDU", fmt.Sprintf("%d octets at startup", n.MULPDU)},
+		{"MULPDU", fmt.Sprintf("%d bytes at startup", n.MULPDU)},
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// privateData is the private data of a startup frame: text as it stands, or octets in
+// privateData is the private data of a startup frame: text as it stands, or bytes in
 // hex after 0x.
 type privateData string
 
@@ -20,7 +20,7 @@ func (d *privateData) UnmarshalText(text []byte) error {
 	}
 	octets, err := hex.DecodeString(digits)
 	if err != nil {
-		return fmt.Errorf("%q is not octets in hex, two digits for each", text)
+		return fmt.Errorf("%q is not bytes in hex, two digits for each", text)
 	}
 	return d.set(octets)
 }
@@ -29,7 +29,7 @@ func (d *privateData) UnmarshalText(text []byte) error {
 func (d *privateData) set(octets []byte) error {
 	*d = privateData(octets)
 	if n := len(octets); n > mpa.MaxPrivateData {
-		return fmt.Errorf("%d octets of private data: at most %d fit a frame", n, mpa.MaxPrivateData)
+		return fmt.Errorf("%d bytes of private data: at most %d fit a frame", n, mpa.MaxPrivateData)
 	}
 	return nil
 }

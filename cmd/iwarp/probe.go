@@ -23,7 +23,7 @@ type probeCmd struct {
 	Limit       time.Duration `default:"${probe_limit}" help:"How long to ask in all, however slowly the responder answers; what was learned by then is printed. What --slow takes comes on top."`
 	Network     networkName   `enum:"tcp,sctp,usertcp" default:"tcp" help:"What to ask over: TCP with MPA, SCTP in UDP (RFC 5043), or with --tun a TCP in user space."`
 	TUN         string        `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux that connects it, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
-	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or octets in hex after 0x."`
+	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or bytes in hex after 0x."`
 
 	reportFlags
 	pcapFlags
@@ -177,7 +177,7 @@ func (c *probeCmd) verdict(r *probe.Report, err error) error {
 	case err != nil, len(r.Dialects) > 0:
 		return nil
 	case r.Echo:
-		return findings("probe: not MPA: %s sends our own octets back", c.Addr)
+		return findings("probe: not MPA: %s sends our own bytes back", c.Addr)
 	case r.NotMPA:
 		return findings("probe: not MPA: %s answers in another protocol", c.Addr)
 	case len(r.NotAsked) > 0:

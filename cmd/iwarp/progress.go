@@ -38,7 +38,7 @@ func newProgressLine(w io.Writer) *progressLine {
 
 func (p *progressLine) show(s perf.Progress) {
 	p.text(fmt.Sprintf("%3.0f%%%s  %v of %s: %s, %s",
-		100*s.Done, remaining(s), s.Op, wording.Octets(s.Size), s.Quantity, s.Transport))
+		100*s.Done, remaining(s), s.Op, wording.Bytes(s.Size), s.Quantity, s.Transport))
 }
 
 // text shows a line in place of the last one.
@@ -72,12 +72,12 @@ type copyLine struct {
 // copyShow is how often it is shown at most.
 const copyShow = 100 * time.Millisecond
 
-// start is called before a copy of so many octets.
+// start is called before a copy of so many bytes.
 func (l *copyLine) start(what string, size int64) {
 	l.what, l.size, l.done, l.began, l.told = what, size, 0, time.Now(), time.Time{}
 }
 
-// moved is called when more octets have been copied.
+// moved is called when more bytes have been copied.
 func (l *copyLine) moved(octets int64) {
 	l.done += octets
 	if now := time.Now(); now.Sub(l.told) >= copyShow {
@@ -96,7 +96,7 @@ func howFar(done, size int64, took time.Duration) string {
 
 func mib(octets int64) float64 { return float64(octets) / (1 << 20) }
 
-// rateText is how fast so many octets were copied.
+// rateText is how fast so many bytes were copied.
 func rateText(octets int64, took time.Duration) string {
 	return fmt.Sprintf("%.1f MiB/s", mib(octets)/max(took.Seconds(), 1e-3))
 }

@@ -22,7 +22,7 @@ type rpingCmd struct {
 	Addr       string `short:"a" placeholder:"ADDR" help:"Server: address to listen on (default: all). Client: the server's address."`
 	Port       uint16 `short:"p" default:"${rping_port}" help:"Port. With 0 the server takes a free one and prints it."`
 	Count      int    `short:"C" default:"0" help:"Pings to make. 0: until interrupted."`
-	Size       int    `short:"S" default:"${rping_size}" help:"Client: octets of each ping, 1 to 65535. (A server of rdma-core's needs a -S at least as large.)"`
+	Size       int    `short:"S" default:"${rping_size}" help:"Client: bytes of each ping, 1 to 65535. (A server of rdma-core's needs a -S at least as large.)"`
 	Verbose    bool   `short:"v" help:"Print the data of the pings."`
 	Validate   bool   `short:"V" help:"Compare the data of the pings."`
 	Debug      bool   `short:"d" help:"Print what was negotiated and what happens, on stderr."`
@@ -35,7 +35,7 @@ type rpingCmd struct {
 	Dialect     []string      `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Client: startup dialect to start in (${enum}). Server: those to serve (default: all but rtr2007); startkey, if named, with private data messages too."`
 	P2P         bool          `name:"p2p" default:"true" negatable:"" help:"Client: ask for the peer-to-peer model of RFC 6581."`
 	RTR         []string      `name:"rtr" enum:"write,read,send" help:"Ready-to-Receive indications to offer, or as server to support (${enum})."`
-	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Request or Reply: text, or octets in hex after 0x."`
+	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Request or Reply: text, or bytes in hex after 0x."`
 	Reject      *string       `placeholder:"TEXT" help:"Server: reject requests, with this private data."`
 	NoFallback  bool          `help:"Client: do not try revision 1 when the peer does not take revision 2."`
 	Timeout     time.Duration `placeholder:"TIME" help:"Client: how long the connection may take to come up."`
@@ -160,7 +160,7 @@ func (c *rpingCmd) checkOther() error {
 	case c.Client && c.Persistent:
 		return usage("rping: -P: only the server (-s) serves many")
 	case c.Reject != nil && len(*c.Reject) > mpa.MaxPrivateData:
-		return usage("rping: --reject: %d octets of private data: at most %d fit a frame",
+		return usage("rping: --reject: %d bytes of private data: at most %d fit a frame",
 			len(*c.Reject), mpa.MaxPrivateData)
 	case c.Server && c.Timeout != 0:
 		return usage("rping: --timeout: only the client (-c) connects")

@@ -31,7 +31,7 @@ type serveCmd struct {
 	Writable bool   `help:"Let clients of iwarp cp put files into --dir, too, and replace those that are there."`
 
 	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time (default: ${default}), three quarters of them from one address. One more takes the place of the one that has been silent longest, for a second at least, or is rejected."`
-	Memory         octets        `default:"1G" placeholder:"SIZE" help:"Bound of the memory that is registered for all connections together, in octets, or K, M or G of them (default: ${default}). A connection that needs more than is left is refused. perf has half of it."`
+	Memory         octets        `default:"1G" placeholder:"SIZE" help:"Bound of the memory that is registered for all connections together, in bytes, or K, M or G of them (default: ${default}). A connection that needs more than is left is refused. perf has half of it."`
 	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of rping, cat or cp may stand still (default: ${default}); of cp no longer than a minute. perf has a bound of its own."`
 	Grace          time.Duration `default:"${serve_grace}" placeholder:"TIME" help:"How long connections may go on after an interrupt or SIGTERM (default: ${default}). A second one ends at once."`
 	Metrics        string        `placeholder:"HOST:PORT" help:"Tell of itself there, over HTTP without TLS: /metrics for Prometheus, /healthz, and /readyz, which fails while it ends. With port 0 a free one is taken, and printed."`
@@ -71,7 +71,7 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	log := c.logger(std)
 	failed := sparse.New(warnings{log.Handler()}) // strangers can cause many
 	defer failed.Flush()
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(failed), Limits: iwarp.Limits{Octets: int64(c.Memory)}})
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(failed), Limits: iwarp.Limits{Bytes: int64(c.Memory)}})
 	files, err := c.files(log)
 	if err != nil {
 		return err

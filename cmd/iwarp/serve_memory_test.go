@@ -34,7 +34,7 @@ type memoryRig struct {
 
 func newMemoryRig(t *testing.T, memory int) *memoryRig {
 	t.Helper()
-	r := &memoryRig{T: t, rnic: iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: int64(memory)}})}
+	r := &memoryRig{T: t, rnic: iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: int64(memory)}})}
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
 	cmd := &serveCmd{Rping: true, Perf: true, Cat: true, Dir: t.TempDir(), Writable: true,
 		Memory: octets(memory), Idle: time.Minute}
@@ -73,7 +73,7 @@ func (r *memoryRig) refused(what string, err error) bool {
 	return true
 }
 
-// echoes has a connection send octets to the server and have them back.
+// echoes has a connection send bytes to the server and have them back.
 func (r *memoryRig) echoes(conn *stream.Conn, n int) {
 	sent := bytes.Repeat([]byte("all that is sent"), n/16)
 	failed := make(chan error, 1)

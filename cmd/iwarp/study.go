@@ -17,8 +17,8 @@ type studyCmd struct {
 	Reorder     float64       `default:"2" placeholder:"PERCENT" help:"Share of packets that come late (default: ${default})."`
 	Delay       time.Duration `default:"500us" help:"One-way delay. Late packets take up to four times as much in addition."`
 	Connections int           `short:"c" default:"1" placeholder:"N" help:"Connections at the same time (default: ${default})."`
-	Octets      string        `placeholder:"N" help:"What each connection sends; K and M are 2^10 and 2^20 (default: 4M, and less where that would be more than 64M in all, but 32K at least)."`
-	MTU         int           `default:"1500" placeholder:"N" help:"Largest packet, in octets (default: ${default})."`
+	Bytes       string        `placeholder:"N" help:"What each connection sends; K and M are 2^10 and 2^20 (default: 4M, and less where that would be more than 64M in all, but 32K at least)."`
+	MTU         int           `default:"1500" placeholder:"N" help:"Largest packet, in bytes (default: ${default})."`
 	Pattern     string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose name matches, such as '^aligned, markers$$' or QPs."`
 	Growth      bool          `help:"Run other rows, which show with what memory grows: receive windows, and sizes of FPDUs."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the random decisions (default: ${default})."`
@@ -30,28 +30,28 @@ func (studyCmd) Help() string {
 	return "Runs connections of a TCP in user space over a path in memory that loses and reorders packets. Their FPDUs are placed as their " +
 		"segments come (RFC 5044, section 6), with and without markers, from senders that keep an FPDU in one segment and from others; \"in order\" " +
 		"receives as every TCP does. Rows with a window have receive buffers of that size. The last rows have Queue Pairs at the ends, whose RDMA Writes are verified; the other rows have MPA alone at the ends.\n\n" +
-		"\"ahead\" is the share of octets that was placed before all in front of them had come. The times are those of the FPDUs that were " +
-		"whole before that, from the arrival of their last octet. \"MPA holds\" is the most that it held for reassembly of all connections at one moment, \"TCP holds\" " +
+		"\"ahead\" is the share of bytes that was placed before all in front of them had come. The times are those of the FPDUs that were " +
+		"whole before that, from the arrival of their last byte. \"MPA holds\" is the most that it held for reassembly of all connections at one moment, \"TCP holds\" " +
 		"what had come ahead of order then, which it keeps in any case. \"reckoned\" is what the formulae of draft-culley-iwarp-mpa-03, " +
 		"section 13.1.2, give with all constants taken as 1: aligned EMSS, not aligned EMSS * (connections + 1), in order bandwidth * round trip.\n\n" +
 		"JSON: one object: docs/study-json.md."
 }
 
-// What connections send by default, in octets: each, all together, and each of many.
+// What connections send by default, in bytes: each, all together, and each of many.
 const (
 	studyEach, studyAll = 4 << 20, 64 << 20
 	studyLeast          = 32 << 10
 )
 
-// octets returns what each connection sends.
+// bytes returns what each connection sends.
 func (c *studyCmd) octets() (int, error) {
-	if c.Octets == "" {
+	if c.Bytes == "" {
 		return max(studyLeast, min(studyEach, studyAll/max(c.Connections, 1))), nil
 	}
-	n, err := wording.ParseOctets(c.Octets)
-	if err != nil || n < 1 || n > oooexperiment.MaxOctets {
-		return 0, usage("study: --octets: %.40q is no number of octets from 1 to %dM",
-			c.Octets, oooexperiment.MaxOctets>>20)
+	n, err := wording.ParseBytes(c.Bytes)
+	if err != nil || n < 1 || n > oooexperiment.MaxBytes {
+		return 0, usage("study: --bytes: %.40q is no number of bytes from 1 to %dM",
+			c.Bytes, oooexperiment.MaxBytes>>20)
 	}
 	return int(n), nil
 }
@@ -63,7 +63,7 @@ func (c *studyCmd) config() (cfg oooexperiment.Config, err error) {
 		return cfg, err
 	}
 	cfg = oooexperiment.Config{
-		Connections: c.Connections, Octets: octets, Loss: c.Loss / 100, Reorder: c.Reorder / 100,
+		Connections: c.Connections, Bytes: octets, Loss: c.Loss / 100, Reorder: c.Reorder / 100,
 		Delay: c.Delay, MTU: c.MTU, Seed: c.Seed,
 	}
 	if err := cfg.Check(); err != nil {

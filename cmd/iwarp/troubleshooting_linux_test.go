@@ -331,7 +331,7 @@ func (s *symptom) bothEnd(ini, res *iwarp.QP) {
 	_ = res.Close()
 }
 
-// A spoiler changes an octet of a message, as bad memory in a switch does.
+// A spoiler changes a byte of a message, as bad memory in a switch does.
 type spoiler struct{ net.Conn }
 
 func (c *spoiler) Write(b []byte) (int, error) {

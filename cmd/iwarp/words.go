@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// words has texts of the command line be taken octet by octet. kong has them go through JSON, which makes U+FFFD of
+// words has texts of the command line be taken byte by byte. kong has them go through JSON, which makes U+FFFD of
 // what is not UTF-8: that is the name of another file.
 func words() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {

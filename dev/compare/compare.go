@@ -86,7 +86,7 @@ func (c *cli) runPerf(ctx context.Context, own *own, rec *record) error {
 	for _, cc := range c.CC {
 		report, err := perf.RunTwo(ctx, own.responder.Addr, perf.Options{CC: cc},
 			perf.Observer{Result: func(r perf.Result) {
-				fmt.Fprintf(os.Stderr, "%s: %v of %d octets\n", cc, r.Op, r.Size)
+				fmt.Fprintf(os.Stderr, "%s: %v of %d bytes\n", cc, r.Op, r.Size)
 			}})
 		if err != nil {
 			return err

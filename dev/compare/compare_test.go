@@ -241,7 +241,7 @@ func TestTurns(t *testing.T) {
 // TestBulkWrite: what 100 Gb/s would take is told of a row that another run would repeat.
 func TestBulkWrite(t *testing.T) {
 	measured := func(cc string, octet float64, inconclusive ...string) perf.Report {
-		costs := func(x float64) perf.Figures { return perf.Figures{Costs: perf.Costs{CPUOctet: x}} }
+		costs := func(x float64) perf.Figures { return perf.Figures{Costs: perf.Costs{CPUByte: x}} }
 		tcp := costs(octet / 2)
 		return perf.Report{Negotiated: perf.Negotiated{CC: cc}, Results: []perf.Result{{
 			Op: perf.Write, Size: 1 << 20, Figures: costs(octet), TCP: &tcp,
@@ -249,7 +249,7 @@ func TestBulkWrite(t *testing.T) {
 		}}}
 	}
 	for want, reports := range map[string][]perf.Report{
-		"Under reno, Writes of 1 MiB take 0.30 ns of CPU for an octet at both ends together: 100 Gb/s would take 3.8 such CPUs, where plain TCP would take 1.9.": {
+		"Under reno, Writes of 1 MiB take 0.30 ns of CPU for a byte at both ends together: 100 Gb/s would take 3.8 such CPUs, where plain TCP would take 1.9.": {
 			measured("bbr", 0.4, "ratio_bw"), measured("reno", 0.3), measured("cubic", 0.5),
 		},
 		"Under bbr, ": {measured("reno", 0.3, "ratio_cpu"), measured("bbr", 0.4, "ratio_bw")},

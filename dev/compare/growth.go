@@ -25,7 +25,7 @@ type growth struct {
 // connections is what so many idle ones take, both ends in one process.
 type connections struct {
 	Count      int     `json:"count"`
-	PerEnd     float64 `json:"octets_per_end"` // of heap and stacks
+	PerEnd     float64 `json:"bytes_per_end"` // of heap and stacks
 	SetUps     float64 `json:"set_up_per_second"`
 	CPUSetUpUS float64 `json:"cpu_us_per_set_up"`
 }
@@ -33,7 +33,7 @@ type connections struct {
 // roundTrip is what is left with a delay on the way.
 type roundTrip struct {
 	AddedUS   float64 `json:"added_us"`
-	Latency   float64 `json:"latency_us"`      // half a round trip of a Send of 64 octets
+	Latency   float64 `json:"latency_us"`      // half a round trip of a Send of 64 bytes
 	Bandwidth float64 `json:"bandwidth_mib_s"` // of Writes of 1 MiB
 }
 
@@ -134,7 +134,7 @@ func meet(ctx context.Context, ln *iwarp.Listener, as iwarp.AcceptConfig, dial f
 	return from, there.qp, there.err
 }
 
-// held returns how many octets the program has, in its heap and in stacks.
+// held returns how many bytes the program has, in its heap and in stacks.
 func held() int64 {
 	heap, stacks := procstat.Held()
 	return int64(heap + stacks)
@@ -143,7 +143,7 @@ func held() int64 {
 // relayIters is how many messages are measured through the relay.
 const relayIters = 200
 
-// delayed measures through a relay that holds each octet back for half of what is added.
+// delayed measures through a relay that holds each byte back for half of what is added.
 func delayed(ctx context.Context, added time.Duration) (roundTrip, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -192,7 +192,7 @@ func connectionsTable(rec *record) string {
 }
 
 func connectionsHead() []string {
-	return []string{"idle connections", "octets for an end", "both ends of all", "set up in a second",
+	return []string{"idle connections", "bytes for an end", "both ends of all", "set up in a second",
 		"CPU for setting one up"}
 }
 
@@ -204,7 +204,7 @@ func (c connections) row(name string, n int) []string {
 
 func roundTripTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString(report.MarkdownHeading("added to the round trip", "64 octets, half a round trip", "1 MiB Writes"))
+	b.WriteString(report.MarkdownHeading("added to the round trip", "64 bytes, half a round trip", "1 MiB Writes"))
 	for _, r := range rec.Growth.RoundTrips {
 		b.WriteString(report.MarkdownRow(short(r.AddedUS)+" us", short(r.Latency)+" us", short(r.Bandwidth)+" MiB/s"))
 	}
@@ -231,8 +231,8 @@ func buffersText(rec *record) string {
 		row("iwarp, all of an idle end's memory, as measured", func(n float64) float64 { return per * n })
 	}
 	if cc, r, ok := bulkWrite(rec); ok {
-		fmt.Fprintf(&b, "\nUnder %s, Writes of 1 MiB take %.2f ns of CPU for an octet at both ends together: 100 Gb/s would take %.1f such CPUs, where plain TCP would take %.1f.\n",
-			cc, r.CPUOctet, r.CPUOctet*rate/1e9, r.TCP.CPUOctet*rate/1e9)
+		fmt.Fprintf(&b, "\nUnder %s, Writes of 1 MiB take %.2f ns of CPU for a byte at both ends together: 100 Gb/s would take %.1f such CPUs, where plain TCP would take %.1f.\n",
+			cc, r.CPUByte, r.CPUByte*rate/1e9, r.TCP.CPUByte*rate/1e9)
 	}
 	return b.String()
 }
@@ -242,7 +242,7 @@ func buffersText(rec *record) string {
 func bulkWrite(rec *record) (cc string, best perf.Result, ok bool) {
 	for _, row := range perfRows(rec) {
 		r := row.result
-		if r.Op != perf.Write || r.Size != 1<<20 || r.TCP == nil || r.CPUOctet == 0 ||
+		if r.Op != perf.Write || r.Size != 1<<20 || r.TCP == nil || r.CPUByte == 0 ||
 			slices.Contains(r.Inconclusive, "ratio_cpu") {
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 type lower struct {
 	Network string `json:"network"`
 	connections
-	Lost   int     `json:"lost"`                // ends whose connection was lost before they closed, or then
-	Left   float64 `json:"octets_left_per_end"` // of those that are closed
+	Lost   int     `json:"lost"`               // ends whose connection was lost before they closed, or then
+	Left   float64 `json:"bytes_left_per_end"` // of those that are closed
 	Closed float64 `json:"closed_per_second"`
 }
 
@@ -74,7 +74,7 @@ func awaitQuiet(before int64, limit time.Duration) {
 func lowerTable(rec *record) string {
 	var b strings.Builder
 	b.WriteString(report.MarkdownHeading(slices.Concat([]string{"over"}, connectionsHead(),
-		[]string{"closed in a second", "ends lost", "octets left of an end"})...))
+		[]string{"closed in a second", "ends lost", "bytes left of an end"})...))
 	for _, l := range rec.Lower {
 		b.WriteString(report.MarkdownRow(slices.Concat([]string{l.Network}, l.row(strconv.Itoa(l.Count), l.Count),
 			[]string{whole(l.Closed), strconv.Itoa(l.Lost), whole(max(l.Left, 0))})...))

@@ -51,7 +51,7 @@ func iperf3(limit time.Duration) *program {
 	}
 }
 
-// parseIperf3 reads how many octets of what was sent arrived in which time.
+// parseIperf3 reads how many bytes of what was sent arrived in which time.
 func parseIperf3(w work, out []byte) (float64, error) {
 	var report struct {
 		End struct {

@@ -12,13 +12,13 @@ type heldBack struct {
 	due time.Time
 }
 
-// A relay's direction holds at most heldMost reads of chunk octets back.
+// A relay's direction holds at most heldMost reads of chunk bytes back.
 const (
 	relayChunk = 64 << 10
 	heldMost   = 1 << 10
 )
 
-// startRelay passes connections on to addr, and returns its own address. Each octet is on
+// startRelay passes connections on to addr, and returns its own address. Each byte is on
 // its way for the delay. It ends with the context.
 func startRelay(ctx context.Context, addr string, delay time.Duration) (string, error) {
 	ln, err := net.Listen("tcp", loopback+":0")

@@ -12,13 +12,13 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// realSegment is a maximum segment size as of Ethernet: TCP's options leave 1448 octets of it.
+// realSegment is a maximum segment size as of Ethernet: TCP's options leave 1448 bytes of it.
 const realSegment = 1460
 
 // segmentsTrial compares what FPDUs take that are aligned with the segments of an Ethernet with what FPDUs of 64 KiB
 // take over the same segments.
 func segmentsTrial(op perf.Op, cc string) trial {
-	work := fmt.Sprintf("1 MiB %v, FPDUs of 1448 octets", op)
+	work := fmt.Sprintf("1 MiB %v, FPDUs of 1448 bytes", op)
 	return trial{[]goal{{work, cc, "CPU beside those of 64 KiB", 1.2, true}},
 		func(ctx context.Context, _ *own) ([]float64, error) {
 			small, err := newTransfer(ctx, op, cc, iwarp.FPDUsAligned)

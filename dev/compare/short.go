@@ -13,10 +13,10 @@ import (
 	"github.com/goiwarp/iwarp/internal/report"
 )
 
-// A short connection is set up, has one message of 64 octets each way, and is closed by both ends, which are in this
+// A short connection is set up, has one message of 64 bytes each way, and is closed by both ends, which are in this
 // process.
 
-// shortMessage is the size of the two messages, in octets.
+// shortMessage is the size of the two messages, in bytes.
 const shortMessage = 64
 
 // shortResult is what short connections of one way take.

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// An exchange is what the two ends of a TCP connection send in turns, the client first, in octets.
+// An exchange is what the two ends of a TCP connection send in turns, the client first, in bytes.
 type exchange struct {
 	turns []int
 	// inOrder has each end close its half, and await the other's end.
@@ -16,7 +16,7 @@ type exchange struct {
 // plainExchange is what a program over TCP does that has a message each way.
 var plainExchange = exchange{turns: []int{shortMessage, shortMessage}}
 
-// sameExchange has the octets and the round trips of iwarp, as TCP carries them: a Request and a Reply of revision 2,
+// sameExchange has the bytes and the round trips of iwarp, as TCP carries them: a Request and a Reply of revision 2,
 // an FPDU with an empty Write, which is the RTR indication, in one segment with that of a Send, and one of a Send back;
 // and ends that close in order.
 var sameExchange = exchange{
@@ -24,7 +24,7 @@ var sameExchange = exchange{
 	inOrder: true,
 }
 
-// Sizes on the stream, in octets: RFC 5044, section 7.1.1, with RFC 6581, section 9.1; RFC 5044, section 3, with RFC
+// Sizes on the stream, in bytes: RFC 5044, section 7.1.1, with RFC 6581, section 9.1; RFC 5044, section 3, with RFC
 // 5041, sections 4.1 and 4.2.
 const (
 	startupLen    = 20 + 4

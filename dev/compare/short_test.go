@@ -51,7 +51,7 @@ func TestShortTurnFails(t *testing.T) {
 	}
 }
 
-// counted counts the octets that one end writes.
+// counted counts the bytes that one end writes.
 type counted struct {
 	net.Conn
 	wrote *atomic.Int64
@@ -75,7 +75,7 @@ func (l countedListener) Accept() (net.Conn, error) {
 	return counted{c, l.wrote}, err
 }
 
-// TestSameExchange: TCP with iwarp's exchange has as many octets as a connection of iwarp, each way.
+// TestSameExchange: TCP with iwarp's exchange has as many bytes as a connection of iwarp, each way.
 func TestSameExchange(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -98,6 +98,6 @@ func TestSameExchange(t *testing.T) {
 		want[i%2] += int64(n)
 	}
 	if got := [2]int64{from.Load(), to.Load()}; got != want {
-		t.Errorf("iwarp sends %d octets, and the exchange has %d", got, want)
+		t.Errorf("iwarp sends %d bytes, and the exchange has %d", got, want)
 	}
 }

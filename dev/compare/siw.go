@@ -147,7 +147,7 @@ func siwValues(console []byte) ([]siwValue, error) {
 		}
 		x, err := siwWorks()[i].parse(words[2], body)
 		if err != nil { // a turn that failed is missing, and the round does not count
-			failed = fmt.Errorf("%s of %d octets, %s: %w: %s",
+			failed = fmt.Errorf("%s of %d bytes, %s: %w: %s",
 				siwWorks()[i].program, siwWorks()[i].size, words[2], err, body[max(0, len(body)-500):])
 			fmt.Fprintln(os.Stderr, failed)
 			continue
@@ -239,7 +239,7 @@ func perftestFigure(text, column string) (float64, error) {
 // siwTable has a row for each work and tool.
 func siwTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString(report.MarkdownHeading("over siw", "octets", "beside it", "its figure, divided by siw's",
+	b.WriteString(report.MarkdownHeading("over siw", "bytes", "beside it", "its figure, divided by siw's",
 		"quartiles", "better is", "rounds"))
 	for _, v := range rec.Siw {
 		better := "more"

@@ -20,10 +20,10 @@ import (
 
 // studies are what is run of iwarp study: one connection, and a thousand at the same time.
 func studies() []oooexperiment.Config {
-	one := oooexperiment.Config{Connections: 1, Octets: 8 << 20, Loss: .01, Reorder: .02,
+	one := oooexperiment.Config{Connections: 1, Bytes: 8 << 20, Loss: .01, Reorder: .02,
 		Delay: 500 * time.Microsecond, MTU: 1500, Seed: 1}
 	many := one
-	many.Connections, many.Octets = 1000, 32<<10
+	many.Connections, many.Bytes = 1000, 32<<10
 	return []oooexperiment.Config{one, many}
 }
 
@@ -56,7 +56,7 @@ func (c *cli) measureMemory(ctx context.Context, rec *record) (err error) {
 
 // memoryStudy is what is run of iwarp study --growth.
 func memoryStudy() oooexperiment.Config {
-	return oooexperiment.Config{Connections: 20, Octets: 1 << 20, Loss: .005, Reorder: .02,
+	return oooexperiment.Config{Connections: 20, Bytes: 1 << 20, Loss: .005, Reorder: .02,
 		Delay: 500 * time.Microsecond, MTU: 1500, Seed: 1}
 }
 
@@ -79,7 +79,7 @@ func memoryTable(rec *record) string {
 // studyHead says what was run.
 func studyHead(r *oooexperiment.Report) string {
 	return fmt.Sprintf("Connections: %d, each of %d KiB; MTU %d, %g %% of packets lost, %g %% late, round trip %v:\n\n",
-		r.Connections, r.Octets>>10, r.MTU, 100*r.Loss, 100*r.Reorder, 2*r.Delay)
+		r.Connections, r.Bytes>>10, r.MTU, 100*r.Loss, 100*r.Reorder, 2*r.Delay)
 }
 
 // studyTable has a row for each way, once for each number of connections.

@@ -142,7 +142,7 @@ func missingLine(m missing) string {
 // perfTable has a row for each operation, size and congestion control.
 func perfTable(rec *record) string {
 	var b strings.Builder
-	b.WriteString(report.MarkdownHeading("op", "octets", "congestion control", "bandwidth", "latency", "99 %",
+	b.WriteString(report.MarkdownHeading("op", "bytes", "congestion control", "bandwidth", "latency", "99 %",
 		"CPU", "CPU us", "switches", "calls", "switches, latency"))
 	for _, row := range perfRows(rec) {
 		r := row.result

@@ -72,8 +72,8 @@ func TestFailedTurnIsTold(t *testing.T) {
 	for _, v := range rec.Values {
 		rec.Library.Values = append(rec.Library.Values, beside{value: v})
 	}
-	told := "- UCX, 64 octets, half a round trip: 1 of 3 turns failed: no end within 20s\n" +
-		"- libfabric, 64 octets, half a round trip: 2 of 2 turns failed, and it had no more: no end within 20s\n"
+	told := "- UCX, 64 bytes, half a round trip: 1 of 3 turns failed: no end within 20s\n" +
+		"- libfabric, 64 bytes, half a round trip: 2 of 2 turns failed, and it had no more: no end within 20s\n"
 	if got := missingText(rec); got != told {
 		t.Errorf("missing: %q", got)
 	}

@@ -7,16 +7,16 @@ type work struct {
 	key, title, unit string
 	less             bool // less is better
 	op               perf.Op
-	size             int // octets
+	size             int // bytes
 	quantity         perf.Quantity
 }
 
 // works are measured in this order.
 func works() []work {
 	return []work{
-		{"latency-64", "64 octets, half a round trip", "us", true, perf.Send, 64, perf.Latency},
+		{"latency-64", "64 bytes, half a round trip", "us", true, perf.Send, 64, perf.Latency},
 		{"latency-64k", "64 KiB, half a round trip", "us", true, perf.Write, 64 << 10, perf.Latency},
-		{"rate-64", "64 octets, messages", "million/s", false, perf.Send, 64, perf.Bandwidth},
+		{"rate-64", "64 bytes, messages", "million/s", false, perf.Send, 64, perf.Bandwidth},
 		{"bandwidth-1m", "1 MiB, bandwidth", "MiB/s", false, perf.Write, 1 << 20, perf.Bandwidth},
 	}
 }

@@ -58,7 +58,7 @@ func unzipped(t *testing.T, octets []byte) map[string]packed {
 	return files
 }
 
-// TestPacked: an archive has the names, octets, rights and the time that it was given, in both formats; and the order
+// TestPacked: an archive has the names, bytes, rights and the time that it was given, in both formats; and the order
 // in which files were found does not show.
 func TestPacked(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
@@ -86,7 +86,7 @@ func TestPacked(t *testing.T) {
 			two, err := c.pack("iwarp-v1", at.In(time.FixedZone("elsewhere", 3600)), turned)
 			testrig.Must(t, err)
 			if !bytes.Equal(one, two) {
-				t.Errorf("%d and %d octets, of the same files", len(one), len(two))
+				t.Errorf("%d and %d bytes, of the same files", len(one), len(two))
 			}
 			if got := slices.Sorted(maps.Keys(c.read(t, two))); len(got) != len(entries) {
 				t.Errorf("%q", got)

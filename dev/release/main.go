@@ -1,6 +1,6 @@
 // Command release makes the archives by which cmd/iwarp is handed out: the program for each platform, with man pages,
 // shell completion, documents, the unit for systemd and the licenses of what is in the program, and SHA256SUMS over
-// all. Whoever builds the same commit by the same Go gets the same octets, wherever and whenever: paths and times are
+// all. Whoever builds the same commit by the same Go gets the same bytes, wherever and whenever: paths and times are
 // the commit's alone.
 //
 //	go -C dev run ./release --out DIR                              # of the last commit

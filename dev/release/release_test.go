@@ -18,7 +18,7 @@ import (
 
 const repository = "../.."
 
-// released makes the archive of a platform, and returns its name and octets. SHA256SUMS names it.
+// released makes the archive of a platform, and returns its name and bytes. SHA256SUMS names it.
 func released(t *testing.T, platform string) (name string, octets []byte) {
 	t.Helper()
 	out := t.TempDir()
@@ -49,7 +49,7 @@ func TestRelease(t *testing.T) {
 	}
 	name, one := released(t, runtime.GOOS+"/"+runtime.GOARCH)
 	if again, two := released(t, runtime.GOOS+"/"+runtime.GOARCH); again != name || !bytes.Equal(one, two) {
-		t.Errorf("%s has %d octets, and %s has others: %d", name, len(one), again, len(two))
+		t.Errorf("%s has %d bytes, and %s has others: %d", name, len(one), again, len(two))
 	}
 	if runtime.GOOS == "windows" {
 		return // whose archive is a zip file: TestPacked
@@ -63,7 +63,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	if unit := files[top+"/systemd/iwarp.service"].Text; (unit != "") != (runtime.GOOS == "linux") {
-		t.Errorf("a unit of %d octets", len(unit))
+		t.Errorf("a unit of %d bytes", len(unit))
 	}
 	wantVersion(t, files[top+"/iwarp"], top, strings.TrimSpace(string(commit)))
 }

@@ -6,7 +6,7 @@
 //
 // # What is promised
 //
-// Over TCP, the last eight octets of a Write, at an address that is a multiple of eight, are stored as one word after all
+// Over TCP, the last eight bytes of a Write, at an address that is a multiple of eight, are stored as one word after all
 // others of the Write, and after everything that its peer has sent before. So a program that loads this word atomically, and
 // sees the new value, sees the whole record (docs/memory.md, "Waiting for a Write"). Nothing is promised of any other
 // word, or of a plain load.

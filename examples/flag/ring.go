@@ -29,7 +29,7 @@ const end = ^uint64(0)
 
 var errTooLong = errors.New("a record has no room for so long a text")
 
-// words returns memory that begins at a multiple of eight, as flags must, and the same as octets.
+// words returns memory that begins at a multiple of eight, as flags must, and the same as bytes.
 func words(n int) ([]uint64, []byte) {
 	w := make([]uint64, n)
 	return w, unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), 8*n)

@@ -88,8 +88,8 @@ func TestInterop(t *testing.T) {
 				c(r.ctx, client)
 			}
 			interop.DoUnimplementedMethod(r.ctx, conn)
-			if wrote := r.rnic.Stats().Sent[rdmap.OpWrite].Octets; wrote < 250_000 { // DoLargeUnaryCall alone has more
-				t.Errorf("%d octets went by RDMA Writes", wrote)
+			if wrote := r.rnic.Stats().Sent[rdmap.OpWrite].Bytes; wrote < 250_000 { // DoLargeUnaryCall alone has more
+				t.Errorf("%d bytes went by RDMA Writes", wrote)
 			}
 			r.stop()
 			must(t, <-r.served)
@@ -171,14 +171,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// echo has the server answer with so many octets.
+// echo has the server answer with so many bytes.
 func echo(t *testing.T, call grpc_testing.TestService_FullDuplexCallClient, octets int) {
 	t.Helper()
 	must(t, call.Send(&grpc_testing.StreamingOutputCallRequest{ResponseParameters: []*grpc_testing.ResponseParameters{{Size: int32(octets)}}}))
 	answer, err := call.Recv()
 	must(t, err)
 	if got := len(answer.GetPayload().GetBody()); got != octets {
-		t.Errorf("%d octets, want %d", got, octets)
+		t.Errorf("%d bytes, want %d", got, octets)
 	}
 }
 

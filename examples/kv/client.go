@@ -175,7 +175,7 @@ func (s *session) post(inbox uint64) error {
 // welcome reads what the server says of its table. It is a stranger: no number of its is believed that makes no sense.
 func (s *session) welcome(b []byte) (err error) {
 	if len(b) != welcomeLen {
-		return fmt.Errorf("kv: the server says %d octets of itself, not %d", len(b), welcomeLen)
+		return fmt.Errorf("kv: the server says %d bytes of itself, not %d", len(b), welcomeLen)
 	}
 	if err := s.table.UnmarshalBinary(b[:iwarp.RemoteLen]); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *session) welcome(b []byte) (err error) {
 	number := func(i int) int { return int(binary.BigEndian.Uint32(b[iwarp.RemoteLen+4*i:])) }
 	s.slots, s.slotLen, s.credits = number(0), number(1), min(number(2), maxCredits)
 	if s.slots < 1 || s.slotLen < headerLen || s.slotLen > 1<<24 || s.credits < 1 {
-		return fmt.Errorf("kv: no table has %d slots of %d octets, with %d credits", s.slots, s.slotLen, s.credits)
+		return fmt.Errorf("kv: no table has %d slots of %d bytes, with %d credits", s.slots, s.slotLen, s.credits)
 	}
 	if s.page, err = s.qp.PD().Register(make([]byte, s.slotLen), iwarp.LocalWrite); err != nil {
 		return err

@@ -153,7 +153,7 @@ func TestWhole(t *testing.T) {
 	for reads := 0; ; reads++ {
 		value, err := reader.get(within(t), "key")
 		if err != nil || len(value) != large || strings.Count(value, value[:1]) != large {
-			t.Fatalf("read %d octets, not all alike: %.5q...%q (%v)", len(value), value, value[max(0, len(value)-5):], err)
+			t.Fatalf("read %d bytes, not all alike: %.5q...%q (%v)", len(value), value, value[max(0, len(value)-5):], err)
 		}
 		select {
 		case err := <-done:
@@ -279,7 +279,7 @@ func TestParse(t *testing.T) {
 			broken := append([]byte(nil), whole...)
 			broken[at] ^= bit
 			if e, err := parse(broken); !errors.Is(err, errTorn) {
-				t.Errorf("octet %d changed: %v, %v", at, e, err)
+				t.Errorf("byte %d changed: %v, %v", at, e, err)
 			}
 		}
 	}
@@ -288,7 +288,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: no octets break the reader of slots, and what is taken for an entry is written the same.
+// FuzzParse: no bytes break the reader of slots, and what is taken for an entry is written the same.
 func FuzzParse(f *testing.F) {
 	f.Add(make([]byte, headerLen))
 	f.Add(entry{7, "key", "value"}.octets())

@@ -36,9 +36,9 @@ type server struct {
 	leaving bool
 }
 
-// Messages begin with an octet that says what they are. A client says put and bye, the server answer and leaving.
+// Messages begin with a byte that says what they are. A client says put and bye, the server answer and leaving.
 const (
-	sayPut     = 'P' // length of the key (2 octets), key, value
+	sayPut     = 'P' // length of the key (2 bytes), key, value
 	sayBye     = 'B'
 	sayAnswer  = 'A' // the error, if there was one
 	sayLeaving = 'L'

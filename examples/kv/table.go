@@ -36,7 +36,7 @@ var (
 	errNoKey   = errors.New("no such key")
 )
 
-// octets returns what is written into the slot.
+// bytes returns what is written into the slot.
 func (e entry) octets() []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 4), e.version)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(e.key)))

@@ -64,7 +64,7 @@ func (b *boss) finish(job int, result string) {
 	}
 }
 
-// Messages are a number of a job (4 octets) and a text, which is the job or its result.
+// Messages are a number of a job (4 bytes) and a text, which is the job or its result.
 const (
 	messageLen = 4096
 	textLen    = messageLen - 4

@@ -159,7 +159,7 @@ func TestTooLong(t *testing.T) {
 		t.Error(err)
 	}
 	if n := len(message(7, strings.Repeat("x", textLen))); n != messageLen || binary.BigEndian.Uint32(message(7, "")) != 7 {
-		t.Errorf("the longest message has %d octets", n)
+		t.Errorf("the longest message has %d bytes", n)
 	}
 }
 

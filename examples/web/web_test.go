@@ -36,7 +36,7 @@ func TestFiles(t *testing.T) {
 			all.Go(func() {
 				var got bytes.Buffer
 				if err := get(ctx, url+name, &got); err != nil || !bytes.Equal(got.Bytes(), want) {
-					t.Errorf("%s: %d octets, want %d (%v)", name, got.Len(), len(want), err)
+					t.Errorf("%s: %d bytes, want %d (%v)", name, got.Len(), len(want), err)
 				}
 			})
 		}

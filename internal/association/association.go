@@ -23,8 +23,8 @@ type Carrier interface {
 	// acked: the peer has the first n messages of a stream.
 	Run(receive func(sctp.Message), acked func(stream uint16, n uint64), lost func(error))
 	Streams() int    // in both directions
-	MaxMessage() int // octets, without fragmentation
-	Ahead() int      // octets that a peer which does its part can have come ahead of a missing message
+	MaxMessage() int // bytes, without fragmentation
+	Ahead() int      // bytes that a peer which does its part can have come ahead of a missing message
 	Shutdown(ctx context.Context) error
 	Abort(text string)
 	LocalAddr() net.Addr
@@ -77,11 +77,11 @@ type Association struct {
 	cause    error
 	handed   sctp.Message // what the Carrier is being given, or would not take
 	holder   Holder       // nil: the Carrier is none
-	held     int          // octets ahead of what is missing, of all sessions
-	unread   int          // octets that wait to be received, of all sessions
+	held     int          // bytes ahead of what is missing, of all sessions
+	unread   int          // bytes that wait to be received, of all sessions
 	holding  bool
 	counted  sctp.Stats // that Counted was given
-	moved    uint64     // octets, of all sessions and both directions
+	moved    uint64     // bytes, of all sessions and both directions
 	timer    deadline.Timer[Association]
 }
 

@@ -323,7 +323,7 @@ func TestMoved(t *testing.T) {
 				grown := s.Moved() - before[i]
 				// with what stands in front of a segment
 				if s == to && grown != 0 || s != to && (grown < fair || grown > fair+100) {
-					t.Errorf("session %d has moved %d octets more, of %d that came for it: %t", i, grown, fair, s == to)
+					t.Errorf("session %d has moved %d bytes more, of %d that came for it: %t", i, grown, fair, s == to)
 				}
 			}
 		}

@@ -106,7 +106,7 @@ func TestLacks(t *testing.T) {
 				testrig.Must(t, s.CloseWrite())
 				say(sctp.Message{PPID: 17, Data: []byte{0, 1, 0, 4}})
 				if got := s.HasUnacked(); got != c.want {
-					t.Errorf("%d octets: the peer lacks something: %t", c.unacked, got)
+					t.Errorf("%d bytes: the peer lacks something: %t", c.unacked, got)
 				}
 				if why != sctp.ErrTimeout {
 					w.closeBoth(why)
@@ -115,7 +115,7 @@ func TestLacks(t *testing.T) {
 				cnt.unacked = 0 // which is too late
 				if err := s.LossError(); errors.Is(err, why) != c.want || !c.want && err != nil ||
 					s.HasUnacked() != c.want {
-					t.Errorf("%d octets, %v: lost: %v, lacks %t", c.unacked, why, err, s.HasUnacked())
+					t.Errorf("%d bytes, %v: lost: %v, lacks %t", c.unacked, why, err, s.HasUnacked())
 				}
 			})
 		}

@@ -6,7 +6,7 @@ import "github.com/goiwarp/iwarp"
 // was sent before is.
 type Holder interface {
 	Hold(on bool)
-	HoldFrom() int // octets held, from which on Hold is to be called
+	HoldFrom() int // bytes held, from which on Hold is to be called
 }
 
 // maxAhead bounds the segments that have come ahead of a missing one: no carrier takes messages that are farther from
@@ -15,10 +15,10 @@ const maxAhead = 4096
 
 // Bounds says what a peer that does its part may have come ahead of order.
 func (s *Session) Bounds() iwarp.SegmentBounds {
-	return iwarp.SegmentBounds{First: 1, Segments: maxAhead, Octets: s.a.carrier.Ahead()}
+	return iwarp.SegmentBounds{First: 1, Segments: maxAhead, Bytes: s.a.carrier.Ahead()}
 }
 
-// Held says how many octets the QP holds of what Recv has brought, as others are missing.
+// Held says how many bytes the QP holds of what Recv has brought, as others are missing.
 func (s *Session) Held(octets int) {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()

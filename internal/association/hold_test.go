@@ -39,7 +39,7 @@ func (w *heldWire) wantHolds(t *testing.T, want ...bool) {
 	}
 }
 
-// TestHeldByAll: what the sessions of an association hold counts together, to the octet, and no more once a session has
+// TestHeldByAll: what the sessions of an association hold counts together, to the byte, and no more once a session has
 // ended.
 func TestHeldByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestHeldByAll(t *testing.T) {
 		w.wantHolds(t, true, false, true, false)
 		b.Held(5000) // it is over
 		w.wantHolds(t, true, false, true, false)
-		if want := b.Bounds(); want.Octets != w.Ahead() || want.First != 1 {
+		if want := b.Bounds(); want.Bytes != w.Ahead() || want.First != 1 {
 			t.Errorf("bounds %+v", want)
 		}
 	})
@@ -145,7 +145,7 @@ func TestHeldByTheDead(t *testing.T) {
 	})
 }
 
-// TestAllThatIsAhead: what Bounds lets a peer have come ahead may also overtake the Accept, to the octet.
+// TestAllThatIsAhead: what Bounds lets a peer have come ahead may also overtake the Accept, to the byte.
 func TestAllThatIsAhead(t *testing.T) {
 	for _, more := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestAllThatIsAhead(t *testing.T) {
 			testrig.Must(t, err)
 			may := s.Bounds()
 			for i := range may.Segments {
-				segment := make([]byte, may.Octets/may.Segments)
+				segment := make([]byte, may.Bytes/may.Segments)
 				if i == 0 {
 					segment = append(segment, make([]byte, more)...)
 				}
@@ -168,7 +168,7 @@ func TestAllThatIsAhead(t *testing.T) {
 			}
 			if _, err := s.Answer(t.Context()); (more == 0) != (err == nil) || more > 0 &&
 				!errors.Is(err, sctp.ErrEarly) {
-				t.Errorf("with %d octets more: %v", more, err)
+				t.Errorf("with %d bytes more: %v", more, err)
 			}
 			a.Close("the test is over")
 		})

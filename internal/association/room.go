@@ -11,7 +11,7 @@ import (
 // that is too much, a session that nobody receives from ends: a QP that is merely slow goes on.
 const (
 	maxInbox   = 64              // segments of a session
-	maxUnread  = 1 << 20         // octets of several sessions beyond that, with unreadCost for each segment
+	maxUnread  = 1 << 20         // bytes of several sessions beyond that, with unreadCost for each segment
 	unreadCost = 128             // memory of an inbox
 	patience   = 5 * time.Second // without anything being received
 )
@@ -29,7 +29,7 @@ func (s *Session) inboxFull() bool {
 	return !s.over() && len(s.inbox) >= maxInbox && (s.a.m.Sessions() == 1 || s.a.unread > maxUnread)
 }
 
-// setUnread notes how many octets wait to be received. With fewer there may be room for other sessions.
+// setUnread notes how many bytes wait to be received. With fewer there may be room for other sessions.
 func (s *Session) setUnread(octets int) {
 	before := s.a.unread
 	s.a.unread += octets - s.unread

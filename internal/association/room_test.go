@@ -78,7 +78,7 @@ func over(t *testing.T, x, y association.Carrier) (active, passive *association.
 	return active, passive
 }
 
-// Segments of fair octets take a KiB of what may wait to be received: of those, several sessions have 1024 at most, if
+// Segments of fair bytes take a KiB of what may wait to be received: of those, several sessions have 1024 at most, if
 // one of them has 64, which is also what an only session has.
 const fair, atMost, alone = 1024 - 128, 1024, 64
 

@@ -32,14 +32,14 @@ type Session struct {
 	// Guarded by a.mu.
 	changed sync.Cond
 	inbox   []iwarp.SegmentArrival
-	unread  int    // octets in inbox
+	unread  int    // bytes in inbox
 	taken   uint64 // from it
 	lost    error  // why the peer is told nothing more: an answer has this error, and see LossError
 	ended   bool
 	err     error  // why, if not in order
 	closed  bool   // from here
-	held    int    // octets ahead of what is missing
-	came    uint64 // octets, of all messages for it
+	held    int    // bytes ahead of what is missing
+	came    uint64 // bytes, of all messages for it
 	lacks   bool   // the peer did, when the session ended
 }
 
@@ -195,7 +195,7 @@ func (s *Session) Reject(privateData []byte, ird, ord mpa.Depth) error {
 	})
 }
 
-// Moved returns how many octets the association has moved, except for those that have come for the session: while it
+// Moved returns how many bytes the association has moved, except for those that have come for the session: while it
 // grows, who waits for the session may be waiting for its turn.
 func (s *Session) Moved() uint64 {
 	s.a.mu.Lock()
@@ -224,7 +224,7 @@ func (s *Session) closedError() error {
 	return net.ErrClosed
 }
 
-// Send sends whole segments, in order. It waits until it has taken at least one, and returns how many octets are of
+// Send sends whole segments, in order. It waits until it has taken at least one, and returns how many bytes are of
 // those that it has.
 func (s *Session) Send(v [][]byte) (octets int, err error) {
 	s.a.mu.Lock()
@@ -338,7 +338,7 @@ func (s *Session) leave(how func(now time.Time, id uint16)) {
 	s.dropInbox()
 }
 
-// MULPDU returns the largest segment, in octets.
+// MULPDU returns the largest segment, in bytes.
 func (s *Session) MULPDU() int { return sctp.MULPDU(s.a.carrier.MaxMessage()) }
 
 // LocalAddr returns our address.

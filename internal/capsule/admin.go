@@ -19,7 +19,7 @@ const PageLen = 4096
 // AllNamespaces is an NSID that stands for all.
 const AllNamespaces = 0xFFFFFFFF
 
-// An Identify asks for a page of PageLen octets.
+// An Identify asks for a page of PageLen bytes.
 type Identify struct {
 	SGL          SGL
 	NSID         uint32
@@ -53,7 +53,7 @@ const (
 	FeatureQueues     Feature = 0x07 // Queues
 	FeatureAsyncEvent Feature = 0x0B // which events are wanted
 	FeatureKeepAlive  Feature = 0x0F // in milliseconds
-	FeatureHostID     Feature = 0x81 // 16 octets of data
+	FeatureHostID     Feature = 0x81 // 16 bytes of data
 )
 
 // Features is a Get Features or a Set Features.

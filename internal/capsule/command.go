@@ -14,7 +14,7 @@ const FlagSGL = 0x40
 
 // A Command is a submission queue entry.
 //
-//	octet 0      1     2          4                     8
+//	byte 0      1     2          4                     8
 //	      +------+-----+----------+---------------------+
 //	      |opcode|flags|command id|namespace id (NSID)  |
 //	      +------+-----+----------+---------------------+
@@ -22,7 +22,7 @@ const FlagSGL = 0x40
 //	      +---------------------------------------------+
 //	   16 | metadata pointer                            |
 //	      +---------------------------------------------+
-//	   24 | SGL descriptor, 16 octets                   |
+//	   24 | SGL descriptor, 16 bytes                   |
 //	      +----------------------+----------------------+
 //	   40 | dword 10             | dword 11             |
 //	      +----------------------+----------------------+
@@ -31,7 +31,7 @@ const FlagSGL = 0x40
 //	   56 | dword 14             | dword 15             |
 //	      +----------------------+----------------------+
 //
-// Of a fabrics command (OpFabrics) the first octet of NSID is the type: see FabricsType.
+// Of a fabrics command (OpFabrics) the first byte of NSID is the type: see FabricsType.
 type Command struct {
 	Opcode   Opcode
 	Flags    uint8
@@ -72,7 +72,7 @@ func ParseCommand(b []byte) (c Command, err error) {
 	return c, nil
 }
 
-// Append appends the CommandLen octets.
+// Append appends the CommandLen bytes.
 func (c *Command) Append(b []byte) []byte {
 	b = append(b, byte(c.Opcode), c.Flags)
 	b = binary.LittleEndian.AppendUint16(b, c.ID)

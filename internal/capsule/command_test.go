@@ -83,7 +83,7 @@ const (
 
 func parse(t *testing.T, hex string) (Command, []byte) {
 	t.Helper()
-	raw := testrig.Octets(t, hex)
+	raw := testrig.Bytes(t, hex)
 	c, err := ParseCommand(raw)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestAdminCommands(t *testing.T) {
 	}
 }
 
-// TestSGL has the two layouts of a descriptor, with all their octets.
+// TestSGL has the two layouts of a descriptor, with all their bytes.
 func TestSGL(t *testing.T) {
 	for hex, s := range map[string]SGL{
 		"0807060504030201 563412 ddccbbaa 40": {SGLKeyed, 0x0102030405060708, 0x123456, 0xaabbccdd},
@@ -230,7 +230,7 @@ func drop[T any](parse func([]byte) (T, error)) func([]byte) error {
 }
 
 func TestCompletion(t *testing.T) {
-	raw := testrig.Octets(t, `
+	raw := testrig.Bytes(t, `
 		00 10 00 00 00 00 00 00 # 00 result 0x1000
 		05 00                   # 08 SQ head 5
 		01 00                   # 0a SQ id 1
@@ -262,9 +262,9 @@ func TestNames(t *testing.T) {
 		"Property Get":                          FabricsPropertyGet.String(),
 		"fabrics command 0x42":                  FabricsType(0x42).String(),
 		"SGL type 0x02":                         SGLType(2).String(),
-		"4 octets keyed at 0x10":                SGL{Type: SGLKeyed, Address: 16, Length: 4}.String(),
-		"4 octets in-capsule at 0x10":           SGL{Type: SGLOffset, Address: 16, Length: 4}.String(),
-		"0 octets in-capsule at 0x10":           SGL{Type: SGLOffset, Address: 16}.String(),
+		"4 bytes keyed at 0x10":                 SGL{Type: SGLKeyed, Address: 16, Length: 4}.String(),
+		"4 bytes in-capsule at 0x10":            SGL{Type: SGLOffset, Address: 16, Length: 4}.String(),
+		"0 bytes in-capsule at 0x10":            SGL{Type: SGLOffset, Address: 16}.String(),
 		"keyed, invalidate":                     SGLKeyedInvalidate.String(),
 		"rdma":                                  TransportRDMA.String(),
 		"tcp":                                   TransportTCP.String(),
@@ -274,7 +274,7 @@ func TestNames(t *testing.T) {
 		"discovery":                             SubsystemDiscovery.String(),
 		"subsystem of type 4":                   SubsystemType(4).String(),
 		"id 0x0007 result 0x5: success (0x000)": Completion{Result: 5, ID: 7}.String(),
-		"nvme: command: octet 3: the end, where there are to be 64 octets": errorOf(drop(ParseCommand)(make([]byte,
+		"nvme: command: byte 3: the end, where there are to be 64 bytes": errorOf(drop(ParseCommand)(make([]byte,
 			3))),
 	} {
 		if got != want {
@@ -303,7 +303,7 @@ func TestProperties(t *testing.T) {
 	}
 	for _, p := range []Property{PropertyCAP, PropertyVS, PropertyCC, PropertyCSTS} {
 		if p.Long() != (p == PropertyCAP) {
-			t.Errorf("%#x: of 8 octets: %v", p, p.Long())
+			t.Errorf("%#x: of 8 bytes: %v", p, p.Long())
 		}
 	}
 	if s := StatusReady | StatusShutdownDone; !s.Has(StatusReady) || s.Has(StatusFatal) || s != 9 {

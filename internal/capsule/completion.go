@@ -13,7 +13,7 @@ const SQHeadOff = 0xFFFF
 
 // A Completion is a completion queue entry.
 //
-//	octet 0                    8          10         12         14             16
+//	byte 0                    8          10         12         14             16
 //	      +--------------------+----------+----------+----------+--------------+
 //	      | result             | SQ head  | SQ id    |command id|status, phase |
 //	      +--------------------+----------+----------+----------+--------------+
@@ -41,7 +41,7 @@ func ParseCompletion(b []byte) (c Completion, err error) {
 	}, nil
 }
 
-// Append appends the CompletionLen octets.
+// Append appends the CompletionLen bytes.
 func (c Completion) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, c.Result)
 	b = binary.LittleEndian.AppendUint16(b, c.SQHead)

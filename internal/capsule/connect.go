@@ -42,7 +42,7 @@ func (c *Command) Connect() Connect {
 const (
 	// ConnectDataLen is the length of ConnectData.
 	ConnectDataLen = 1024
-	// NQNLen is how many octets there are for a name (NQN), and its end.
+	// NQNLen is how many bytes there are for a name (NQN), and its end.
 	NQNLen = 256
 	// MaxNQN bounds a name.
 	MaxNQN = 223
@@ -54,7 +54,7 @@ const (
 
 // ConnectData is what a Connect brings along.
 //
-//	octet 0          16              256             512          768        1024
+//	byte 0          16              256             512          768        1024
 //	      +----------+------+--------+---------------+------------+----------+
 //	      | host id  |cntlid|reserved| subsystem NQN | host NQN   | reserved |
 //	      +----------+------+--------+---------------+------------+----------+
@@ -87,7 +87,7 @@ func ConnectOffset(offset uint16, inData bool) uint64 {
 	return uint64(offset)
 }
 
-// ParseConnectData returns the data. Names end at the first zero octet. The error is an *Error: too few octets, or a
+// ParseConnectData returns the data. Names end at the first zero byte. The error is an *Error: too few bytes, or a
 // name without an end.
 func ParseConnectData(b []byte) (d ConnectData, err error) {
 	if err := needs("Connect data", b, ConnectDataLen); err != nil {
@@ -111,7 +111,7 @@ func nqnAt(b []byte, at int) (string, error) {
 	return string(b[at : at+n]), nil
 }
 
-// Append appends the ConnectDataLen octets. Names are cut at NQNLen-1 octets.
+// Append appends the ConnectDataLen bytes. Names are cut at NQNLen-1 bytes.
 func (d ConnectData) Append(b []byte) []byte {
 	b, p := extend(b, ConnectDataLen)
 	copy(p, d.HostID[:])
@@ -121,7 +121,7 @@ func (d ConnectData) Append(b []byte) []byte {
 	return b
 }
 
-// extend returns b with n zero octets more, and these.
+// extend returns b with n zero bytes more, and these.
 func extend(b []byte, n int) (all, added []byte) {
 	all = append(b, make([]byte, n)...)
 	return all, all[len(b):]
@@ -134,7 +134,7 @@ func putText(p []byte, text string, pad byte) {
 	}
 }
 
-// textAt is the text in p, up to a zero octet, without spaces at its end.
+// textAt is the text in p, up to a zero byte, without spaces at its end.
 func textAt(p []byte) string {
 	if n := bytes.IndexByte(p, 0); n >= 0 {
 		p = p[:n]

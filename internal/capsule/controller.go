@@ -9,8 +9,8 @@ import (
 const (
 	Port         = 4420                   // of targets and discovery controllers, if nothing else is said
 	AdminEntries = 32                     // of an Admin Queue: the fewest that a controller may take
-	MaxDataUnit  = 4 << 10                // octets, of MaxData, with the smallest pages
-	CapsuleUnit  = 16                     // octets, of CommandLen, ResponseLen and DataOffset
+	MaxDataUnit  = 4 << 10                // bytes, of MaxData, with the smallest pages
+	CapsuleUnit  = 16                     // bytes, of CommandLen, ResponseLen and DataOffset
 	TimeoutUnit  = 500 * time.Millisecond // of Capabilities
 )
 
@@ -29,13 +29,13 @@ const (
 	SGLSupported        = 1 << 0 // SGLs
 	SGLKeyedSupported   = 1 << 2 // SGLs
 	SGLOffsetSupported  = 1 << 20
-	QueueEntries        = 0x4466 // CQES, SQES: 16 and 64 octets
+	QueueEntries        = 0x4466 // CQES, SQES: 16 and 64 bytes
 	KeepAliveUnit       = 100    // milliseconds
 )
 
-// IdentifyController is a page of PageLen octets about the controller (StructController).
+// IdentifyController is a page of PageLen bytes about the controller (StructController).
 type IdentifyController struct {
-	Serial, Model, Firmware string // 20, 40 and 8 octets
+	Serial, Model, Firmware string // 20, 40 and 8 bytes
 	Sharing                 uint8  // CMIC
 	MaxData                 uint8  // MDTS: 2^n MaxDataUnit; 0: no bound
 	ControllerID            uint16
@@ -73,7 +73,7 @@ const (
 	ctrlCommandLen, ctrlResponseLen, ctrlOffset, ctrlStatic, ctrlDescs = 1792, 1796, 1800, 1802, 1803
 )
 
-// Append appends the PageLen octets. Texts are cut to what there is room for.
+// Append appends the PageLen bytes. Texts are cut to what there is room for.
 func (i *IdentifyController) Append(b []byte) []byte {
 	b, p := extend(b, PageLen)
 	putText(p[ctrlSerial:ctrlModel], i.Serial, ' ')
@@ -103,7 +103,7 @@ func (i *IdentifyController) Append(b []byte) []byte {
 	return b
 }
 
-// ParseIdentifyController returns the page. Texts end at a zero octet, and spaces at their end are left out. The error
+// ParseIdentifyController returns the page. Texts end at a zero byte, and spaces at their end are left out. The error
 // is an *Error.
 func ParseIdentifyController(b []byte) (i IdentifyController, err error) {
 	if err := needs("Identify controller", b, PageLen); err != nil {

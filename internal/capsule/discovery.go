@@ -28,7 +28,7 @@ type DiscoveryHeader struct {
 	Format     uint16 // 0
 }
 
-// Append appends the DiscoveryHeaderLen octets.
+// Append appends the DiscoveryHeaderLen bytes.
 func (h DiscoveryHeader) Append(b []byte) []byte {
 	b, p := extend(b, DiscoveryHeaderLen)
 	binary.LittleEndian.PutUint64(p, h.Generation)
@@ -116,7 +116,7 @@ type DiscoveryEntry struct {
 	RDMA         RDMASpecific
 }
 
-// Append appends the DiscoveryEntryLen octets. Text is cut to what there is room for.
+// Append appends the DiscoveryEntryLen bytes. Text is cut to what there is room for.
 func (e DiscoveryEntry) Append(b []byte) []byte {
 	b, p := extend(b, DiscoveryEntryLen)
 	p[0], p[1], p[2], p[3] = byte(e.Transport), byte(e.Family), byte(e.Type), e.Requirements
@@ -132,7 +132,7 @@ func (e DiscoveryEntry) Append(b []byte) []byte {
 	return b
 }
 
-// ParseDiscoveryEntry returns the first entry in b. Texts end at a zero octet, and spaces at their end are left out.
+// ParseDiscoveryEntry returns the first entry in b. Texts end at a zero byte, and spaces at their end are left out.
 // The error is an *Error.
 func ParseDiscoveryEntry(b []byte) (e DiscoveryEntry, err error) {
 	if err := needs("discovery entry", b, DiscoveryEntryLen); err != nil {

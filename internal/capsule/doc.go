@@ -3,7 +3,7 @@
 // Fabrics, NVM command set). It does no I/O, and serves both ends: each format is appended from, and parsed to, the
 // same type.
 //
-// All fields are little-endian. Lengths and offsets are in octets, unless blocks or dwords are named. What Append
+// All fields are little-endian. Lengths and offsets are in bytes, unless blocks or dwords are named. What Append
 // writes may be illegal, and what Parse returns is what was there: only lengths are checked. To judge values is the
 // business of controller and host.
 package capsule

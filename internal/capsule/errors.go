@@ -2,7 +2,7 @@ package capsule
 
 import "fmt"
 
-// An Error says that there are fewer octets than a format has, or that they do not hold what the format says.
+// An Error says that there are fewer bytes than a format has, or that they do not hold what the format says.
 type Error struct {
 	// Format is what was parsed, such as "command".
 	Format string
@@ -14,13 +14,13 @@ type Error struct {
 
 // Error names the format, the offset and the reason.
 func (e *Error) Error() string {
-	return fmt.Sprintf("nvme: %s: octet %d: %s", e.Format, e.Offset, e.Reason)
+	return fmt.Sprintf("nvme: %s: byte %d: %s", e.Format, e.Offset, e.Reason)
 }
 
-// needs is the error of fewer than want octets.
+// needs is the error of fewer than want bytes.
 func needs(format string, b []byte, want int) error {
 	if len(b) >= want {
 		return nil
 	}
-	return &Error{Format: format, Offset: len(b), Reason: fmt.Sprintf("the end, where there are to be %d octets", want)}
+	return &Error{Format: format, Offset: len(b), Reason: fmt.Sprintf("the end, where there are to be %d bytes", want)}
 }

@@ -11,7 +11,7 @@ import (
 // FuzzCommand reads any capsule, and has it come out as it went in. No way to read it panics.
 func FuzzCommand(f *testing.F) {
 	for _, hex := range []string{connectAdmin, write4K, getCAP, setCC, readLog, discard} {
-		f.Add(testrig.Octets(f, hex))
+		f.Add(testrig.Bytes(f, hex))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := ParseCommand(b)

@@ -44,7 +44,7 @@ const (
 	MaxRanges = 256
 )
 
-// A DatasetManagement tells of ranges of blocks, which are its data: Ranges of RangeLen octets each.
+// A DatasetManagement tells of ranges of blocks, which are its data: Ranges of RangeLen bytes each.
 type DatasetManagement struct {
 	SGL        SGL
 	NSID       uint32
@@ -74,7 +74,7 @@ type Range struct {
 	LBA        uint64
 }
 
-// Append appends the RangeLen octets.
+// Append appends the RangeLen bytes.
 func (r Range) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, r.Attributes)
 	b = binary.LittleEndian.AppendUint32(b, r.Blocks)

@@ -7,9 +7,9 @@ type LogPage uint8
 
 // The log pages.
 const (
-	LogError      LogPage = 0x01 // entries of 64 octets
-	LogHealth     LogPage = 0x02 // 512 octets
-	LogFirmware   LogPage = 0x03 // 512 octets
+	LogError      LogPage = 0x01 // entries of 64 bytes
+	LogHealth     LogPage = 0x02 // 512 bytes
+	LogFirmware   LogPage = 0x03 // 512 bytes
 	LogNamespaces LogPage = 0x04 // those that have changed: AppendList
 	LogEffects    LogPage = 0x05 // Effects
 	LogDiscovery  LogPage = 0x70 // Discovery
@@ -22,7 +22,7 @@ type GetLogPage struct {
 	Page   LogPage
 	Retain bool   // RAE: the event that told of the page stays
 	Dwords uint32 // how many, 1 at least
-	Offset uint64 // in octets, a multiple of 4
+	Offset uint64 // in bytes, a multiple of 4
 }
 
 // Command returns the command.
@@ -59,7 +59,7 @@ const EffectsLen = 4096
 // Effects is the log page LogEffects: the commands that the controller has, by their opcodes.
 type Effects struct{ Admin, IO [256]uint32 }
 
-// Append appends the EffectsLen octets.
+// Append appends the EffectsLen bytes.
 func (e *Effects) Append(b []byte) []byte {
 	b, p := extend(b, EffectsLen)
 	for i := range e.Admin {

@@ -10,7 +10,7 @@ const (
 	DeallocateByZeroes      = 1 << 3 // Deallocated: Write Zeroes may deallocate (ControlDeallocate)
 )
 
-// IdentifyNamespace is a page of PageLen octets about a namespace (StructNamespace). That of a namespace which is not
+// IdentifyNamespace is a page of PageLen bytes about a namespace (StructNamespace). That of a namespace which is not
 // there is all zero.
 type IdentifyNamespace struct {
 	Size, Capacity, Used uint64 // blocks
@@ -20,7 +20,7 @@ type IdentifyNamespace struct {
 	Attributes           uint8  // NSATTR
 	NGUID                [16]byte
 	EUI64                [8]byte
-	// Metadata and BlockShift are of the LBA format in use: octets of metadata, and the logarithm of the block's
+	// Metadata and BlockShift are of the LBA format in use: bytes of metadata, and the logarithm of the block's
 	// length.
 	Metadata   uint16
 	BlockShift uint8
@@ -31,7 +31,7 @@ const (
 	nsAttributes, nsNGUID, nsEUI64, nsLBAFormats                  = 99, 104, 120, 128
 )
 
-// Append appends the PageLen octets. There is one LBA format.
+// Append appends the PageLen bytes. There is one LBA format.
 func (n *IdentifyNamespace) Append(b []byte) []byte {
 	b, p := extend(b, PageLen)
 	for i, v := range []uint64{n.Size, n.Capacity, n.Used} {
@@ -46,7 +46,7 @@ func (n *IdentifyNamespace) Append(b []byte) []byte {
 	return b
 }
 
-// ParseIdentifyNamespace returns the page. The error is an *Error: too few octets, or an LBA format in use that is not
+// ParseIdentifyNamespace returns the page. The error is an *Error: too few bytes, or an LBA format in use that is not
 // there.
 func ParseIdentifyNamespace(b []byte) (n IdentifyNamespace, err error) {
 	if err := needs("Identify namespace", b, PageLen); err != nil {
@@ -72,7 +72,7 @@ func ParseIdentifyNamespace(b []byte) (n IdentifyNamespace, err error) {
 // MaxList is how many NSIDs a list has at most.
 const MaxList = PageLen / 4
 
-// AppendList appends a namespace list, of PageLen octets: StructNamespaces and LogNamespaces. NSIDs beyond MaxList are
+// AppendList appends a namespace list, of PageLen bytes: StructNamespaces and LogNamespaces. NSIDs beyond MaxList are
 // left out.
 func AppendList(b []byte, nsids []uint32) []byte {
 	b, p := extend(b, PageLen)
@@ -100,7 +100,7 @@ func ParseList(b []byte) (nsids []uint32, err error) {
 // A DescriptorType says what a Descriptor identifies a namespace by.
 type DescriptorType uint8
 
-// The types, and how many octets they have.
+// The types, and how many bytes they have.
 const (
 	DescriptorEUI64      DescriptorType = 1 // 8
 	DescriptorNGUID      DescriptorType = 2 // 16
@@ -111,10 +111,10 @@ const (
 // A Descriptor is a name of a namespace.
 type Descriptor struct {
 	Type DescriptorType
-	ID   []byte // at most 255 octets
+	ID   []byte // at most 255 bytes
 }
 
-// AppendDescriptors appends a page of PageLen octets (StructDescriptors). Descriptors beyond it are left out.
+// AppendDescriptors appends a page of PageLen bytes (StructDescriptors). Descriptors beyond it are left out.
 func AppendDescriptors(b []byte, all []Descriptor) []byte {
 	b, p := extend(b, PageLen)
 	for _, d := range all {
@@ -127,8 +127,8 @@ func AppendDescriptors(b []byte, all []Descriptor) []byte {
 	return b
 }
 
-// ParseDescriptors returns the descriptors of the page, up to the first without octets. The error is an *Error: too few
-// octets, or a descriptor that does not end.
+// ParseDescriptors returns the descriptors of the page, up to the first without bytes. The error is an *Error: too few
+// bytes, or a descriptor that does not end.
 func ParseDescriptors(b []byte) (all []Descriptor, err error) {
 	if err := needs("namespace descriptors", b, PageLen); err != nil {
 		return nil, err

@@ -11,12 +11,12 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// at checks octets at an offset of a page.
+// at checks bytes at an offset of a page.
 func at(t *testing.T, page []byte, offset int, hex string) {
 	t.Helper()
-	want := testrig.Octets(t, hex)
+	want := testrig.Bytes(t, hex)
 	if got := page[offset:][:len(want)]; !bytes.Equal(got, want) {
-		t.Errorf("octet %d: %x, not %x", offset, got, want)
+		t.Errorf("byte %d: %x, not %x", offset, got, want)
 	}
 }
 
@@ -25,7 +25,7 @@ func TestConnectData(t *testing.T) {
 		HostNQN: "nqn.2026-11.example:host"}
 	raw := d.Append([]byte("in front"))[8:]
 	if len(raw) != ConnectDataLen {
-		t.Fatalf("%d octets", len(raw))
+		t.Fatalf("%d bytes", len(raw))
 	}
 	at(t, raw, 0, "01 0000000000000000000000000000 10 ffff 00")
 	at(t, raw, 256, "6e 71 6e 2e")
@@ -35,7 +35,7 @@ func TestConnectData(t *testing.T) {
 	}
 	d.HostNQN = strings.Repeat("n", 300)
 	if got, err := ParseConnectData(d.Append(nil)); err != nil || len(got.HostNQN) != NQNLen-1 {
-		t.Errorf("%d octets of a name (%v)", len(got.HostNQN), err)
+		t.Errorf("%d bytes of a name (%v)", len(got.HostNQN), err)
 	}
 	for offset := range map[int]bool{OffsetSubsystem: true, OffsetHost: true} {
 		endless := bytes.Clone(raw)
@@ -63,7 +63,7 @@ func TestIdentifyController(t *testing.T) {
 	}
 	raw := i.Append(nil)
 	if len(raw) != PageLen {
-		t.Fatalf("%d octets", len(raw))
+		t.Fatalf("%d bytes", len(raw))
 	}
 	at(t, raw, 4, "3031323334353637383961626364656630313233 6977617270 20")
 	at(t, raw, 63, "20 31 20202020202020 00")
@@ -162,13 +162,13 @@ func TestDescriptors(t *testing.T) {
 	}
 	full[15].ID = full[15].ID[:248]
 	raw = AppendDescriptors(nil, full[:16])
-	raw[PageLen-3] = 1 // in the last four octets
+	raw[PageLen-3] = 1 // in the last four bytes
 	var late *Error
 	if got, err := ParseDescriptors(raw); !errors.As(err, &late) || late.Offset != PageLen-4 || len(got) != 16 {
 		t.Errorf("%d (%v)", len(got), err)
 	}
 	raw = AppendDescriptors(nil, long)
-	raw[15*259+1] = 255 // 211 octets are left
+	raw[15*259+1] = 255 // 211 bytes are left
 	var e *Error
 	if got, err := ParseDescriptors(raw); !errors.As(err, &e) || e.Offset != 15*259 || len(got) != 15 {
 		t.Errorf("%d (%v)", len(got), err)

@@ -5,13 +5,13 @@ type Property uint32
 
 // The properties that there are over a fabric.
 const (
-	PropertyCAP  Property = 0x00 // capabilities, 8 octets: Capabilities
+	PropertyCAP  Property = 0x00 // capabilities, 8 bytes: Capabilities
 	PropertyVS   Property = 0x08 // version: Version20
 	PropertyCC   Property = 0x14 // configuration: Configuration
 	PropertyCSTS Property = 0x1C // status: ControllerStatus
 )
 
-// Long reports whether a property has 8 octets, and not 4.
+// Long reports whether a property has 8 bytes, and not 4.
 func (p Property) Long() bool { return p == PropertyCAP }
 
 // Versions, of the property VS and of IdentifyController.Version: major<<16 | minor<<8.
@@ -24,7 +24,7 @@ const (
 // A PropertyAccess is a Property Get or a Property Set. The value that Get returns is in Completion.Result.
 type PropertyAccess struct {
 	Property Property
-	Long     bool   // 8 octets, and not 4
+	Long     bool   // 8 bytes, and not 4
 	Value    uint64 // of a Property Set
 }
 
@@ -50,7 +50,7 @@ func (a PropertyAccess) size() uint32 {
 	return 0
 }
 
-// Property reads a Property Get or Set. ok is false for a size that is neither 4 nor 8 octets.
+// Property reads a Property Get or Set. ok is false for a size that is neither 4 nor 8 bytes.
 func (c *Command) Property() (a PropertyAccess, ok bool) {
 	size := c.CDW[0] & 7
 	return PropertyAccess{Property: Property(c.CDW[1]), Long: size == 1, Value: c.pair(2)}, size <= 1
@@ -75,7 +75,7 @@ func (c Capabilities) Timeout() uint8 { return uint8(c >> 24) }
 // Configuration is the property CC.
 type Configuration uint32
 
-// ConfigurationEnabled is that of a host that works with entries of 64 and 16 octets: EN, IOSQES 6 and IOCQES 4.
+// ConfigurationEnabled is that of a host that works with entries of 64 and 16 bytes: EN, IOSQES 6 and IOCQES 4.
 const ConfigurationEnabled Configuration = 0x460001
 
 // Shutdowns, for Configuration.WithShutdown.

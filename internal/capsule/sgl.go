@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// An SGLType is the last octet of an SGL descriptor: type in the upper half, subtype in the lower.
+// An SGLType is the last byte of an SGL descriptor: type in the upper half, subtype in the lower.
 type SGLType uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	// SGLKeyedInvalidate is SGLKeyed, and asks the controller to invalidate the key by the Send of the completion.
 	SGLKeyedInvalidate SGLType = 0x4F
 
-	// MaxKeyed is how many octets a keyed descriptor can have.
+	// MaxKeyed is how many bytes a keyed descriptor can have.
 	MaxKeyed = 1<<24 - 1
 
 	sglLen  = 16
@@ -42,7 +42,7 @@ func (t SGLType) String() string {
 // An SGL is an SGL descriptor, which says where the data of a command are. The descriptor of a command without data is
 // SGLKeyed, and all else in it is zero.
 //
-//	octet 0               8           11                    15      16
+//	byte 0               8           11                    15      16
 //	      +---------------+-----------+---------------------+-------+
 //	keyed | address       | length    | key                 | type  |
 //	      +---------------+-----------+----+----------------+-------+
@@ -52,7 +52,7 @@ type SGL struct {
 	Type    SGLType
 	Address uint64
 	Length  uint32 // at most MaxKeyed if the type is a keyed one
-	Key     uint32 // of other types the three reserved octets
+	Key     uint32 // of other types the three reserved bytes
 }
 
 // Keyed reports whether the descriptor has a key.
@@ -81,10 +81,10 @@ func (s SGL) append(b []byte) []byte {
 	return append(b, byte(s.Key), byte(s.Key>>8), byte(s.Key>>16), byte(s.Type))
 }
 
-// String says how many octets there are, and where.
+// String says how many bytes there are, and where.
 func (s SGL) String() string {
 	if s.Keyed() && s.Length == 0 {
 		return "no data"
 	}
-	return fmt.Sprintf("%d octets %v at %#x", s.Length, s.Type, s.Address)
+	return fmt.Sprintf("%d bytes %v at %#x", s.Length, s.Type, s.Address)
 }

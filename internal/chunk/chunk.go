@@ -25,7 +25,7 @@ const (
 // FlagT of ABORT and SHUTDOWN COMPLETE: the packet has the tag that its sender expects, since it knows no other.
 const FlagT = 1
 
-// overhead is the octets of a chunk, parameter or error cause before its value: a type (for a chunk with flags) and a
+// overhead is the bytes of a chunk, parameter or error cause before its value: a type (for a chunk with flags) and a
 // length, which counts them, and not the padding.
 const overhead = 4
 
@@ -33,13 +33,13 @@ const overhead = 4
 type Chunk struct {
 	Type  Type
 	Flags byte
-	// Value is what is there of it, without padding, and Length how many octets of it were sent. They differ in a
+	// Value is what is there of it, without padding, and Length how many bytes of it were sent. They differ in a
 	// packet that was cut off. Append does not look at Length.
 	Value  []byte
 	Length int
 }
 
-// Size is how many octets Append appends.
+// Size is how many bytes Append appends.
 func (c *Chunk) Size() int { return overhead + padded(len(c.Value)) }
 
 // Append appends the chunk with its padding.
@@ -49,8 +49,8 @@ func (c *Chunk) Append(b []byte) []byte {
 
 // Chunks are those of a packet that may be cut off, or what is left of them.
 type Chunks struct {
-	Octets []byte // what is there of them
-	Sent   int    // how many octets were sent
+	Bytes []byte // what is there of them
+	Sent  int    // how many bytes were sent
 }
 
 // In returns the chunks of a packet, up to one that is not whole, and whether the packet has them and nothing else.
@@ -60,7 +60,7 @@ func In(packet []byte) (all []Chunk, whole bool) {
 	for c, ok := rest.Next(); ok; c, ok = rest.Next() {
 		all = append(all, c)
 	}
-	return all, len(rest.Octets) == 0
+	return all, len(rest.Bytes) == 0
 }
 
 // Next takes the first chunk off. It reports false if there is none, or none that was sent as a whole: then the rest
@@ -73,15 +73,15 @@ func (s *Chunks) Next() (c Chunk, ok bool) {
 // field takes off a chunk, or what has the form of one: a parameter, or an error cause. length is that of its value, as
 // sent.
 func (s *Chunks) field() (kind uint16, value []byte, length int, ok bool) {
-	if len(s.Octets) < overhead {
+	if len(s.Bytes) < overhead {
 		return 0, nil, 0, false
 	}
-	b := s.Octets
+	b := s.Bytes
 	n := int(binary.BigEndian.Uint16(b[2:]))
 	if n < overhead || n > s.Sent {
 		return 0, nil, 0, false
 	}
-	s.Octets, s.Sent = b[min(padded(n), len(b)):], max(s.Sent-padded(n), 0)
+	s.Bytes, s.Sent = b[min(padded(n), len(b)):], max(s.Sent-padded(n), 0)
 	return binary.BigEndian.Uint16(b), b[overhead:min(n, len(b))], n - overhead, true
 }
 

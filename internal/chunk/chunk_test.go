@@ -13,7 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
-// octets reads hexadecimal digits, with spaces.
+// bytes reads hexadecimal digits, with spaces.
 func octets(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
@@ -23,11 +23,11 @@ func octets(t testing.TB, s string) []byte {
 	return b
 }
 
-// TestPacket has the octets of a packet as RFC 9260, sections 3.1 and 3.2, draws them, and takes them apart again.
+// TestPacket has the bytes of a packet as RFC 9260, sections 3.1 and 3.2, draws them, and takes them apart again.
 func TestPacket(t *testing.T) {
 	want := octets(t, "26ab 26ac 01020304 00000000  0b00 0004  0003 0012 00000007 0005 0000 00000010 6869 0000")
 	binary.LittleEndian.PutUint32(want[8:], crc32.Checksum(want, crc32.MakeTable(crc32.Castagnoli)))
-	d := chunk.Data{TSN: 7, Stream: 5, PPID: 16, Octets: []byte("hi")}
+	d := chunk.Data{TSN: 7, Stream: 5, PPID: 16, Bytes: []byte("hi")}
 	h := chunk.Header{Source: 9899, Destination: 9900, Tag: 0x01020304}
 	got := h.Packet(chunk.Chunk{Type: chunk.TypeCookieAck}, d.Chunk(chunk.FlagsWhole))
 	if !bytes.Equal(got, want) {
@@ -42,18 +42,18 @@ func TestPacket(t *testing.T) {
 		t.Fatalf("%+v, %t", all, whole)
 	}
 	if back, ok := all[1].Data(); !ok || back.TSN != 7 || back.Stream != 5 || back.PPID != 16 ||
-		string(back.Octets) != "hi" || back.Length != 2 {
+		string(back.Bytes) != "hi" || back.Length != 2 {
 		t.Errorf("%+v, %t", back, ok)
 	}
 }
 
-// TestSealed: one wrong octet anywhere, and the checksum is wrong.
+// TestSealed: one wrong byte anywhere, and the checksum is wrong.
 func TestSealed(t *testing.T) {
 	p := chunk.Header{Source: 1, Destination: 2, Tag: 3}.Packet(chunk.Chunk{Type: chunk.TypeAbort})
 	for i := range p {
 		p[i] ^= 0x10
 		if chunk.Sealed(p) {
-			t.Errorf("octet %d", i)
+			t.Errorf("byte %d", i)
 		}
 		p[i] ^= 0x10
 	}
@@ -72,7 +72,7 @@ func TestIn(t *testing.T) {
 	}{len(p): {2, true}, len(p) - 3: {2, true}, len(p) - 4: {1, false}, 21: {1, false}, 20: {1, true}, 17: {1, true},
 		16: {0, false}, 12: {0, true}, 5: {0, true}, 0: {0, true}} {
 		if got, whole := chunk.In(p[:n]); len(got) != want.chunks || whole != want.whole {
-			t.Errorf("%d octets: %d chunks, whole %t, want %+v", n, len(got), whole, want)
+			t.Errorf("%d bytes: %d chunks, whole %t, want %+v", n, len(got), whole, want)
 		}
 	}
 	p[15] = 3 // less than a chunk's head
@@ -81,7 +81,7 @@ func TestIn(t *testing.T) {
 	}
 }
 
-// TestLeast: the least of each thing is whole, and an octet less is not.
+// TestLeast: the least of each thing is whole, and a byte less is not.
 func TestLeast(t *testing.T) {
 	p := chunk.Header{Tag: 3}.Packet(chunk.Chunk{Type: chunk.TypeCookieAck})
 	if all, whole := chunk.In(p); len(p) != chunk.MinLen || len(all) != 1 || all[0].Size() != 4 || !whole {
@@ -92,7 +92,7 @@ func TestLeast(t *testing.T) {
 		t.Errorf("a header alone is %+v, %t", h, ok)
 	}
 	if _, ok := chunk.ParseHeader(p[:11]); ok {
-		t.Error("eleven octets are a header")
+		t.Error("eleven bytes are a header")
 	}
 	for less := range 2 {
 		d, isData := (&chunk.Chunk{Type: chunk.TypeData, Value: octets(t, "00000007 0005 0000 00000010")[less:],
@@ -100,17 +100,17 @@ func TestLeast(t *testing.T) {
 		tsn, isAck := (&chunk.Chunk{Type: chunk.TypeShutdown, Value: octets(t, "00000007")[less:]}).Acknowledged()
 		_, window, isSack := (&chunk.Chunk{Type: chunk.TypeSack, Value: octets(t, "00000007 00000009")[less:]}).Sack()
 		if isSack != (less == 0) || isSack && window != 9 {
-			t.Errorf("with %d octets less: SACK %t, %d", less, isSack, window)
+			t.Errorf("with %d bytes less: SACK %t, %d", less, isSack, window)
 		}
 		_, err := chunk.ParseSetup(octets(t, "00000001 000005dc 0002 0003 00000004")[less:])
 		if whole := less == 0; isData != whole || isAck != whole || (err == nil) != whole || whole &&
 			(d.TSN != 7 || d.Length != 0 || tsn != 7) {
-			t.Errorf("with %d octets less: DATA %+v %t, TSN %d %t, INIT %v", less, d, isData, tsn, isAck, err)
+			t.Errorf("with %d bytes less: DATA %+v %t, TSN %d %t, INIT %v", less, d, isData, tsn, isAck, err)
 		}
 	}
 }
 
-// TestSack: a SACK shows the TSN and the window that it has, and takes another window; with an octet less it shows
+// TestSack: a SACK shows the TSN and the window that it has, and takes another window; with a byte less it shows
 // neither.
 func TestSack(t *testing.T) {
 	c := chunk.Chunk{Type: chunk.TypeSack, Value: octets(t, "00000007 00010000 0000 0000")}
@@ -123,7 +123,7 @@ func TestSack(t *testing.T) {
 	}
 	c.Value = c.Value[:7]
 	if tsn, window, ok := c.Sack(); tsn != 0 || window != 0 || ok {
-		t.Errorf("of seven octets: TSN %d, a window of %d, %t", tsn, window, ok)
+		t.Errorf("of seven bytes: TSN %d, a window of %d, %t", tsn, window, ok)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestParameters(t *testing.T) {
 func TestCut(t *testing.T) {
 	p := chunk.Header{}.Packet(chunk.Chunk{Type: chunk.TypeSack},
 		chunk.Chunk{Type: chunk.TypeAbort, Value: octets(t, "000c 0009 656e6f756768 0000")})
-	rest := chunk.Chunks{Octets: p[chunk.HeaderLen : chunk.HeaderLen+4+10], Sent: len(p) - chunk.HeaderLen}
+	rest := chunk.Chunks{Bytes: p[chunk.HeaderLen : chunk.HeaderLen+4+10], Sent: len(p) - chunk.HeaderLen}
 	if c, ok := rest.Next(); !ok || c.Type != chunk.TypeSack {
 		t.Fatalf("%+v, %t", c, ok)
 	}
@@ -158,12 +158,12 @@ func TestCut(t *testing.T) {
 	if !ok || len(c.Value) != 6 || c.Length != 12 || c.Reason() != "en" {
 		t.Errorf("%+v, %t, %q", c, ok, c.Reason())
 	}
-	if _, ok := rest.Next(); ok || len(rest.Octets) > 0 {
+	if _, ok := rest.Next(); ok || len(rest.Bytes) > 0 {
 		t.Error("something is left")
 	}
 }
 
-// TestSetup has the octets of an INIT ACK as RFC 9260, section 3.3.3, and RFC 5061, section 4.2.6, draw them; a
+// TestSetup has the bytes of an INIT ACK as RFC 9260, section 3.3.3, and RFC 5061, section 4.2.6, draw them; a
 // parameter that nobody knows is passed over.
 func TestSetup(t *testing.T) {
 	s := chunk.Setup{Tag: 1, Window: 1500, Out: 2, In: 3, TSN: 4, Cookie: []byte("abcde"),
@@ -203,14 +203,14 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// FuzzPacket: the chunks of a packet are those of its octets, in order; what is made of them again is the same but for
+// FuzzPacket: the chunks of a packet are those of its bytes, in order; what is made of them again is the same but for
 // its padding, and so is what an INIT says.
 func FuzzPacket(f *testing.F) {
 	f.Add(chunk.Header{Source: 1, Destination: 2, Tag: 3}.Packet(chunk.Chunk{Type: chunk.TypeAbort,
 		Value: []byte{0, 12, 0, 5, 'x', 0, 0, 0}}))
 	s := chunk.Setup{Tag: 1, Window: 1500, Out: 1, In: 2, TSN: 3, Adaptation: 1, HasAdaptation: true,
 		Cookie: []byte("cookie")}
-	d := chunk.Data{TSN: 1, Stream: 2, PPID: 16, Octets: []byte("text")}
+	d := chunk.Data{TSN: 1, Stream: 2, PPID: 16, Bytes: []byte("text")}
 	f.Add(chunk.Header{}.Packet(chunk.Chunk{Type: chunk.TypeInitAck, Value: s.Append(nil)}, d.Chunk(7)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, ok := chunk.ParseHeader(b)

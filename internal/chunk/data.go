@@ -2,7 +2,7 @@ package chunk
 
 import "encoding/binary"
 
-// DataLen is the octets of a DATA chunk before its user data, the chunk's head included.
+// DataLen is the bytes of a DATA chunk before its user data, the chunk's head included.
 const DataLen = overhead + dataFields
 
 const dataFields = 12
@@ -22,8 +22,8 @@ type Data struct {
 	Stream uint16
 	Number uint16 // the Stream Sequence Number, which unordered ones do not have
 	PPID   uint32
-	// Octets is what is there of the user data, and Length how many octets of it were sent: see [Chunk].
-	Octets []byte
+	// Bytes is what is there of the user data, and Length how many bytes of it were sent: see [Chunk].
+	Bytes  []byte
 	Length int
 }
 
@@ -35,17 +35,17 @@ func (c *Chunk) Data() (d Data, ok bool) {
 	}
 	return Data{
 		TSN: binary.BigEndian.Uint32(b), Stream: binary.BigEndian.Uint16(b[4:]), Number: binary.BigEndian.Uint16(b[6:]),
-		PPID: binary.BigEndian.Uint32(b[8:]), Octets: b[dataFields:], Length: c.Length - dataFields,
+		PPID: binary.BigEndian.Uint32(b[8:]), Bytes: b[dataFields:], Length: c.Length - dataFields,
 	}, true
 }
 
 // Chunk returns a DATA chunk with flags.
 func (d *Data) Chunk(flags byte) Chunk {
-	b := binary.BigEndian.AppendUint32(make([]byte, 0, dataFields+len(d.Octets)), d.TSN)
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, dataFields+len(d.Bytes)), d.TSN)
 	b = binary.BigEndian.AppendUint16(b, d.Stream)
 	b = binary.BigEndian.AppendUint16(b, d.Number)
 	b = binary.BigEndian.AppendUint32(b, d.PPID)
-	b = append(b, d.Octets...)
+	b = append(b, d.Bytes...)
 	return Chunk{Type: TypeData, Flags: flags, Value: b, Length: len(b)}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/crc32c"
 )
 
-// Lengths in octets.
+// Lengths in bytes.
 const (
 	HeaderLen = 12                   // of the common header
 	MinLen    = HeaderLen + overhead // of a packet with a chunk, at least
@@ -57,7 +57,7 @@ func Seal(packet []byte) []byte {
 	return packet
 }
 
-// Sealed reports whether octets have room for a header, whose checksum is right.
+// Sealed reports whether bytes have room for a header, whose checksum is right.
 func Sealed(packet []byte) bool {
 	return len(packet) >= HeaderLen && binary.LittleEndian.Uint32(packet[8:]) == checksum(packet)
 }

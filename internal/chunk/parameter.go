@@ -27,14 +27,14 @@ type Parameter struct {
 // Append appends the parameter with its padding.
 func (p *Parameter) Append(b []byte) []byte { return appendField(b, p.Type, p.Value) }
 
-// Parameters returns the parameters or error causes in octets, up to one that is not whole, and whether there is none
+// Parameters returns the parameters or error causes in bytes, up to one that is not whole, and whether there is none
 // such.
 func Parameters(b []byte) (all []Parameter, whole bool) {
 	rest := Chunks{b, len(b)}
 	for kind, value, _, ok := rest.field(); ok; kind, value, _, ok = rest.field() {
 		all = append(all, Parameter{kind, value})
 	}
-	return all, len(rest.Octets) < overhead
+	return all, len(rest.Bytes) < overhead
 }
 
 // Reason returns the text of an ABORT of the sender's consumer, or over a violation of the protocol: RFC 9260, sections

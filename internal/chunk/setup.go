@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// SetupLen is the length of an INIT's or INIT ACK's value without parameters, in octets.
+// SetupLen is the length of an INIT's or INIT ACK's value without parameters, in bytes.
 const SetupLen = 16
 
 // Errors of [ParseSetup].
@@ -76,7 +76,7 @@ func (s *Setup) Append(b []byte) []byte {
 	return b
 }
 
-// AppendFields appends the value without parameters, which has [SetupLen] octets.
+// AppendFields appends the value without parameters, which has [SetupLen] bytes.
 func (s *Setup) AppendFields(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, s.Tag)
 	b = binary.BigEndian.AppendUint32(b, s.Window)

@@ -22,7 +22,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// The octets come from 4 MiB and go to 256 KiB, as those of a long transfer do.
+// The bytes come from 4 MiB and go to 256 KiB, as those of a long transfer do.
 func BenchmarkCopy(b *testing.B) {
 	ways := map[string]func(dst, src []byte){
 		"alone": func(dst, src []byte) { copy(dst, src) },

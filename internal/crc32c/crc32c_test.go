@@ -31,14 +31,14 @@ func want(crc uint32, p []byte) uint32 {
 	return crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), p)
 }
 
-// octets are n random octets from a seed.
+// bytes are n random bytes from a seed.
 func octets(seed int64, n int) []byte {
 	p := make([]byte, n)
 	rand.New(rand.NewSource(seed)).Read(p)
 	return p
 }
 
-// The vectors of RFC 3720, section B.4, in their order of octets. They are too short to be
+// The vectors of RFC 3720, section B.4, in their order of bytes. They are too short to be
 // folded: the tests after this one hold folding against them by way of package hash/crc32.
 func TestVectors(t *testing.T) {
 	up, down := make([]byte, 32), make([]byte, 32)
@@ -50,19 +50,19 @@ func TestVectors(t *testing.T) {
 		data []byte
 		crc  string
 	}{
-		{"32 octets of zeroes", make([]byte, 32), "aa 36 91 8a"},
-		{"32 octets of ones", bytes.Repeat([]byte{0xff}, 32), "43 ab a8 62"},
-		{"32 octets of incrementing 00..1f", up, "4e 79 dd 46"},
-		{"32 octets of decrementing 1f..00", down, "5c db 3f 11"},
+		{"32 bytes of zeroes", make([]byte, 32), "aa 36 91 8a"},
+		{"32 bytes of ones", bytes.Repeat([]byte{0xff}, 32), "43 ab a8 62"},
+		{"32 bytes of incrementing 00..1f", up, "4e 79 dd 46"},
+		{"32 bytes of decrementing 1f..00", down, "5c db 3f 11"},
 		{
 			"an iSCSI SCSI Read (10) Command PDU",
-			testrig.Octets(t, `01 c0 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+			testrig.Bytes(t, `01 c0 00 00 00 00 00 00 00 00 00 00 00 00 00 00
 				14 00 00 00 00 00 04 00 00 00 00 14 00 00 00 18
 				28 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00`),
 			"56 3a 96 d9",
 		},
 	} {
-		b := testrig.Octets(t, c.crc)
+		b := testrig.Bytes(t, c.crc)
 		crc := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 		if got := Update(0, c.data); got != crc {
 			t.Errorf("%s: %#08x, want %#08x", c.name, got, crc)
@@ -74,7 +74,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// Octets with their CRC after them have the same CRC, whatever they are.
+// Bytes with their CRC after them have the same CRC, whatever they are.
 func TestResidue(t *testing.T) {
 	eachMethod(t, func(t *testing.T, m method) {
 		for seed := range int64(100) {
@@ -130,16 +130,16 @@ func check(t *testing.T, m method, src []byte, crc uint32, to int) {
 	t.Helper()
 	w, n := want(crc, src), len(src)
 	if got := m.update(crc, src); got != w {
-		t.Fatalf("%d octets after %#08x: %#08x, want %#08x", n, crc, got, w)
+		t.Fatalf("%d bytes after %#08x: %#08x, want %#08x", n, crc, got, w)
 	}
 	room := bytes.Repeat([]byte{guard}, 64+to+n+64)
 	dst := room[64+to:]
 	if got := m.copy(dst, src, crc); got != w || !bytes.Equal(dst[:n], src) {
-		t.Fatalf("copy of %d octets to %d after %#08x: %#08x, want %#08x; the same octets: %v",
+		t.Fatalf("copy of %d bytes to %d after %#08x: %#08x, want %#08x; the same bytes: %v",
 			n, to, crc, got, w, bytes.Equal(dst[:n], src))
 	}
 	if around := bytes.Count(room[:64+to], []byte{guard}) + bytes.Count(dst[n:], []byte{guard}); around != 64+to+64 {
-		t.Fatalf("copy of %d octets to %d: of %d octets around it %d are written to", n, to, 64+to+64, 64+to+64-around)
+		t.Fatalf("copy of %d bytes to %d: of %d bytes around it %d are written to", n, to, 64+to+64, 64+to+64-around)
 	}
 }
 
@@ -153,11 +153,11 @@ func TestSplits(t *testing.T) {
 			n := r.Intn(len(p) + 1)
 			split := r.Intn(n + 1)
 			if crc := m.update(m.update(0, p[:split]), p[split:n]); crc != want(0, p[:n]) {
-				t.Fatalf("%d and %d octets: %#08x", split, n-split, crc)
+				t.Fatalf("%d and %d bytes: %#08x", split, n-split, crc)
 			}
 			crc := m.copy(dst, p[:split], 0)
 			if crc = m.copy(dst[split:], p[split:n], crc); crc != want(0, p[:n]) || !bytes.Equal(dst[:n], p[:n]) {
-				t.Fatalf("copies of %d and %d octets: %#08x", split, n-split, crc)
+				t.Fatalf("copies of %d and %d bytes: %#08x", split, n-split, crc)
 			}
 		}
 	})
@@ -171,36 +171,36 @@ func TestShort(t *testing.T) {
 			func() {
 				defer func() {
 					if recover() == nil {
-						t.Errorf("%d octets to %d: no panic", n, n-1)
+						t.Errorf("%d bytes to %d: no panic", n, n-1)
 					}
 				}()
 				m.copy(room[:n-1:n-1], make([]byte, n), 0)
 			}()
 			if !bytes.Equal(room, bytes.Repeat([]byte{guard}, n)) {
-				t.Errorf("%d octets to %d: written to", n, n-1)
+				t.Errorf("%d bytes to %d: written to", n, n-1)
 			}
 		}
 	})
 }
 
-// Octet by octet a register comes to what Update makes of them at once.
+// Byte by byte a register comes to what Update makes of them at once.
 func TestStep(t *testing.T) {
 	register := ^uint32(0)
 	for n, b := range octets(8, 300) {
 		register = Step(register, b)
 		if got, want := ^register, Update(0, octets(8, 300)[:n+1]); got != want {
-			t.Fatalf("after %d octets: %#08x, want %#08x", n+1, got, want)
+			t.Fatalf("after %d bytes: %#08x, want %#08x", n+1, got, want)
 		}
 	}
 }
 
 func TestNothing(t *testing.T) {
 	if Update(7, nil) != 7 || Copy(nil, nil, 7) != 7 || Copy([]byte{1}, nil, 7) != 7 {
-		t.Error("no octets change the CRC")
+		t.Error("no bytes change the CRC")
 	}
 }
 
-// Any octets in any three parts, at any distance from a boundary.
+// Any bytes in any three parts, at any distance from a boundary.
 func FuzzCopy(f *testing.F) {
 	f.Add([]byte("123456789"), uint32(0), uint16(3), uint16(5), uint8(1))
 	f.Add(octets(7, 700), uint32(1), uint16(128), uint16(320), uint8(60))
@@ -210,7 +210,7 @@ func FuzzCopy(f *testing.F) {
 		for _, m := range methods {
 			check(t, m, p[i:j], crc, int(to%64))
 			if got := m.update(m.update(m.update(crc, p[:i]), p[i:j]), p[j:]); got != want(crc, p) {
-				t.Fatalf("%d, %d and %d octets: %#08x, want %#08x", i, j-i, len(p)-j, got, want(crc, p))
+				t.Fatalf("%d, %d and %d bytes: %#08x, want %#08x", i, j-i, len(p)-j, got, want(crc, p))
 			}
 		}
 	})

@@ -2,7 +2,7 @@
 
 package crc32c
 
-// fold adds p, of at least 64 octets, to a CRC register, which is the complement of a CRC.
+// fold adds p, of at least 64 bytes, to a CRC register, which is the complement of a CRC.
 //
 //go:noescape
 func fold(state uint32, p []byte) uint32
@@ -26,7 +26,7 @@ func fold256(state uint32, p []byte) uint32
 //go:noescape
 func foldCopy256(dst, src []byte, state uint32) uint32
 
-// foldWeave is foldCopy of src with a marker in front of every 508 octets; dst has all of that, and it
+// foldWeave is foldCopy of src with a marker in front of every 508 bytes; dst has all of that, and it
 // is at least one marker. The first marker is at a distance from ULPDU_Length.
 //
 //go:noescape
@@ -38,11 +38,11 @@ func foldWeave256(dst, src []byte, distance, state uint32) uint32
 // powers are what fold multiplies by: for each distance of d bits, x^(d+31) mod P(x) and
 // x^(d-33) mod P(x) in the reflected order. See fold_amd64.s; TestPowers computes them.
 var powers = [...]uint64{
-	0xdcb17aa4, 0xb9e02b86, // 256 octets: a turn of the loop
-	0xa87ab8a8, 0xab7aff2a, // 192, 128 and 64 octets: from one register to the last
+	0xdcb17aa4, 0xb9e02b86, // 256 bytes: a turn of the loop
+	0xa87ab8a8, 0xab7aff2a, // 192, 128 and 64 bytes: from one register to the last
 	0x6992cea2, 0x0d3b6092,
 	0x740eef02, 0x9e4addf8,
-	0x1c291d04, 0xddc0152b, // 48, 32 and 16 octets: from one lane to the last
+	0x1c291d04, 0xddc0152b, // 48, 32 and 16 bytes: from one lane to the last
 	0x3da6d0cb, 0xba4fc28e,
 	0xf20c0dfe, 0x493c7d27,
 	0, 0, // the last lane is not multiplied

@@ -52,7 +52,7 @@ func TestDetect(t *testing.T) {
 
 // The CRC is that of what was copied, whatever becomes of the source meanwhile. This is a
 // data race, and allowed: a consumer may write to the memory of a Send that is under way,
-// and is then to get one octet or the other, and a CRC that is right.
+// and is then to get one byte or the other, and a CRC that is right.
 func TestCopyOfWhatChanges(t *testing.T) {
 	eachMethod(t, func(t *testing.T, m method) {
 		src, dst := make([]byte, 5000), make([]byte, 5000)
@@ -68,7 +68,7 @@ func TestCopyOfWhatChanges(t *testing.T) {
 		}()
 		for n := range 3000 {
 			if crc := m.copy(dst, src[:n], 0); crc != want(0, dst[:n]) {
-				t.Errorf("%d octets: %#08x, those copied have %#08x", n, crc, want(0, dst[:n]))
+				t.Errorf("%d bytes: %#08x, those copied have %#08x", n, crc, want(0, dst[:n]))
 				break
 			}
 		}
@@ -78,7 +78,7 @@ func TestCopyOfWhatChanges(t *testing.T) {
 }
 
 // What a processor lacks, or the system does not save, is not used: one step too far is an
-// illegal instruction, or another thread's octets in ours.
+// illegal instruction, or another thread's bytes in ours.
 func TestProcessors(t *testing.T) {
 	const all, both = ^uint32(0), uint32(leaf7EBX256 | leaf7EBX512)
 	for _, c := range []struct {

@@ -2,18 +2,18 @@ package crc32c
 
 import "encoding/binary"
 
-// MPA has a marker of four octets in front of every 508 octets that are not one: RFC 5044, section 4.3.
+// MPA has a marker of four bytes in front of every 508 bytes that are not one: RFC 5044, section 4.3.
 const (
-	// WeaveFrom is the multiple of octets that Weave takes, and WeaveTo what each of these becomes.
+	// WeaveFrom is the multiple of bytes that Weave takes, and WeaveTo what each of these becomes.
 	WeaveFrom = 508
 	WeaveTo   = 512
 	markerLen = WeaveTo - WeaveFrom
 )
 
-// Weave copies src, of one or more times [WeaveFrom] octets, to the front of dst with a marker in front of each
+// Weave copies src, of one or more times [WeaveFrom] bytes, to the front of dst with a marker in front of each
 // of them, adds all that to a CRC that began as 0, and returns the new value. The first marker's FPDUPTR is a
 // distance, of which the low 16 bits are taken, and each that follows has 512 more. As with [Copy],
-// each octet of src is read once, and no octet of dst after what src becomes is written to.
+// each byte of src is read once, and no byte of dst after what src becomes is written to.
 //
 // It panics if dst is too short, or if src is not such a multiple. The two must not overlap.
 func Weave(dst, src []byte, distance, crc uint32) uint32 { return host.weave(dst, src, distance, crc) }
@@ -21,7 +21,7 @@ func Weave(dst, src []byte, distance, crc uint32) uint32 { return host.weave(dst
 func (m method) weave(dst, src []byte, distance, crc uint32) uint32 {
 	blocks := len(src) / WeaveFrom
 	if blocks == 0 || len(src)%WeaveFrom > 0 {
-		panic("crc32c: Weave takes multiples of 508 octets")
+		panic("crc32c: Weave takes multiples of 508 bytes")
 	}
 	dst = dst[:blocks*WeaveTo]
 	switch m {

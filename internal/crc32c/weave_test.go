@@ -34,12 +34,12 @@ func TestWeave(t *testing.T) {
 			dst := room[64+to:]
 			if got, w := m.weave(dst, src, distance, crc), want(crc, all); got != w ||
 				!bytes.Equal(dst[:len(all)], all) {
-				t.Fatalf("%d blocks from %d, the first at %d, after %#08x: %#08x, want %#08x; the same octets: %v",
+				t.Fatalf("%d blocks from %d, the first at %d, after %#08x: %#08x, want %#08x; the same bytes: %v",
 					n, from, distance, crc, got, w, bytes.Equal(dst[:len(all)], all))
 			}
 			if around := bytes.Count(room[:64+to], []byte{guard}) + bytes.Count(dst[len(all):],
 				[]byte{guard}); around != 64+to+64 {
-				t.Fatalf("%d blocks: of %d octets around them %d are written to", n, 64+to+64, 64+to+64-around)
+				t.Fatalf("%d blocks: of %d bytes around them %d are written to", n, 64+to+64, 64+to+64-around)
 			}
 		}
 	})
@@ -53,7 +53,7 @@ func TestWeaveAtEdge(t *testing.T) {
 			copy(src, octets(9, len(src)))
 			dst := make([]byte, len(src)/508*512)
 			if got := m.weave(dst, src, 0, 0); got != want(0, woven(src, 0)) {
-				t.Errorf("%d octets: %#08x", len(src), got)
+				t.Errorf("%d bytes: %#08x", len(src), got)
 			}
 		}
 	})
@@ -67,13 +67,13 @@ func TestWeaveRules(t *testing.T) {
 			func() {
 				defer func() {
 					if recover() == nil {
-						t.Errorf("%d octets to %d: no panic", c.src, c.dst)
+						t.Errorf("%d bytes to %d: no panic", c.src, c.dst)
 					}
 				}()
 				m.weave(room[:c.dst:c.dst], make([]byte, c.src), 0, 0)
 			}()
 			if !bytes.Equal(room, bytes.Repeat([]byte{guard}, c.dst)) {
-				t.Errorf("%d octets to %d: written to", c.src, c.dst)
+				t.Errorf("%d bytes to %d: written to", c.src, c.dst)
 			}
 		}
 	})

@@ -146,7 +146,7 @@ func TestHandsUpInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := sockets(t)
 			near, far := newSetup(mpa.RoleInitiator).peerToPeer(), newSetup(mpa.RoleResponder).peerToPeer()
-			waits := engine.RNR{Octets: 1 << 20, Messages: 64}
+			waits := engine.RNR{Bytes: 1 << 20, Messages: 64}
 			near.machine.RNR, far.machine.RNR = waits, waits
 			owners := [2]*strict{near.strictly(), far.strictly()}
 			ends := [2]*end{near.on(t, a), far.on(t, b)}
@@ -285,7 +285,7 @@ func TestRoomAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := testrig.Pipe("ini", "res")
 		waits := newSetup(mpa.RoleResponder)
-		waits.machine.RNR = engine.RNR{Octets: 1 << 10, Messages: 1}
+		waits.machine.RNR = engine.RNR{Bytes: 1 << 10, Messages: 1}
 		ini, res := newSetup(mpa.RoleInitiator).on(t, a), waits.on(t, b)
 		const sends = 3
 		for range sends {
@@ -307,7 +307,7 @@ func TestHeldBackAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := testrig.Pipe("ini", "res")
 		waits := newSetup(mpa.RoleResponder)
-		waits.machine.RNR = engine.RNR{Octets: 1 << 10, Messages: 1}
+		waits.machine.RNR = engine.RNR{Bytes: 1 << 10, Messages: 1}
 		ini, res := newSetup(mpa.RoleInitiator).on(t, a), waits.on(t, b)
 		for id := range 2 {
 			ini.post(engine.SendWork{Op: engine.OpSend})

@@ -118,7 +118,7 @@ func (s *setup) over(t testing.TB, stream Stream) *end {
 	e.Conn = NewWhole(stream, stream, cfg)
 	p := s.params
 	p.MULPDU, p.Layer, p.First = e.Limits(false).MULPDU, engine.LayerMessages, 1
-	p.Ahead = engine.Ahead{Segments: 16, Octets: 64 << 10}
+	p.Ahead = engine.Ahead{Segments: 16, Bytes: 64 << 10}
 	m := engine.New(s.machine)
 	testrig.Must(t, m.Connect(&p))
 	e.run(m)

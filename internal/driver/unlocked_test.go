@@ -149,7 +149,7 @@ func TestConnectionCallsBack(t *testing.T) {
 		a, b := testrig.Pipe("ini", "res")
 		w := newWatcher(t)
 		s := newSetup(mpa.RoleInitiator).peerToPeer()
-		s.machine.RNR = engine.RNR{Octets: 1 << 10, Messages: 1}
+		s.machine.RNR = engine.RNR{Bytes: 1 << 10, Messages: 1}
 		e, m := s.prepared(t, &watchedConn{Conn: a, watcher: w})
 		w.conn.Store(e.Conn)
 		e.run(m)

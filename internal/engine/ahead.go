@@ -25,9 +25,9 @@ type ahead struct {
 // A heldSegment waits for its turn.
 type heldSegment struct {
 	at, end uint64
-	size    int  // of the segment, octets
+	size    int  // of the segment, bytes
 	placed  bool // the payload is where it belongs
-	// If it is placed, the first octets of the segment; otherwise all of it.
+	// If it is placed, the first bytes of the segment; otherwise all of it.
 	header [ddp.UntaggedHeaderLen]byte
 	ulpdu  []byte
 	crc    [layout.CRCLen]byte // of its FPDU, if it has one
@@ -48,10 +48,10 @@ func (q *Machine) beginAhead() {
 		q.ahead.budget = q.Ahead.Budget
 	}
 	q.Ahead.Segments = cmp.Or(max(q.Ahead.Segments, 0), DefaultAheadSegments)
-	q.Ahead.Octets = cmp.Or(max(q.Ahead.Octets, 0), DefaultAheadOctets)
+	q.Ahead.Bytes = cmp.Or(max(q.Ahead.Bytes, 0), DefaultAheadBytes)
 }
 
-// HeldAhead returns how many octets are held of segments that have to wait for others.
+// HeldAhead returns how many bytes are held of segments that have to wait for others.
 func (q *Machine) HeldAhead() int { return q.ahead.octets }
 
 // forget drops all that is held: it will never have its turn.
@@ -60,7 +60,7 @@ func (a *ahead) forget() {
 	a.held = nil
 }
 
-// reserve has one segment more wait, and so many octets held of it, if there is room for them.
+// reserve has one segment more wait, and so many bytes held of it, if there is room for them.
 func (a *ahead) reserve(octets int) error {
 	if a.budget != nil {
 		if err := a.budget.Take(AheadCost + octets); err != nil {
@@ -71,7 +71,7 @@ func (a *ahead) reserve(octets int) error {
 	return nil
 }
 
-// release has so many segments less wait, and so many octets less held of them.
+// release has so many segments less wait, and so many bytes less held of them.
 func (a *ahead) release(segments, octets int) {
 	a.octets -= octets
 	if a.budget != nil && segments > 0 {
@@ -140,8 +140,8 @@ func (q *Machine) keep(at, end uint64, ulpdu []byte) bool {
 	if placed {
 		return q.keepPlaced(&h, ulpdu, n)
 	}
-	if len(ulpdu) > q.Ahead.Octets-a.octets {
-		return q.refuse(wording.Octets(q.Ahead.Octets), nil)
+	if len(ulpdu) > q.Ahead.Bytes-a.octets {
+		return q.refuse(wording.Bytes(q.Ahead.Bytes), nil)
 	}
 	if err := a.reserve(len(ulpdu)); err != nil {
 		return q.refuse(budgetSpent, err)
@@ -152,7 +152,7 @@ func (q *Machine) keep(at, end uint64, ulpdu []byte) bool {
 	return true
 }
 
-// keepPlaced notes a segment of which n octets of payload are in place.
+// keepPlaced notes a segment of which n bytes of payload are in place.
 func (q *Machine) keepPlaced(h *heldSegment, ulpdu []byte, n int) bool {
 	if err := q.ahead.reserve(0); err != nil {
 		return q.refuse(budgetSpent, err)
@@ -163,10 +163,10 @@ func (q *Machine) keepPlaced(h *heldSegment, ulpdu []byte, n int) bool {
 	return true
 }
 
-// hold has a segment wait for its turn of which n octets of payload are in place.
+// hold has a segment wait for its turn of which n bytes of payload are in place.
 func (a *ahead) hold(h *heldSegment, n int, s *AheadStats) {
 	s.Placed++
-	s.PlacedOctets += uint64(n)
+	s.PlacedBytes += uint64(n)
 	a.enter(h)
 }
 
@@ -180,8 +180,8 @@ func (a *ahead) enter(h *heldSegment) {
 func (q *Machine) countHeld(n int) {
 	s := &q.stats.Ahead
 	s.Held++
-	s.HeldOctets += uint64(n)
-	s.MostOctets = max(s.MostOctets, uint64(q.ahead.octets))
+	s.HeldBytes += uint64(n)
+	s.MostBytes = max(s.MostBytes, uint64(q.ahead.octets))
 }
 
 // budgetSpent is the bound of a Budget.
@@ -214,7 +214,7 @@ func (q *Machine) refuse(bound string, why error) bool {
 }
 
 // placeAhead places the payload of a segment that is ahead of its turn, and returns how many
-// octets that is. If it reports false the segment waits as it is. Nothing changes but
+// bytes that is. If it reports false the segment waits as it is. Nothing changes but
 // the memory that the segment is for, and the note of what is placed there.
 func (q *Machine) placeAhead(ulpdu []byte) (n int, ok bool) {
 	s, err := ddp.Parse(ulpdu)

@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// What is held ahead is bounded, in segments and in octets. An LLP that brings segments again is
+// What is held ahead is bounded, in segments and in bytes. An LLP that brings segments again is
 // told that one was not taken; with one that does not the connection ends. What has its turn
 // is taken in any case.
 func TestAheadIsBounded(t *testing.T) {
@@ -21,7 +21,7 @@ func TestAheadIsBounded(t *testing.T) {
 		f      func(msn uint32) fpdu
 	}{
 		"segments": {Ahead{Segments: 3}, empty},
-		"octets":   {Ahead{Octets: 3 * 118}, full},
+		"bytes":    {Ahead{Bytes: 3 * 118}, full},
 	} {
 		for _, again := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAheadIsBounded(t *testing.T) {
 
 // Placed payload is not held: any amount of it fits.
 func TestPlacedIsNotHeld(t *testing.T) {
-	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead = Ahead{Octets: 1} })
+	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead = Ahead{Bytes: 1} })
 	r := s.region(make([]byte, 1000), remoteAll)
 	for at := uint64(1); at <= 10; at++ {
 		if !s.arrives(at, write(r.STag(), 100*(at-1), numbered(100))) {

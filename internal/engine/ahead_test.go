@@ -60,7 +60,7 @@ func TestWriteAhead(t *testing.T) {
 	s.arrives(0, send(1, []byte("first")))
 	s.completion(success(1, OpReceive, 5))
 	s.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false)
-	if st := s.Machine.Stats().Ahead; st.Placed != 1 || st.PlacedOctets != 5 || st.Held != 1 {
+	if st := s.Machine.Stats().Ahead; st.Placed != 1 || st.PlacedBytes != 5 || st.Held != 1 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -188,7 +188,7 @@ func TestResponseAhead(t *testing.T) {
 	if string(buf) != "\x00\x00\x00end\x00\x00\x00\x00two\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("%q", buf)
 	}
-	if st := s.Machine.Stats().Ahead; st.Placed != 2 || st.PlacedOctets != 6 || st.Held != 1 {
+	if st := s.Machine.Stats().Ahead; st.Placed != 2 || st.PlacedBytes != 6 || st.Held != 1 {
 		t.Errorf("%+v", st)
 	}
 	s.noCompletion()

@@ -11,7 +11,7 @@ import (
 
 // What had its turn is held no longer: there is room for as much again.
 func TestAheadBoundsAreFreed(t *testing.T) {
-	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead = Ahead{Segments: 3, Octets: 3 * 19} })
+	s := overMessages(t, mpa.RoleResponder, func(s *setup) { s.Params.Ahead = Ahead{Segments: 3, Bytes: 3 * 19} })
 	r := s.region(make([]byte, 10), remoteAll)
 	for at := uint64(0); at < 12; at += 4 {
 		for _, i := range []uint64{3, 2, 1} { // which have no receive
@@ -27,7 +27,7 @@ func TestAheadBoundsAreFreed(t *testing.T) {
 			t.Fatalf("%d Sends received, want %d", len(s.done), at+4)
 		}
 	}
-	if st := s.Machine.Stats().Ahead; st.Held != 9 || st.HeldOctets != 9*19 || st.MostOctets != 3*19 {
+	if st := s.Machine.Stats().Ahead; st.Held != 9 || st.HeldBytes != 9*19 || st.MostBytes != 3*19 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -40,7 +40,7 @@ func TestAheadBeginsAtFirst(t *testing.T) {
 	s.receive(2)
 	s.arrives(first+1, send(2, nil))
 	if len(s.done) != 0 || s.Machine.HeldAhead() == 0 {
-		t.Fatalf("%d Sends received ahead of their turn, %d octets held", len(s.done), s.Machine.HeldAhead())
+		t.Fatalf("%d Sends received ahead of their turn, %d bytes held", len(s.done), s.Machine.HeldAhead())
 	}
 	s.arrives(first, send(1, nil))
 	s.completion(success(1, OpReceive, 0))
@@ -51,7 +51,7 @@ func TestAheadBeginsAtFirst(t *testing.T) {
 func TestAheadBoundsBelowZero(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder, func(s *setup) {
 		s.Params.Ahead = Ahead{Segments: -1,
-			Octets: -1, Again: true}
+			Bytes: -1, Again: true}
 	})
 	for at := uint64(1); at <= DefaultAheadSegments+1; at++ {
 		if taken := s.arrives(at, send(uint32(at+1), nil)); taken != (at <= DefaultAheadSegments) {
@@ -126,7 +126,7 @@ func TestNotPlacedAhead(t *testing.T) {
 				t.Errorf("%q", buf)
 			}
 			if st := s.Machine.Stats().Ahead; st.Placed != 0 || st.Held != 1 ||
-				st.HeldOctets != 19 || st.MostOctets != 19 {
+				st.HeldBytes != 19 || st.MostBytes != 19 {
 				t.Errorf("%+v", st)
 			}
 		})
@@ -157,7 +157,7 @@ func TestCountedInTurn(t *testing.T) {
 	wantCounted := func(segments, octets uint64) {
 		t.Helper()
 		if st := s.Machine.Stats(); st.RecvFPDUs != segments || st.RecvStream != octets {
-			t.Errorf("%d segments, %d octets; want %d, %d", st.RecvFPDUs, st.RecvStream, segments, octets)
+			t.Errorf("%d segments, %d bytes; want %d, %d", st.RecvFPDUs, st.RecvStream, segments, octets)
 		}
 	}
 	s.receive(1)
@@ -239,7 +239,7 @@ func TestForgottenAtTheEnd(t *testing.T) {
 		s.arrives(1, send(1, []byte("early")))
 		end(s)
 		if a := &s.Machine.ahead; a.held != nil || a.octets != 0 {
-			t.Errorf("%s: %d segments are held, with %d octets", name, len(a.held), a.octets)
+			t.Errorf("%s: %d segments are held, with %d bytes", name, len(a.held), a.octets)
 		}
 	}
 }

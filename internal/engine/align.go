@@ -8,7 +8,7 @@ import (
 // Header Alignment: each TCP segment begins with an FPDU and holds whole ones.
 //
 // TCP cuts what it is given at the EMSS, from where a record of it ends: the LLP ends one
-// after each slice that Output gives. So the octets of a Gather are counted in TCP
+// after each slice that Output gives. So the bytes of a Gather are counted in TCP
 // segments. An FPDU that fills the rest of one exactly lets the next begin with the next
 // FPDU. Where no FPDU fits into what is left, a record ends, and the segment stays short.
 //
@@ -17,11 +17,11 @@ import (
 // Multiple FPDUs MAY be packed into a single TCP segment as determined by the EMSS
 // calculation as long as they are entirely contained in the TCP segment." [S04]
 
-// segments are the TCP segments that a Gather's octets will be cut into.
+// segments are the TCP segments that a Gather's bytes will be cut into.
 type segments struct {
 	emss   int   // zero: it does not matter where they are cut
-	record int   // octets that a record may have; it has a segment in any case
-	begin  int   // octet of the arena with which the record under way begins
+	record int   // bytes that a record may have; it has a segment in any case
+	begin  int   // byte of the arena with which the record under way begins
 	from   int   // and the segment under way
 	ends   []int // of records within the arena
 	long   bool  // an FPDU is longer than a segment
@@ -31,17 +31,17 @@ type segments struct {
 // is longer than one itself.
 const maxRecords = 64
 
-// full reports whether a Gather of so many octets ends here: at the end of the last
+// full reports whether a Gather of so many bytes ends here: at the end of the last
 // segment that it has room for.
 func (s *segments) full(octets int) bool {
-	return s.emss > 0 && (len(s.ends) >= maxRecords || octets == s.from && octets > 0 && octets+s.emss > gatherOctets)
+	return s.emss > 0 && (len(s.ends) >= maxRecords || octets == s.from && octets > 0 && octets+s.emss > gatherBytes)
 }
 
-// atRecord reports whether the octets end with a record, which is as much as TCP takes as
+// atRecord reports whether the bytes end with a record, which is as much as TCP takes as
 // one piece: a shorter one after it would cost as much again.
-func (s *segments) atRecord() bool { return s.begin > gatherOctets/2 && s.from == s.begin }
+func (s *segments) atRecord() bool { return s.begin > gatherBytes/2 && s.from == s.begin }
 
-// framed takes note of an FPDU that ends at an octet of the arena.
+// framed takes note of an FPDU that ends at a byte of the arena.
 func (s *segments) framed(at int) {
 	switch n := at - s.from; {
 	case s.emss == 0:
@@ -56,7 +56,7 @@ func (s *segments) framed(at int) {
 	}
 }
 
-// endSegment ends the segment under way at an octet of the arena, and a record with it.
+// endSegment ends the segment under way at a byte of the arena, and a record with it.
 func (s *segments) endSegment(at int) {
 	if at > s.from {
 		s.from = at
@@ -64,7 +64,7 @@ func (s *segments) endSegment(at int) {
 	}
 }
 
-// endRecord ends the record under way at an octet of the arena that lies after its beginning.
+// endRecord ends the record under way at a byte of the arena that lies after its beginning.
 func (s *segments) endRecord(at int) {
 	s.ends = append(s.ends, at)
 	s.begin = at
@@ -79,7 +79,7 @@ func (q *Machine) room(g *Gather) int {
 // too little, for the one after it.
 //
 // RFC 5044, section 4.5: "If one or more FPDUs are already packed into a TCP segment, such
-// that the remaining room is less than 128 octets, MPA MUST NOT provide a MULPDU smaller
+// that the remaining room is less than 128 bytes, MPA MUST NOT provide a MULPDU smaller
 // than 128. In this case, MPA would typically provide a MULPDU for the next full sized
 // segment, but may still pack the next FPDU into the small remaining room, provide that
 // the next FPDU is small enough to fit."
@@ -125,7 +125,7 @@ func (q *Machine) share(room int) int {
 	return room - second
 }
 
-// makeRoom ends the TCP segment under way if it has no room for an FPDU around n octets.
+// makeRoom ends the TCP segment under way if it has no room for an FPDU around n bytes.
 func (q *Machine) makeRoom(g *Gather, n int) {
 	if g.emss > 0 && q.room(g) < n {
 		g.endSegment(len(g.arena))

@@ -54,10 +54,10 @@ func (w *wire) segment(b []byte) {
 	for len(b) > 0 {
 		f, n, err := w.rx.Next(b)
 		if err != nil || n == 0 {
-			w.Fatalf("segment %d: %d octets are no whole FPDU: %v", w.segments, len(b), err)
+			w.Fatalf("segment %d: %d bytes are no whole FPDU: %v", w.segments, len(b), err)
 		}
 		if len(f.ULPDU) > w.mulpdu {
-			w.Fatalf("segment %d: a ULPDU of %d octets, MULPDU %d", w.segments, len(f.ULPDU), w.mulpdu)
+			w.Fatalf("segment %d: a ULPDU of %d bytes, MULPDU %d", w.segments, len(f.ULPDU), w.mulpdu)
 		}
 		w.fpdus++
 		b = b[n:]
@@ -99,7 +99,7 @@ func TestHeaderAlignment(t *testing.T) {
 					most = w.segments
 				}
 				if w.short > most || w.segments > w.octets/(emss-8)+w.short+20 {
-					t.Errorf("%d octets in %d segments, %d of them short", w.octets, w.segments, w.short)
+					t.Errorf("%d bytes in %d segments, %d of them short", w.octets, w.segments, w.short)
 				}
 				if marked && emss%4 == 0 && emss < 32768 && w.short > w.segments/20 {
 					t.Errorf("%d of %d segments are short", w.short, w.segments)
@@ -137,7 +137,7 @@ func TestHeaderAlignmentOfResponses(t *testing.T) {
 	}
 	w.drained(p)
 	if w.octets < 8*9*5000 || w.segments > w.octets/emss+10 {
-		t.Errorf("%d octets in %d segments", w.octets, w.segments)
+		t.Errorf("%d bytes in %d segments", w.octets, w.segments)
 	}
 }
 
@@ -147,18 +147,18 @@ func TestHeaderAlignmentOfResponses(t *testing.T) {
 // Proves S06.
 func TestHeaderAlignmentPacking(t *testing.T) {
 	const emss = 1448
-	for _, c := range []struct { // FPDUs of Writes take 20 octets beside their payload
+	for _, c := range []struct { // FPDUs of Writes take 20 bytes beside their payload
 		what  string
-		first int // octets of the Write that begins the segment
+		first int // bytes of the Write that begins the segment
 		then  int
 		fpdus int
 		sizes []int // of segments
 	}{
 		{"both fit", 1000, 300, 2, []int{1340}},
 		{"the second is cut", 1000, 1000, 3, []int{1448, 612}},
-		{"room for a ULPDU of 130 octets", 1448 - 20 - 136, 200, 3, []int{1448, 104}},
-		{"room for one of 126 octets", 1448 - 20 - 132, 200, 2, []int{1316, 220}},
-		{"room for one of 126 octets, and the second fits", 1448 - 20 - 132, 100, 2, []int{1436}},
+		{"room for a ULPDU of 130 bytes", 1448 - 20 - 136, 200, 3, []int{1448, 104}},
+		{"room for one of 126 bytes", 1448 - 20 - 132, 200, 2, []int{1316, 220}},
+		{"room for one of 126 bytes, and the second fits", 1448 - 20 - 132, 100, 2, []int{1436}},
 	} {
 		p := initiator(t, aligned(emss, false))
 		r := p.region(make([]byte, 4000), remoteAll)
@@ -172,7 +172,7 @@ func TestHeaderAlignmentPacking(t *testing.T) {
 	}
 }
 
-// An EMSS that is too small for a MULPDU of 128 octets is not followed, and one that has
+// An EMSS that is too small for a MULPDU of 128 bytes is not followed, and one that has
 // changed is followed with the next write.
 //
 // Proves S02, S03.
@@ -224,13 +224,13 @@ func TestHeaderAlignmentOfReadRequest(t *testing.T) {
 		p.post(work(2, OpRead, all(r, 10)))
 		w.drained(p)
 		if !slices.Equal(w.sizes, c.sizes) {
-			t.Errorf("room for %d octets: segments of %d, want %d", c.room, w.sizes, c.sizes)
+			t.Errorf("room for %d bytes: segments of %d, want %d", c.room, w.sizes, c.sizes)
 		}
 	}
 }
 
 // A Gather ends with the record that it has room for, if much of the message is left; where
-// messages are short, and fill no segment to the last octet, with the first FPDU that exceeds
+// messages are short, and fill no segment to the last byte, with the first FPDU that exceeds
 // what it holds.
 func TestGatherEndsWithSegment(t *testing.T) {
 	for _, c := range []struct {
@@ -239,9 +239,9 @@ func TestGatherEndsWithSegment(t *testing.T) {
 		sends, each  int
 		want, record int
 	}{
-		{"45 segments of 1448 octets", 1448, 1, 1 << 20, 45 * 1448, 45 * 1448},
-		{"64 segments of 1024 octets", 1024, 1, 1 << 20, 64 << 10, 64 << 10},
-		{"FPDUs of 44 octets, 32 in a segment", 1448, 2000, 20, 52*32*44 + 12*44, 32 * 44},
+		{"45 segments of 1448 bytes", 1448, 1, 1 << 20, 45 * 1448, 45 * 1448},
+		{"64 segments of 1024 bytes", 1024, 1, 1 << 20, 64 << 10, 64 << 10},
+		{"FPDUs of 44 bytes, 32 in a segment", 1448, 2000, 20, 52*32*44 + 12*44, 32 * 44},
 	} {
 		p := initiator(t, aligned(c.emss, false), func(s *setup) { s.SendDepth = 2000 })
 		r := p.region(make([]byte, c.each), remoteAll)
@@ -250,7 +250,7 @@ func TestGatherEndsWithSegment(t *testing.T) {
 		}
 		records := p.Machine.Output(p.clock, p.g)
 		if n := len(slices.Concat(records...)); n != c.want || len(records[0]) != c.record {
-			t.Errorf("%s: %d octets, %d of them in the first record", c.what, n, len(records[0]))
+			t.Errorf("%s: %d bytes, %d of them in the first record", c.what, n, len(records[0]))
 		}
 	}
 }
@@ -314,7 +314,7 @@ func TestRecordsGoOn(t *testing.T) {
 		at := sent
 		for _, b := range p.Machine.Output(*p.now, p.g) {
 			if at += len(b); sent < total && !ends[at] {
-				t.Fatalf("after %d octets a record ends at %d; at first they ended at %v", sent, at, ends)
+				t.Fatalf("after %d bytes a record ends at %d; at first they ended at %v", sent, at, ends)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/memory"
 )
 
-// carry moves all octets that one host has to another, by way of a buffer.
+// carry moves all bytes that one host has to another, by way of a buffer.
 func carry(from, to *host, buf []byte) (n int) {
 	for from.Machine.Pending() {
 		v := from.Machine.Output(epoch, from.g)
@@ -50,7 +50,7 @@ func TestAllocations(t *testing.T) {
 					for carry(from, to, buf)+carry(to, from, buf) > 0 {
 					}
 				}
-				t.Run(fmt.Sprintf("op %d, %d octets, markers %t", op, n, marked), func(t *testing.T) {
+				t.Run(fmt.Sprintf("op %d, %d bytes, markers %t", op, n, marked), func(t *testing.T) {
 					got := testing.AllocsPerRun(20, func() {
 						round(p.a, p.b, r, rd)
 						round(p.b, p.a, rd, r)

@@ -21,7 +21,7 @@ func shuffledPair(t *rapid.T, r *rand.Rand) *pair {
 		s.PeerToPeer, s.Negotiated.RTR = peerToPeer, kind
 		s.MULPDU = []int{layout.MinMULPDU, 1000, testMULPDU, 8938}[r.IntN(4)]
 		s.IRD, s.ORD = 4, 1+r.IntN(4)
-		s.Params.Ahead = Ahead{Segments: 1 << 20, Octets: 1 << 30}
+		s.Params.Ahead = Ahead{Segments: 1 << 20, Bytes: 1 << 30}
 	}), both(messages))
 	p.prefix(r.IntN(2) == 0)
 	for _, way := range []*pipe{&p.ab, &p.ba} {
@@ -58,12 +58,12 @@ func (s *side) look() {
 func (s *side) inPlace(got, want []byte, part [2]int) {
 	s.Helper()
 	if from, to := part[0], part[0]+part[1]; !bytes.Equal(got[from:to], want[from:to]) {
-		s.Fatalf("delivered, and octets %d to %d are not in place", from, to)
+		s.Fatalf("delivered, and bytes %d to %d are not in place", from, to)
 	}
 }
 
 // Any requests of both sides at once, while segments arrive in any order and more than once,
-// against a model: memory, completions and their order. When a Send is delivered, every octet
+// against a model: memory, completions and their order. When a Send is delivered, every byte
 // that was sent before it is in place.
 //
 // Proves D24, D26, D27, P31, P32, P40, P42, P43, A28, A35.
@@ -141,13 +141,13 @@ func FuzzSegment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, mode byte, data []byte) {
 		s := newSetup(mpa.RoleResponder)
 		messages(s)
-		s.Params.Ahead = Ahead{Segments: 5, Octets: 200, Again: mode&2 != 0}
+		s.Params.Ahead = Ahead{Segments: 5, Bytes: 200, Again: mode&2 != 0}
 		s.PeerToPeer, s.Negotiated.RTR = mode&8 != 0, mpa.RTRRead|mpa.RTRSend
 		x := newSecretive(t, s)
 		for i := uint64(0); len(data) > 1 && x.Machine.State() == RTS; i++ {
 			n := min(1+int(data[0]&0x7f), len(data))
 			ulpdu, at := bytes.Clone(data[1:n]), i
-			if data[0]&0x80 != 0 && n > 1 { // its last octet says how far it is from its place
+			if data[0]&0x80 != 0 && n > 1 { // its last byte says how far it is from its place
 				at, ulpdu = i+uint64(data[n-1]%16)-8, ulpdu[:n-2]
 			}
 			data = data[n:]
@@ -172,6 +172,6 @@ func (f *secretive) surprise(at uint64, ulpdu []byte) {
 	f.collectOutputs()
 	f.check()
 	if a := &f.Machine.ahead; len(a.held) > 5 || a.octets > 200 {
-		f.Fatalf("%d segments and %d octets are held", len(a.held), a.octets)
+		f.Fatalf("%d segments and %d bytes are held", len(a.held), a.octets)
 	}
 }

@@ -36,7 +36,7 @@ func longSegments(stag uint32) map[string]fpdu {
 }
 
 // What a peer sends is taken the same with markers as without, at any distance from one: its
-// octets are placed, or the same Terminate is the answer.
+// bytes are placed, or the same Terminate is the answer.
 //
 // Proves F12, D24.
 func TestLongBetweenMarkers(t *testing.T) {
@@ -60,7 +60,7 @@ func TestLongBetweenMarkers(t *testing.T) {
 		want := outcome(name, false, 0)
 		for before := 448; before < 512; before += 4 { // so that a marker stands everywhere in the header
 			if got := outcome(name, true, before); !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s after %d octets (-without markers +with):\n%s", name, before, cmp.Diff(want, got))
+				t.Fatalf("%s after %d bytes (-without markers +with):\n%s", name, before, cmp.Diff(want, got))
 			}
 		}
 	}

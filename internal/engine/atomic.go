@@ -97,7 +97,7 @@ func (q *Machine) atomicDone(e *sendEntry, at uint64, value uint64) {
 	q.retire()
 }
 
-// atomicLen is how many octets an Atomic Operation works on, and its result has.
+// atomicLen is how many bytes an Atomic Operation works on, and its result has.
 const atomicLen = 8
 
 // placeResult has the result as an integer of the machine's byte order, as it is in the peer's

@@ -98,7 +98,7 @@ func TestAtomicRefused(t *testing.T) {
 			s.send(bad)
 			want := terminateFor(tt.code, bad)
 			if len(want.Payload) != 24 {
-				t.Fatalf("a Terminate of %d octets", len(want.Payload))
+				t.Fatalf("a Terminate of %d bytes", len(want.Payload))
 			}
 			s.wantTerminate(want)
 			s.wantCause(tt.code, false)

@@ -13,7 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// words returns n words as octets, and as what they are.
+// words returns n words as bytes, and as what they are.
 func words(n int) ([]byte, []uint64) {
 	w := make([]uint64, n)
 	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), 8*n), w
@@ -115,8 +115,8 @@ func TestAtomicResponseRefused(t *testing.T) {
 		{"MSN 0", atomicResponse(0, 1, 5), 0x1203},
 		{"MO", atomicResponse(1, 1, 5).at(1), 0x1205},
 		{"not the last segment", atomicResponse(1, 1, 5).more(), 0x0207},
-		{"one octet short", message(rdmap.OpAtomicResponse, numbered(11)), 0x0207},
-		{"32 octets, as section 4 has it", message(rdmap.OpAtomicResponse, numbered(32)), 0x0207},
+		{"one byte short", message(rdmap.OpAtomicResponse, numbered(11)), 0x0207},
+		{"32 bytes, as section 4 has it", message(rdmap.OpAtomicResponse, numbered(32)), 0x0207},
 		{"on queue 1", atomicResponse(1, 1, 5).with(qn(1)), 0x0206},
 		{"tagged", atomicResponse(1, 1, 5).with(tagged(true)), 0x0206},
 		{"a Read Response in its place", response(77, 1000, numbered(8)), 0x0206},

@@ -61,7 +61,7 @@ func transfer1M(b *testing.B, op Op, emss int, marked, crc bool) (once func()) {
 	}
 }
 
-// BenchmarkPaired tells what FPDUs of 1448 octets cost as a ratio to those of 64 KiB: the median
+// BenchmarkPaired tells what FPDUs of 1448 bytes cost as a ratio to those of 64 KiB: the median
 // of turns that follow each other at once, which other work on the machine changes little.
 func BenchmarkPaired(b *testing.B) {
 	for _, op := range []Op{OpWrite, OpRead, OpSend} {
@@ -82,7 +82,7 @@ func BenchmarkPaired(b *testing.B) {
 	}
 }
 
-// BenchmarkSend64 is all that two QPs do for a Send of 64 octets, of which 16 at a time are
+// BenchmarkSend64 is all that two QPs do for a Send of 64 bytes, of which 16 at a time are
 // posted and sent.
 func BenchmarkSend64(b *testing.B) {
 	const size, batch = 64, 16

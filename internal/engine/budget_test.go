@@ -12,7 +12,7 @@ import (
 
 var errSpent = errors.New("spent")
 
-// A purse is a Budget of so many octets.
+// A purse is a Budget of so many bytes.
 type purse struct{ left int }
 
 func (p *purse) Take(octets int) error {
@@ -26,7 +26,7 @@ func (p *purse) Take(octets int) error {
 func (p *purse) Give(octets int) { p.left += octets }
 
 // TestBudget: what waits for its turn is taken from the Budget, with what notes of it take where the payload is placed,
-// and given back to the octet in its turn, and when the connection ends.
+// and given back to the byte in its turn, and when the connection ends.
 func TestBudget(t *testing.T) {
 	const all = 3*AheadCost + 118
 	p := &purse{all}
@@ -36,12 +36,12 @@ func TestBudget(t *testing.T) {
 	s.arrives(1, send(1, numbered(100)))
 	placed(3)
 	if p.left != AheadCost || s.Machine.HeldAhead() != 118 {
-		t.Errorf("%d octets are left, %d are held", p.left, s.Machine.HeldAhead())
+		t.Errorf("%d bytes are left, %d are held", p.left, s.Machine.HeldAhead())
 	}
 	s.receive(1, SGE{Region: r, Offset: 0, Length: 100})
 	placed(0)
 	if p.left != all-AheadCost || s.Machine.HeldAhead() != 0 {
-		t.Errorf("after its turn: %d octets are left, %d are held", p.left, s.Machine.HeldAhead())
+		t.Errorf("after its turn: %d bytes are left, %d are held", p.left, s.Machine.HeldAhead())
 	}
 	placed(4)
 	p.left = AheadCost - 1
@@ -50,7 +50,7 @@ func TestBudget(t *testing.T) {
 	}
 	s.wantSpent()
 	if p.left != 3*AheadCost-1 {
-		t.Errorf("in the end %d octets are left", p.left)
+		t.Errorf("in the end %d bytes are left", p.left)
 	}
 }
 
@@ -89,29 +89,29 @@ func TestShownBudget(t *testing.T) {
 	}
 	s.showFPDU(1)
 	if left := all - p.left; left != AheadCost {
-		t.Errorf("%d octets are taken for one that is placed", left)
+		t.Errorf("%d bytes are taken for one that is placed", left)
 	}
 	from, _ := s.fpdu(2)
 	s.show(from, from+100)
 	if left := all - p.left; left != AheadCost+s.Machine.shown.missing.Stats().Held || left == AheadCost {
-		t.Errorf("%d octets are taken", left)
+		t.Errorf("%d bytes are taken", left)
 	}
 	before := p.left
 	p.left = 99
 	s.show(from+100, from+200)
 	if p.left != 99 || s.Machine.Stats().Ahead.Dropped != 1 {
-		t.Errorf("%d octets are left, %d dropped", p.left, s.Machine.Stats().Ahead.Dropped)
+		t.Errorf("%d bytes are left, %d dropped", p.left, s.Machine.Stats().Ahead.Dropped)
 	}
 	p.left = before
 	s.inputTo(len(s.stream))
 	if p.left != all || !bytes.Equal(buf[3*large:], numbered(large)) || s.Machine.Stats().RecvFPDUs != 4 {
-		t.Errorf("%d octets are left after all has come, %d FPDUs", p.left, s.Machine.Stats().RecvFPDUs)
+		t.Errorf("%d bytes are left after all has come, %d FPDUs", p.left, s.Machine.Stats().RecvFPDUs)
 	}
 	s.writes(write(r.STag(), 0, numbered(large)), write(r.STag(), 0, numbered(large)))
 	s.showFPDU(5)
 	s.Machine.Failed(s.clock, errSpent)
 	if p.left != all {
-		t.Errorf("%d octets are left after the end", p.left)
+		t.Errorf("%d bytes are left after the end", p.left)
 	}
 }
 
@@ -129,10 +129,10 @@ func TestShownBudgetNotes(t *testing.T) {
 	s.show(s.begins[1], len(s.stream)) // there is a marker in it
 	if p.left != all || len(s.Machine.ahead.held) != 0 || s.Machine.Stats().Ahead.Dropped != 1 ||
 		s.Machine.Stats().Ahead.Placed < 5 {
-		t.Errorf("%d octets are left, %d notes, %+v", p.left, len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
+		t.Errorf("%d bytes are left, %d notes, %+v", p.left, len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
 	}
 	s.inputTo(len(s.stream))
 	if p.left != all || s.Machine.Stats().RecvFPDUs != 1+small {
-		t.Errorf("%d octets are left, %d FPDUs", p.left, s.Machine.Stats().RecvFPDUs)
+		t.Errorf("%d bytes are left, %d FPDUs", p.left, s.Machine.Stats().RecvFPDUs)
 	}
 }

@@ -127,14 +127,14 @@ func (q *Machine) beginClosing(now time.Time) {
 	}
 }
 
-// badClose resets a connection on which there was work, or octets still came,
+// badClose resets a connection on which there was work, or bytes still came,
 // after Modify to Closing (RDMA verbs 6.2, Closing).
 func (q *Machine) badClose() {
 	q.notice(Notice{Kind: NoticeBadClose})
 	q.abort(fmt.Errorf("closed while work was under way: %w", ErrLost))
 }
 
-// PeerClosed reports the peer's FIN; unread is how many octets came before it that
+// PeerClosed reports the peer's FIN; unread is how many bytes came before it that
 // Input did not take.
 //
 // RFC 5041, section 6.2.1: "on the receipt of an LLP graceful teardown request of the
@@ -200,7 +200,7 @@ func (q *Machine) halfClosed(unread int) {
 // RFC 5044, section 8: error code 1, "TCP connection closed, terminated, or lost",
 // which RFC 5040, section 4.8 has as layer 2, type 0. [Q16] [R08]
 func (q *Machine) cutOff(unread int) {
-	reason := fmt.Sprintf("peer closed in the middle of an FPDU, %s into it", wording.Octets(unread))
+	reason := fmt.Sprintf("peer closed in the middle of an FPDU, %s into it", wording.Bytes(unread))
 	if !q.mayTransmit() {
 		q.abort(fmt.Errorf("%s: %w", reason, ErrLost))
 		return
@@ -234,7 +234,7 @@ func (q *Machine) difference() string {
 	return s
 }
 
-// Failed reports that the connection is lost: a reset, a time-out. If octets
+// Failed reports that the connection is lost: a reset, a time-out. If bytes
 // are in flight, Abandon is to be called too.
 func (q *Machine) Failed(now time.Time, err error) {
 	switch q.state {
@@ -273,7 +273,7 @@ func (q *Machine) abort(cause error) {
 	}
 }
 
-// advance moves on whatever waits for octets to be gone, or for the peer.
+// advance moves on whatever waits for bytes to be gone, or for the peer.
 func (q *Machine) advance(now time.Time) {
 	switch q.state {
 	case RTS:

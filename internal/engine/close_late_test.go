@@ -33,7 +33,7 @@ func TestCloseTimeout(t *testing.T) {
 }
 
 // A Terminate that the LLP does not take is given up in the same time, and work
-// whose octets are in flight is flushed when they are not any more.
+// whose bytes are in flight is flushed when they are not any more.
 func TestTerminateNotTaken(t *testing.T) {
 	p := initiator(t)
 	p.window = 5

@@ -62,7 +62,7 @@ func TestCloseAnswersReads(t *testing.T) {
 	p.wantState(Idle)
 }
 
-// Octets that the LLP has not taken hold up the FIN.
+// Bytes that the LLP has not taken hold up the FIN.
 func TestCloseWaitsForLLP(t *testing.T) {
 	p := initiator(t)
 	p.window = 10
@@ -79,7 +79,7 @@ func TestCloseWaitsForLLP(t *testing.T) {
 
 // RDMA verbs, section 6.2: any segment that arrives in Closing, to which Modify leads,
 // is a bad close.
-func TestOctetsInClosing(t *testing.T) {
+func TestBytesInClosing(t *testing.T) {
 	p := initiator(t)
 	p.modify(Closing)
 	p.wantState(Closing)
@@ -107,8 +107,8 @@ func TestPartOfFPDUInClosing(t *testing.T) {
 	p.wantLLP(Reset)
 }
 
-// Proves D31: octets after the peer's FIN end the connection abortively.
-func TestOctetsAfterFIN(t *testing.T) {
+// Proves D31: bytes after the peer's FIN end the connection abortively.
+func TestBytesAfterFIN(t *testing.T) {
 	p := initiator(t, func(s *setup) { s.HalfClose = true })
 	p.fin()
 	p.wantState(RTS)
@@ -192,7 +192,7 @@ func TestPeerClosesOnReads(t *testing.T) {
 // may not tell it. One in the middle of a message is an error.
 func TestPeerClosesInTheMiddle(t *testing.T) {
 	p := responder(t)
-	p.sendOctets(p.w.Append(nil, send(1, nil).ulpdu())[:11])
+	p.sendBytes(p.w.Append(nil, send(1, nil).ulpdu())[:11])
 	p.fin()
 	p.wantState(Error)
 	p.wantLLP(Reset)
@@ -203,7 +203,7 @@ func TestPeerClosesInTheMiddle(t *testing.T) {
 
 	p = responder(t)
 	p.send(write(1, 0, nil))
-	p.sendOctets(p.w.Append(nil, send(1, nil).ulpdu())[:11])
+	p.sendBytes(p.w.Append(nil, send(1, nil).ulpdu())[:11])
 	p.fin()
 	p.want(terminate(rdmap.CodeMPAConnectionLost))
 	p.wantNothing()

@@ -39,7 +39,7 @@ const confirmRead = 1 << 63
 // What is sent at most before it is asked for, while more can be sent.
 const (
 	confirmRequests = 64
-	confirmOctets   = 256 << 10
+	confirmBytes    = 256 << 10
 )
 
 // confirms reports whether the peer can be asked to confirm requests.
@@ -65,7 +65,7 @@ func (q *Machine) mayAsk() bool {
 // mustAsk reports that so much was sent that it is not put off any longer.
 func (q *Machine) mustAsk() bool {
 	c := &q.confirm
-	return c.last-c.asked >= confirmRequests || q.txOctets()-c.end >= confirmOctets
+	return c.last-c.asked >= confirmRequests || q.txBytes()-c.end >= confirmBytes
 }
 
 // askConfirmation sends the empty Read.
@@ -75,7 +75,7 @@ func (q *Machine) askConfirmation(g *Gather) bool {
 	}
 	c := &q.confirm
 	q.requestRead(g, rdmap.ReadRequest{SinkSTag: rtrSTag, SrcSTag: rtrSTag}, confirmRead|c.last)
-	c.asked, c.end, c.asking = c.last, q.txOctets(), true
+	c.asked, c.end, c.asking = c.last, q.txBytes(), true
 	g.drain = true
 	return true
 }

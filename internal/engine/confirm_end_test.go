@@ -55,11 +55,11 @@ func TestConfirmRefusedWriteImm(t *testing.T) {
 	p.completion(flushed(1, OpWriteImm))
 }
 
-// The question is the connection's own octets: that the LLP takes it is progress of a close, as of any other message.
+// The question is the connection's own bytes: that the LLP takes it is progress of a close, as of any other message.
 func TestConfirmQuestionDrains(t *testing.T) {
 	p := initiator(t, confirming, func(s *setup) { s.ORD = 1 })
 	sink := p.region(make([]byte, 3), memory.LocalWrite)
-	target := p.region(make([]byte, drainOctets), remoteAll)
+	target := p.region(make([]byte, drainBytes), remoteAll)
 	p.window = 0
 	p.post(work(1, OpRead, all(sink, 3)))
 	p.post(work(2, OpSend))
@@ -69,7 +69,7 @@ func TestConfirmQuestionDrains(t *testing.T) {
 	p.closeOrderly()
 	p.window = 0
 	p.send(response(sink.STag(), sink.Base(), numbered(3)))
-	for left := drainOctets - 10; left > 0; left -= 1000 { // just too few to count
+	for left := drainBytes - 10; left > 0; left -= 1000 { // just too few to count
 		p.send(write(target.STag(), 0, numbered(min(left, 1000))))
 	}
 	p.advance(closeTime - time.Second)

@@ -20,7 +20,7 @@ func question(msn uint32) fpdu {
 
 var answer = response(rtrSTag, 0, nil)
 
-// writing is a Write of n octets to STag 5, offset 100.
+// writing is a Write of n bytes to STag 5, offset 100.
 func writing(id uint64, n int) SendWork {
 	return SendWork{ID: id, Op: OpWrite, Inline: numbered(n), RemoteSTag: 5, RemoteTO: 100}
 }
@@ -98,12 +98,12 @@ func TestConfirmedByAtomic(t *testing.T) {
 }
 
 // What is sent without end is asked for in the middle, before a message that is longer than the bound is.
-func TestConfirmOctets(t *testing.T) {
+func TestConfirmBytes(t *testing.T) {
 	p := initiator(t, confirming)
-	r := p.region(numbered(confirmOctets), memory.LocalWrite)
+	r := p.region(numbered(confirmBytes), memory.LocalWrite)
 	p.window = 0
 	for id := range uint64(3) {
-		p.post(work(id, OpSend, all(r, confirmOctets)))
+		p.post(work(id, OpSend, all(r, confirmBytes)))
 	}
 	p.window = -1
 	var order []rdmap.Opcode
@@ -320,7 +320,7 @@ func TestConfirmClose(t *testing.T) {
 	p.wantLLP(Finish)
 }
 
-// Whatever is posted, and however octets travel, no request completes before the peer has carried it out, and all do.
+// Whatever is posted, and however bytes travel, no request completes before the peer has carried it out, and all do.
 func TestConfirmAny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		piece := func(n int) int { return rapid.IntRange(1, n).Draw(t, "piece") }

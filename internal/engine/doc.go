@@ -1,9 +1,9 @@
 // Package engine composes MPA, DDP and RDMAP into one endpoint of one
 // connection: a Queue Pair from the moment the startup frames are exchanged.
 //
-// It does no I/O, starts no goroutine and reads no clock. It is given octets
+// It does no I/O, starts no goroutine and reads no clock. It is given bytes
 // (Input), posted work (PostSend, PostReceive) and the time (HandleTimeout);
-// it gives back octets to send (Output), completions and notices, the
+// it gives back bytes to send (Output), completions and notices, the
 // time at which it wants to be called next (Deadline) and what is to become of
 // the TCP connection (LLP). Everything an RFC asks of a stream in Full
 // Operation is decided here or in the layers below, so that it can be tested as
@@ -18,8 +18,8 @@
 //
 //	              MPA, in order       MPA, ahead of order            whole segments
 //	below         any TCP             a TCP that is aware of MPA     SCTP, or any SegmentStream
-//	gives         Input: octets of    the same, and before that      Segment: a segment, with
-//	              the stream          InputAhead: octets at an       its number
+//	gives         Input: bytes of    the same, and before that      Segment: a segment, with
+//	              the stream          InputAhead: bytes at an       its number
 //	                                  offset, in which internal/recovery
 //	                                  finds FPDUs
 //	errors, end   found by Input;     the same                       Broken, Ended: at a number
@@ -40,9 +40,9 @@
 //	                 │ Send: ddp.UntaggedQueue.TakeAhead, into the receive that its MSN will get
 //	                 └─ neither, or a check fails: held as a whole, within bounds (Ahead)
 //
-// Placing ahead changes memory and notes which octets are placed. Every completion, invalidation, answer and error
+// Placing ahead changes memory and notes which bytes are placed. Every completion, invalidation, answer and error
 // happens in the turn of its segment, so that it is the same as in order (TestAnyOrder); a check that fails ahead of
-// its turn is no error yet. Of two segments ahead that claim the same octets the second to come is held, and one that
+// its turn is no error yet. Of two segments ahead that claim the same bytes the second to come is held, and one that
 // has its turn leaves what was sent after it; but Writes that overlap have no order (RFC 5040, section 5.5, rule 3).
 // A Shared Receive Queue gives a receive to the first segment of a message that has its turn. What came before is
 // dropped by its number: the consumer may have its memory back.

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// drainOctets is how many octets count as progress of a close: fewer of them, within a
+// drainBytes is how many bytes count as progress of a close: fewer of them, within a
 // CloseTimeout, and the close is given up. Requests that complete are progress too, as
 // there are no more of them than were posted.
-const drainOctets = 16 << 10
+const drainBytes = 16 << 10
 
 // drain is how far a graceful close has come. It goes on while there is progress: our
 // own work goes out or completes, Reads that were asked for before the close are
@@ -19,7 +19,7 @@ type drain struct {
 	octets  int       // since the last progress
 	reads   int       // the peer's Reads to be answered that were there before the close
 	limitBy time.Time // zero: none
-	beside  uint64    // octets since the last progress that Moved has told of
+	beside  uint64    // bytes since the last progress that Moved has told of
 
 	wait    time.Duration // a FIN is held back until the peer was quiet for so long
 	heldBy  time.Time     // when the FIN is sent although the peer goes on sending; zero: it is not held back
@@ -48,9 +48,9 @@ func (q *Machine) limitDrain(now time.Time) {
 	q.drain.readsBy = earlier(now.Add(q.cfg.CloseTimeout/2), q.drain.limitBy)
 }
 
-// drained counts octets that the drain has moved.
+// drained counts bytes that the drain has moved.
 func (d *drain) drained(n int) {
-	if d.octets += n; d.octets >= drainOctets {
+	if d.octets += n; d.octets >= drainBytes {
 		d.progress()
 	}
 }
@@ -65,14 +65,14 @@ func (q *Machine) renewDrain(now time.Time) {
 	}
 }
 
-// Moved reports octets that a close waits for and that are not the connection's own, or not any more: where
+// Moved reports bytes that a close waits for and that are not the connection's own, or not any more: where
 // connections take turns on their way to the peer, those of the others, and ours as they leave. They are progress as
 // any, but for the peer's Reads, which they have nothing to do with.
 func (q *Machine) Moved(now time.Time, octets uint64) {
 	if q.state != RTS || !q.closing {
 		return
 	}
-	if q.drain.beside += octets; q.drain.beside >= drainOctets {
+	if q.drain.beside += octets; q.drain.beside >= drainBytes {
 		q.drain.beside = 0
 		q.closeBy = earlier(now.Add(q.cfg.CloseTimeout), q.drain.limitBy)
 	}

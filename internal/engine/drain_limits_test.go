@@ -20,7 +20,7 @@ func TestDrainLimitIsShorter(t *testing.T) {
 	}
 }
 
-// A Send that is under way keeps a close, by its octets, before it is complete, in whichever order its segments come.
+// A Send that is under way keeps a close, by its bytes, before it is complete, in whichever order its segments come.
 //
 // Proves D33.
 func TestDrainLongSend(t *testing.T) {
@@ -75,11 +75,11 @@ func TestDrainMoved(t *testing.T) {
 	p := closing(t, func(s *setup) { s.CloseLimit = limit })
 	for p.clock.Sub(epoch)+closeTime < limit {
 		p.wantState(RTS)
-		p.Machine.Moved(p.clock, drainOctets/2)
-		p.Machine.Moved(p.clock, drainOctets/2)
+		p.Machine.Moved(p.clock, drainBytes/2)
+		p.Machine.Moved(p.clock, drainBytes/2)
 		p.advance(closeTime - 1)
 	}
-	p.Machine.Moved(p.clock, drainOctets)
+	p.Machine.Moved(p.clock, drainBytes)
 	p.advance(closeTime)
 	p.wantState(Error)
 	if err := p.Machine.Cause(); !strings.Contains(err.Error(), "took more than") {
@@ -88,10 +88,10 @@ func TestDrainMoved(t *testing.T) {
 
 	p = closing(t)
 	p.advance(closeTime - 1)
-	p.Machine.Moved(p.clock, drainOctets-1)
+	p.Machine.Moved(p.clock, drainBytes-1)
 	p.advance(1)
 	p.wantState(Error)
-	p.Machine.Moved(p.clock, drainOctets) // too late
+	p.Machine.Moved(p.clock, drainBytes) // too late
 	p.wantState(Error)
 }
 
@@ -99,14 +99,14 @@ func TestDrainMoved(t *testing.T) {
 // time by it.
 func TestMovedMeanwhile(t *testing.T) {
 	p := initiator(t)
-	p.Machine.Moved(p.clock, drainOctets)
+	p.Machine.Moved(p.clock, drainBytes)
 	if at := p.Machine.Deadline(); !at.IsZero() {
 		t.Errorf("a deadline after %v", at.Sub(p.clock))
 	}
 	p.closeOrderly()
 	p.modify(Terminate)
 	p.advance(closeTime - 1)
-	p.Machine.Moved(p.clock, drainOctets)
+	p.Machine.Moved(p.clock, drainBytes)
 	p.advance(1)
 	p.wantState(Error)
 }

@@ -147,7 +147,7 @@ func TestFailureUnheard(t *testing.T) {
 		"CRC": func(p *peer) {
 			b := p.w.Append(nil, send(1, []byte("hello")).ulpdu())
 			b[len(b)-1] ^= 0xff
-			p.sendOctets(b)
+			p.sendBytes(b)
 		},
 		"Modify": func(p *peer) { testrig.Must(t, p.Machine.Modify(p.clock, Terminate)) },
 	} {

@@ -113,7 +113,7 @@ func keeps(p *peer, each func(i int)) time.Duration {
 }
 
 // A close goes on as long as it comes on, and no longer: not for empty messages, Reads
-// that were not there when it began, or octets by the piece; and with all progress not
+// that were not there when it began, or bytes by the piece; and with all progress not
 // beyond its limit.
 func TestDrainProgress(t *testing.T) {
 	const limit = 40 * time.Second
@@ -127,7 +127,7 @@ func TestDrainProgress(t *testing.T) {
 		{"empty Writes", func(p *peer, _ *memory.Region) func(int) {
 			return func(int) { p.send(write(1, 0, nil)) }
 		}, closeTime},
-		{"octets", func(p *peer, r *memory.Region) func(int) {
+		{"bytes", func(p *peer, r *memory.Region) func(int) {
 			return func(int) { p.send(write(r.STag(), 0, []byte("x"))) }
 		}, closeTime},
 		{"Reads", func(p *peer, r *memory.Region) func(int) {
@@ -164,7 +164,7 @@ func TestDrainProgress(t *testing.T) {
 }
 
 // The same before our FIN: our work, and the Reads that were there before, count as
-// far as they come on; a peer that takes an octet a second, or asks for more, gains
+// far as they come on; a peer that takes a byte a second, or asks for more, gains
 // nothing.
 func TestDrainProgressOfWork(t *testing.T) {
 	for _, c := range []struct {
@@ -176,10 +176,10 @@ func TestDrainProgressOfWork(t *testing.T) {
 		says   string
 	}{
 		{"nothing taken", 0, false, false, closeTime, "did not take"},
-		{"an octet", 1, false, false, closeTime, "did not take"},
-		{"some octets", 4 << 10, false, false, time.Minute, "took more than"},
-		{"some octets for old Reads", 4 << 10, true, false, time.Minute, "took more than"},
-		{"some octets for new Reads", 4 << 10, false, true, closeTime, "did not answer"},
+		{"a byte", 1, false, false, closeTime, "did not take"},
+		{"some bytes", 4 << 10, false, false, time.Minute, "took more than"},
+		{"some bytes for old Reads", 4 << 10, true, false, time.Minute, "took more than"},
+		{"some bytes for new Reads", 4 << 10, false, true, closeTime, "did not answer"},
 	} {
 		p := initiator(t, func(s *setup) { s.CloseLimit = time.Minute })
 		r := p.region(make([]byte, 4<<20), remoteAll)

@@ -116,7 +116,7 @@ func (s *side) inOrder(queue string, want, got []Completion) {
 }
 
 // Any work of both sides, and then one or two things that end the connection, at
-// any octet of it: both sides come to rest in Idle or Error within the time that
+// any byte of it: both sides come to rest in Idle or Error within the time that
 // a close may take, and all work has completed, once and in order.
 //
 // Proves D03, D07, D35, P38, S05.

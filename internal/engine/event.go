@@ -58,22 +58,22 @@ func (q *Machine) Completed() bool { return len(q.done.items) > 0 }
 // A Trace describes one FPDU that was sent or received.
 type Trace struct {
 	Sent    bool
-	Offset  uint64 // in its half connection, octets since Full Operation began; with LayerMessages the segment's number
-	Size    int    // of the FPDU or segment, octets
+	Offset  uint64 // in its half connection, bytes since Full Operation began; with LayerMessages the segment's number
+	Size    int    // of the FPDU or segment, bytes
 	Header  ddp.Header
 	Op      rdmap.Opcode
-	Payload int // octets
+	Payload int // bytes
 }
 
-// Stats counts what the QP did. Octets are those of ULP payload.
+// Stats counts what the QP did. Bytes are those of ULP payload.
 type Stats struct {
 	SentMessages   [rdmap.Opcodes]uint64 // by RDMAP opcode
-	SentOctets     [rdmap.Opcodes]uint64
+	SentBytes      [rdmap.Opcodes]uint64
 	RecvMessages   [16]uint64 // and the peer may try others
-	RecvOctets     [16]uint64
+	RecvBytes      [16]uint64
 	SentFPDUs      uint64
 	RecvFPDUs      uint64
-	SentStream     uint64 // octets of TCP payload in Full Operation
+	SentStream     uint64 // bytes of TCP payload in Full Operation
 	RecvStream     uint64
 	Writes         uint64 // to the LLP
 	AlignedWrites  uint64 // of them, those whose FPDUs lie within TCP segments
@@ -102,11 +102,11 @@ type Oddities struct { // [Z30]
 func (s *Stats) Add(o *Stats) {
 	for op := range o.SentMessages {
 		s.SentMessages[op] += o.SentMessages[op]
-		s.SentOctets[op] += o.SentOctets[op]
+		s.SentBytes[op] += o.SentBytes[op]
 	}
 	for op := range o.RecvMessages {
 		s.RecvMessages[op] += o.RecvMessages[op]
-		s.RecvOctets[op] += o.RecvOctets[op]
+		s.RecvBytes[op] += o.RecvBytes[op]
 	}
 	s.SentFPDUs += o.SentFPDUs
 	s.RecvFPDUs += o.RecvFPDUs
@@ -160,7 +160,7 @@ func count(m *map[rdmap.Code]uint64, c rdmap.Code) {
 
 func (q *Machine) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 	_, op := rdmap.ParseControl(s.RsvdULP)
-	q.stats.RecvOctets[op&15] += uint64(s.PayloadLen())
+	q.stats.RecvBytes[op&15] += uint64(s.PayloadLen())
 	if s.Last {
 		q.stats.RecvMessages[op&15]++
 	}
@@ -172,7 +172,7 @@ func (q *Machine) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 func (q *Machine) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
 	_, op := rdmap.ParseControl(h.RsvdULP)
 	q.stats.SentFPDUs++
-	q.stats.SentOctets[op] += uint64(payload)
+	q.stats.SentBytes[op] += uint64(payload)
 	if h.Last {
 		q.stats.SentMessages[op]++
 	}

@@ -195,7 +195,7 @@ func below(bound int, all ...int) (n int) {
 	return n
 }
 
-// octetsOf is a word as it is in memory.
+// bytesOf is a word as it is in memory.
 func octetsOf(v uint64) []byte {
 	b, w := words(1)
 	w[0] = v

@@ -17,7 +17,7 @@ type Failure struct {
 	Peer   bool         // the peer found it
 	Op     rdmap.Opcode // of the message in error, if HasOp
 	HasOp  bool
-	Offset uint64 // of the FPDU in error in its half connection, octets; with LayerMessages the segment's number
+	Offset uint64 // of the FPDU in error in its half connection, bytes; with LayerMessages the segment's number
 	Layer  Layer
 	Reason string
 	Layout rdmap.Layout // of a received Terminate
@@ -153,7 +153,7 @@ func (q *Machine) mpaError(err *mpa.Error) {
 	}
 	at := q.rxOffset()
 	if err.Field != "" {
-		reason = fmt.Sprintf("bad %s at octet %d of the FPDU: %s", err.Field, err.Offset-at, reason)
+		reason = fmt.Sprintf("bad %s at byte %d of the FPDU: %s", err.Field, err.Offset-at, reason)
 	}
 	q.fail(&Failure{Code: rdmap.CodeOfMPA(err.Code), Offset: at, Reason: reason, Err: err}, nil)
 }
@@ -188,9 +188,9 @@ func localStatus(f memory.Fault) Status {
 	return StatusLocalProtection
 }
 
-// accessReason says why a peer may not reach n octets of a region.
+// accessReason says why a peer may not reach n bytes of a region.
 func accessReason(f memory.Fault, n uint32, to uint64, stag uint32) string {
-	return fmt.Sprintf("%s: %s at %#x of STag %#08x", f.Mistake(), wording.Octets(n), to, stag)
+	return fmt.Sprintf("%s: %s at %#x of STag %#08x", f.Mistake(), wording.Bytes(n), to, stag)
 }
 
 func invalidateReason(stag uint32, f memory.Fault) string {

@@ -8,12 +8,12 @@ import (
 )
 
 // A finAckWait is the end of our half after the peer's, where the LLP tells how it goes (Params.TellsEnd). Like any
-// close it is bounded by Config.CloseTimeout without progress, which is that the peer acknowledges octets, and by
+// close it is bounded by Config.CloseTimeout without progress, which is that the peer acknowledges bytes, and by
 // Config.CloseLimit.
 type finAckWait struct {
 	asked   bool      // AwaitFINAck was
 	over    bool      // FINAcked was called
-	owed    int       // octets that the peer has not acknowledged, our FIN apart; negative: not known
+	owed    int       // bytes that the peer has not acknowledged, our FIN apart; negative: not known
 	limitBy time.Time // zero: none
 }
 
@@ -40,7 +40,7 @@ func (q *Machine) renewFINAck(now time.Time) {
 // AwaitsFINAck reports whether our half has ended after the peer's, and the acknowledgement of our FIN is awaited.
 func (q *Machine) AwaitsFINAck() bool { return q.finAck.asked && !q.finAck.over && q.state == Closing }
 
-// Unacked is told, while the Machine AwaitsFINAck, how many octets of ours are not acknowledged, our FIN apart. It is
+// Unacked is told, while the Machine AwaitsFINAck, how many bytes of ours are not acknowledged, our FIN apart. It is
 // to be called at each deadline, if the LLP knows: a connection that ends with some is lost.
 func (q *Machine) Unacked(now time.Time, octets int) {
 	if p := &q.finAck; q.AwaitsFINAck() && (p.owed < 0 || octets < p.owed) {
@@ -63,8 +63,8 @@ func (q *Machine) finAckTimedOut() {
 	case p.owed <= 0:
 		q.leaveClosing(Drop)
 	case q.closeBy.Equal(p.limitBy):
-		q.abort(fmt.Errorf(text, wording.Octets(p.owed), q.cfg.CloseLimit, ErrLost, ErrTimeout))
+		q.abort(fmt.Errorf(text, wording.Bytes(p.owed), q.cfg.CloseLimit, ErrLost, ErrTimeout))
 	default:
-		q.abort(fmt.Errorf(text, wording.Octets(p.owed), q.cfg.CloseTimeout, ErrLost, ErrTimeout))
+		q.abort(fmt.Errorf(text, wording.Bytes(p.owed), q.cfg.CloseTimeout, ErrLost, ErrTimeout))
 	}
 }

@@ -15,8 +15,8 @@ import (
 // Proves D10, D41: a ULPDU too short for its header is an error without a header to give back.
 func TestShortULPDU(t *testing.T) {
 	for _, tt := range []struct {
-		n     int  // octets
-		first byte // the control octet
+		n     int  // bytes
+		first byte // the control byte
 		short bool
 	}{
 		{0, 0, true},
@@ -40,7 +40,7 @@ func TestShortULPDU(t *testing.T) {
 	}
 }
 
-// damage changes the octets of one FPDU.
+// damage changes the bytes of one FPDU.
 type damage struct {
 	name string
 	crc  bool
@@ -54,7 +54,7 @@ var damages = []damage{
 	{"CRC inverted", true, func(b []byte) { b[len(b)-1] ^= 0xff }, false, "damaged on the way"},
 	{"CRC zero", true, func(b []byte) { clear(b[len(b)-4:]) }, false,
 		"it must send CRCs if either side declared C=1, or both must declare C=0"},
-	{"CRC in the other octet order", true, func(b []byte) {
+	{"CRC in the other byte order", true, func(b []byte) {
 		crc := b[len(b)-4:]
 		binary.BigEndian.PutUint32(crc, binary.LittleEndian.Uint32(crc))
 	}, false, "the peer must send the CRC least significant byte first"},
@@ -77,9 +77,9 @@ func TestDamage(t *testing.T) {
 			r := p.region(buf, remoteAll)
 			p.send(write(r.STag(), 7, []byte("x")))
 			at := p.w.Offset()
-			b := p.w.Append(nil, write(r.STag(), 0, []byte("abcde")).ulpdu()) // 19 octets, 3 of pad
+			b := p.w.Append(nil, write(r.STag(), 0, []byte("abcde")).ulpdu()) // 19 bytes, 3 of pad
 			d.f(b)
-			p.sendOctets(b)
+			p.sendBytes(b)
 			if d.ok {
 				p.wantNothing()
 				p.wantState(RTS)
@@ -87,7 +87,7 @@ func TestDamage(t *testing.T) {
 			}
 			p.wantTerminate(terminate(rdmap.CodeMPACRC))
 			f := p.wantCause(rdmap.CodeMPACRC, false)
-			if where := fmt.Sprintf("at stream offset %d: bad CRC at octet %d of the FPDU",
+			if where := fmt.Sprintf("at stream offset %d: bad CRC at byte %d of the FPDU",
 				at, len(b)-4); f.Err == nil || f.Offset != at || !strings.Contains(f.Error(), where) {
 				t.Errorf("%+v, want it %s", f, where)
 			}
@@ -102,7 +102,7 @@ func TestDamage(t *testing.T) {
 }
 
 // Proves D06: a bit flipped anywhere in an FPDU keeps it from DDP, or has the
-// reader wait for octets that do not come.
+// reader wait for bytes that do not come.
 func TestFlippedBits(t *testing.T) {
 	for bit := range 8 * 28 {
 		p := responder(t)
@@ -110,7 +110,7 @@ func TestFlippedBits(t *testing.T) {
 		r := p.region(buf, remoteAll)
 		b := p.w.Append(nil, write(r.STag(), 0, []byte("abcdefgh")).ulpdu())
 		b[bit/8] ^= 1 << (bit % 8)
-		p.sendOctets(b)
+		p.sendBytes(b)
 		if !bytes.Equal(buf, make([]byte, 8)) {
 			t.Fatalf("bit %d: placed", bit)
 		}
@@ -122,7 +122,7 @@ func TestMarkerError(t *testing.T) {
 	p := responder(t, func(s *setup) { s.MarkersReceive, s.CRC = true, false })
 	b := p.w.Append(nil, send(1, nil).ulpdu())
 	b[3] = 4
-	p.sendOctets(b)
+	p.sendBytes(b)
 	p.wantNothing() // a Responder that has heard nothing valid must not send
 	p.wantCause(rdmap.CodeMPAMarker, false)
 
@@ -133,7 +133,7 @@ func TestMarkerError(t *testing.T) {
 	at := 512 - 28 // the first FPDU has a marker in front
 	b[at+3] ^= 8
 	copy(b[len(b)-4:], layout.AppendCRC(nil, layout.CRC32C(0, b[:len(b)-4])))
-	p.sendOctets(b)
+	p.sendBytes(b)
 	p.wantTerminate(terminate(rdmap.CodeMPAMarker))
 }
 
@@ -146,7 +146,7 @@ func TestErrorBeforeResponderMaySend(t *testing.T) {
 	p.post(work(2, OpSend))
 	b := p.w.Append(nil, send(1, nil).ulpdu())
 	b[len(b)-1] ^= 1
-	p.sendOctets(b)
+	p.sendBytes(b)
 	p.wantCause(rdmap.CodeMPACRC, false)
 	p.completion(flushed(2, OpSend), flushed(1, OpReceive))
 	p.wantNotices()
@@ -204,21 +204,21 @@ func TestFPDUSizes(t *testing.T) {
 			r := p.region(buf, remoteAll)
 			b := p.w.Append(nil, write(r.STag(), 0, numbered(n)).ulpdu())
 			b = p.w.Append(b, write(r.STag(), uint64(n), numbered(n)).ulpdu())
-			p.sendOctets(b)
+			p.sendBytes(b)
 			if !bytes.Equal(buf, append(numbered(n), numbered(n)...)) || len(p.unread) > 0 {
-				t.Errorf("%d octets, markers %t: not in place", n, marked)
+				t.Errorf("%d bytes, markers %t: not in place", n, marked)
 			}
 			if s := p.Machine.Stats(); s.RecvFPDUs != 2 || s.RecvStream != uint64(len(b)) ||
-				s.RecvOctets[rdmap.OpWrite] != uint64(2*n) {
-				t.Errorf("%d octets: %+v", n, s)
+				s.RecvBytes[rdmap.OpWrite] != uint64(2*n) {
+				t.Errorf("%d bytes: %+v", n, s)
 			}
 		}
 	}
 }
 
-// Every pad, and the stream split at every octet of it and of the CRC.
+// Every pad, and the stream split at every byte of it and of the CRC.
 //
-// Proves R06: no octets reach DDP twice, wherever the stream is split.
+// Proves R06: no bytes reach DDP twice, wherever the stream is split.
 func TestPadSplit(t *testing.T) {
 	for n := range 5 {
 		p := responder(t)
@@ -230,22 +230,22 @@ func TestPadSplit(t *testing.T) {
 			p.input(b[:cut])
 			p.input(b[cut:])
 			if p.Machine.Stats().RecvFPDUs != 1 || !bytes.Equal(buf[:n], numbered(n)) {
-				t.Errorf("%d octets, split at %d", n, cut)
+				t.Errorf("%d bytes, split at %d", n, cut)
 			}
 			clear(buf)
 		}
 	}
 }
 
-// How many octets the reader wants at once is told.
+// How many bytes the reader wants at once is told.
 func TestNeed(t *testing.T) {
 	p := responder(t)
 	b := p.w.Append(nil, send(1, numbered(100)).ulpdu())
 	if n := p.Machine.Need(); n < 2 || n > 8 {
-		t.Errorf("%d octets for the smallest FPDU", n)
+		t.Errorf("%d bytes for the smallest FPDU", n)
 	}
 	p.input(b[:2])
 	if p.Machine.Need() != len(b) {
-		t.Errorf("%d octets, want %d", p.Machine.Need(), len(b))
+		t.Errorf("%d bytes, want %d", p.Machine.Need(), len(b))
 	}
 }

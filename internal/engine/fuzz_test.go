@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// A secretive peer has a QP whose memory is known octet by octet.
+// A secretive peer has a QP whose memory is known byte by byte.
 type secretive struct {
 	*peer
 	buf      []byte // secrets everywhere but in the regions
@@ -22,7 +22,7 @@ type secretive struct {
 
 const secret, public = 0xee, 0x11
 
-// newSecretive registers regions of 100 octets, with 100 octets of secrets around each.
+// newSecretive registers regions of 100 bytes, with 100 bytes of secrets around each.
 func newSecretive(t *testing.T, s *setup) *secretive {
 	f := &secretive{peer: &peer{clock: epoch}, buf: bytes.Repeat([]byte{secret}, 700)}
 	copy(f.buf[100:200], bytes.Repeat([]byte{public}, 100))
@@ -48,7 +48,7 @@ func (f *secretive) check() {
 				want = public
 			}
 			if b != want {
-				f.Fatalf("octet %d has changed", i)
+				f.Fatalf("byte %d has changed", i)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func (f *secretive) check() {
 		}
 	}
 	if f.Machine.irrq.Len() > 4 || len(f.notices) > 8 || len(f.done) > 5 || len(f.unread) > layout.MaxFPDU {
-		f.Fatalf("keeps %d Reads, %d notices, %d completions, %d octets",
+		f.Fatalf("keeps %d Reads, %d notices, %d completions, %d bytes",
 			f.Machine.irrq.Len(), len(f.notices), len(f.done), len(f.unread))
 	}
 }
@@ -82,7 +82,7 @@ func (f *secretive) aim(ulpdu []byte) {
 	}
 }
 
-// Octets as they come, and ULPDUs in valid FPDUs: no panic, bounded memory, and
+// Bytes as they come, and ULPDUs in valid FPDUs: no panic, bounded memory, and
 // nothing outside the regions that the peer was offered changes or is sent.
 //
 // Proves Z12, Z31, D42.

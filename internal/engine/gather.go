@@ -5,35 +5,35 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A Gather holds the octets of one write to the LLP: whole FPDUs, one after the
+// A Gather holds the bytes of one write to the LLP: whole FPDUs, one after the
 // other. Payload is copied into it from the memory that a request names, and what is summed
 // is the copy: whatever becomes of that memory meanwhile, what is sent is what was read,
 // and its CRC is right.
 //
 // A QP uses one at a time, as long as the LLP has not taken all of it: that is what
-// a peer that does not read can make us hold, GatherArena octets.
+// a peer that does not read can make us hold, GatherArena bytes.
 type Gather struct {
 	arena []byte
 	tx    *mpa.Writer // of the FPDU that is being built; nil: a segment is not framed
-	sent  int         // octets of the arena that the LLP has taken
+	sent  int         // bytes of the arena that the LLP has taken
 	vec   [][]byte
 	drain bool // some of it is what a close waits for
-	nudge int  // octets of the arena that are nudges
+	nudge int  // bytes of the arena that are nudges
 	cut   cutter
 
 	segments // which TCP is to cut it into
 }
 
-// Sizes of a Gather, in octets.
+// Sizes of a Gather, in bytes.
 const (
 	// GatherArena is the arena of a Gather: enough for the largest FPDU after
-	// gatherOctets.
+	// gatherBytes.
 	GatherArena = 138 << 10
-	// A Gather is full at this many octets: they are in the processor's cache when they are
+	// A Gather is full at this many bytes: they are in the processor's cache when they are
 	// sent, and a message of 64 KiB has room with a short one after it.
-	gatherOctets = 72 << 10
+	gatherBytes = 72 << 10
 
-	_ = uint(GatherArena - gatherOctets - layout.MaxFPDU) // one that is not full has room for any FPDU
+	_ = uint(GatherArena - gatherBytes - layout.MaxFPDU) // one that is not full has room for any FPDU
 )
 
 // NewGather returns an empty Gather.
@@ -47,10 +47,10 @@ func (g *Gather) reset(emss, record int) {
 }
 
 func (g *Gather) full() bool {
-	return len(g.arena) >= gatherOctets || g.segments.full(len(g.arena))
+	return len(g.arena) >= gatherBytes || g.segments.full(len(g.arena))
 }
 
-// Take appends octets of a ULPDU to the FPDU that is being built: they are copied and
+// Take appends bytes of a ULPDU to the FPDU that is being built: they are copied and
 // summed, in one pass where there are no markers.
 func (g *Gather) Take(p []byte) {
 	if g.tx == nil { // a segment that is not framed
@@ -82,5 +82,5 @@ func (g *Gather) OnlyNudges() bool { return g.nudge == len(g.arena) }
 // empty reports whether nothing is left to be sent.
 func (g *Gather) empty() bool { return g.sent == len(g.arena) }
 
-// advance drops n octets from the front of what is left.
+// advance drops n bytes from the front of what is left.
 func (g *Gather) advance(n int) { g.sent += n }

@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// sendsOf posts n Sends whose FPDUs are of so many octets.
+// sendsOf posts n Sends whose FPDUs are of so many bytes.
 func (p *peer) sendsOf(n, fpdu int) {
 	r := p.region(make([]byte, fpdu), remoteAll)
 	for id := range uint64(n) {
@@ -24,7 +24,7 @@ func (p *peer) sendsOf(n, fpdu int) {
 func TestGatherOfFullSegments(t *testing.T) {
 	for _, c := range []struct {
 		emss, fpdu int
-		want       int // octets of a Gather
+		want       int // bytes of a Gather
 	}{
 		{8960, 8960 / 5, 8 * 8960}, // a ninth would exceed 72 KiB
 		{8192, 8192 / 4, 72 << 10}, // which nine are
@@ -35,7 +35,7 @@ func TestGatherOfFullSegments(t *testing.T) {
 			b := slices.Concat(p.Machine.Output(p.clock, p.g)...)
 			p.Machine.Sent(p.clock, p.g, len(b))
 			if p.Machine.Pending() && len(b) != c.want {
-				t.Errorf("EMSS %d: a Gather of %d octets, want %d", c.emss, len(b), c.want)
+				t.Errorf("EMSS %d: a Gather of %d bytes, want %d", c.emss, len(b), c.want)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func TestGatherOfFullSegments(t *testing.T) {
 func TestGatherOfFullRecords(t *testing.T) {
 	const most = maxRecords + 1 // with that which its last FPDU begins
 	p := initiator(t, aligned(536, false), func(s *setup) { s.SendDepth = 200 })
-	p.sendsOf(200, 536-96) // a rest of 96 octets has room for less than the smallest MULPDU
+	p.sendsOf(200, 536-96) // a rest of 96 bytes has room for less than the smallest MULPDU
 	if n := p.sendGather(); n != most {
 		t.Errorf("%d records, want %d", n, most)
 	}
@@ -53,7 +53,7 @@ func TestGatherOfFullRecords(t *testing.T) {
 
 // A Gather that has room for two records of what TCP takes as one piece takes both.
 func TestGatherOfTwoRecords(t *testing.T) {
-	p := initiator(t, aligned(4096, false), func(s *setup) { s.Record = gatherOctets / 2 })
+	p := initiator(t, aligned(4096, false), func(s *setup) { s.Record = gatherBytes / 2 })
 	p.post(work(1, OpWrite, all(p.region(make([]byte, 1<<20), remoteAll), 1<<20)))
 	if n := p.sendGather(); n != 2 {
 		t.Errorf("%d records", n)
@@ -68,13 +68,13 @@ func TestRecordTaken(t *testing.T) {
 	next := bytes.Clone(records[1])
 	p.Machine.Sent(p.clock, p.g, len(records[0]))
 	if left := p.Machine.Output(p.clock, p.g); len(left) != 2 || !bytes.Equal(left[0], next) {
-		t.Errorf("%d records are left, the first of %d octets", len(left), len(left[0]))
+		t.Errorf("%d records are left, the first of %d bytes", len(left), len(left[0]))
 	}
 }
 
 // A Send that was placed ahead of its turn is judged in its turn by the memory that it went to,
 // and by no other of its receive: an element that was invalidated meanwhile fails the segment
-// that has octets in it, at whichever end.
+// that has bytes in it, at whichever end.
 //
 // Proves D26, P34.
 func TestScatteredAhead(t *testing.T) {
@@ -91,13 +91,13 @@ func TestScatteredAhead(t *testing.T) {
 			s := overMessages(t, mpa.RoleInitiator)
 			if failed := s.scattered(size, gone, send(1,
 				numbered(c.n)).at(c.mo).more()); failed != slices.Contains(c.gone, gone) {
-				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.Machine.Cause())
+				t.Errorf("%d bytes at %d, without element %d: %v", c.n, c.mo, gone, s.Machine.Cause())
 			}
 		}
 	}
 }
 
-// scattered has a segment of a Send be placed ahead of its turn in a receive of three elements of so many octets, of
+// scattered has a segment of a Send be placed ahead of its turn in a receive of three elements of so many bytes, of
 // which one is gone when the segment has its turn, and reports whether it fails then.
 func (s *sender) scattered(size, gone int, f fpdu) bool {
 	s.Helper()

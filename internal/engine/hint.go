@@ -31,7 +31,7 @@ var hints = map[rdmap.Code]string{
 var atomicHints = map[rdmap.Code]string{
 	rdmap.CodeBaseOrBounds:       "the word of the Atomic Operation is not in the memory that the peer has registered",
 	rdmap.CodeAccessRights:       "the peer's memory is registered without the right to be changed by our Atomic Operations (RemoteAtomic)",
-	rdmap.CodeTOWrap:             "the tagged offset of the Atomic Operation and its 8 octets exceed 64 bits",
+	rdmap.CodeTOWrap:             "the tagged offset of the Atomic Operation and its 8 bytes exceed 64 bits",
 	rdmap.CodeCatastrophicStream: "the word of the Atomic Operation is at an address of the peer's that is no multiple of 8, or the peer gave up for a reason of its own",
 }
 
@@ -68,7 +68,7 @@ func hint(t *rdmap.Terminate, extended bool) string {
 		s += fmt.Sprintf(" (STag %#08x, TO %#x)", h.STag, h.TO)
 	}
 	if r, err := rdmap.ParseReadRequest(t.RDMAPHeader); err == nil && s != "" {
-		s += fmt.Sprintf(" (STag %#08x, TO %#x, %s)", r.SrcSTag, r.SrcTO, wording.Octets(r.Size))
+		s += fmt.Sprintf(" (STag %#08x, TO %#x, %s)", r.SrcSTag, r.SrcTO, wording.Bytes(r.Size))
 	}
 	return s
 }

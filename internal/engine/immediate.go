@@ -9,8 +9,8 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Immediate Data, RFC 7306, section 6: a message of 8 octets that goes through queue 0 as a
-// Send does and consumes a receive, whose memory stays as it is: the octets are handed up
+// Immediate Data, RFC 7306, section 6: a message of 8 bytes that goes through queue 0 as a
+// Send does and consumes a receive, whose memory stays as it is: the bytes are handed up
 // in the completion. After an RDMA Write it is what other transports call a Write with
 // Immediate, of which the RFC has no other form.
 
@@ -39,7 +39,7 @@ func (q *Machine) sendImmediate(g *Gather, e *sendEntry) bool {
 func (q *Machine) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
 	queue := &q.queues[rdmap.QNSend]
 	buffers := q.ensureReceive(s)
-	// The octets are not for the receive's memory, which may be shorter.
+	// The bytes are not for the receive's memory, which may be shorter.
 	if err := queue.Check(s, buffers, rdmap.ImmediateDataLen); err != nil {
 		e := rdmap.FromDDP(err, rdmap.OpcodeOf(&s.Header))
 		if e.Code == rdmap.CodeDDPInvalidMSNNoBuffer {
@@ -62,7 +62,7 @@ func (q *Machine) onImmediate(f *mpa.FPDU, s *ddp.Segment) {
 		rdmap.OpcodeOf(&s.Header).Solicited()
 }
 
-// countWritten counts the octets of an RDMA Write of the peer's.
+// countWritten counts the bytes of an RDMA Write of the peer's.
 func (q *Machine) countWritten(s *ddp.Segment) {
 	if !q.partial[partialWrite] {
 		q.written = 0
@@ -70,7 +70,7 @@ func (q *Machine) countWritten(s *ddp.Segment) {
 	q.written += uint64(s.PayloadLen())
 }
 
-// takeWritten returns how many octets the RDMA Write had that the peer has sent before this
+// takeWritten returns how many bytes the RDMA Write had that the peer has sent before this
 // message, of which no other has told.
 func (q *Machine) takeWritten() (n uint32) {
 	if q.partial[partialWrite] { // and it is not over

@@ -27,7 +27,7 @@ func TestWriteImm(t *testing.T) {
 	w.RemoteSTag, w.RemoteTO, w.Immediate, w.Solicited = 9, 100, 0x0102030405060708, true
 	p.post(w)
 	p.post(work(3, OpSend))
-	p.window = 1560 // of which the last octets are those of the Write's last segment, in part
+	p.window = 1560 // of which the last bytes are those of the Write's last segment, in part
 	p.want(send(1, nil), write(9, 100, buf[:1430]).more())
 	p.completion(success(1, OpSend, 0))
 	p.noCompletion()
@@ -60,7 +60,7 @@ func TestImmediateTogether(t *testing.T) {
 }
 
 // Proves A31, A33, A35, A38: Immediate Data consume a receive, in the order of Sends, whose memory stays as it is
-// and may be of any length. The completion has the 8 octets, and how many were written before.
+// and may be of any length. The completion has the 8 bytes, and how many were written before.
 func TestImmediateReceived(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 40)
@@ -99,8 +99,8 @@ func TestImmediateRefused(t *testing.T) {
 		bad  fpdu
 		code rdmap.Code
 	}{
-		{"7 octets", nil, message(rdmap.OpImmediateData, numbered(7)), 0x0207},
-		{"9 octets", nil, message(rdmap.OpImmediateDataSE, numbered(9)), 0x0207},
+		{"7 bytes", nil, message(rdmap.OpImmediateData, numbered(7)), 0x0207},
+		{"9 bytes", nil, message(rdmap.OpImmediateDataSE, numbered(9)), 0x0207},
 		{"none", nil, message(rdmap.OpImmediateData, nil), 0x0207},
 		{"not the last segment", nil, immediate(1, 1).more(), 0x0207},
 		{"MSN skipped", nil, immediate(2, 1), 0x1203},

@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Input takes octets of the stream, from the first that was not yet consumed,
+// Input takes bytes of the stream, from the first that was not yet consumed,
 // and returns how many it consumed; the rest is to be given again with more
 // after it. b is scratch space: markers are taken out of it in place.
 func (q *Machine) Input(now time.Time, b []byte) int {
@@ -64,7 +64,7 @@ func (q *Machine) input(b []byte) int {
 	return len(b)
 }
 
-// receiving reports whether arriving octets still mean anything. In Closing, which
+// receiving reports whether arriving bytes still mean anything. In Closing, which
 // Modify leads to, there must be none.
 func (q *Machine) receiving() bool {
 	switch {
@@ -74,12 +74,12 @@ func (q *Machine) receiving() bool {
 		// RFC 5041, section 6.2.1: "any further data received after the request is
 		// considered an error and MUST cause the DDP Stream to be abortively torn
 		// down." [D31]
-		q.abort(fmt.Errorf("octets came after the peer's FIN: %w", ErrLost))
+		q.abort(fmt.Errorf("bytes came after the peer's FIN: %w", ErrLost))
 	}
 	return q.state == RTS
 }
 
-// Need returns how many octets Input wants to see at once before it can go on.
+// Need returns how many bytes Input wants to see at once before it can go on.
 func (q *Machine) Need() int { return q.rx.Need() }
 
 func (q *Machine) readerError(err error) {
@@ -97,7 +97,7 @@ func (q *Machine) onFPDU(f *mpa.FPDU) {
 	}
 }
 
-// onULPDU takes a ULPDU of n octets through DDP and RDMAP. If b has less of it, that begins
+// onULPDU takes a ULPDU of n bytes through DDP and RDMAP. If b has less of it, that begins
 // with the header, and the payload is apart.
 func (q *Machine) onULPDU(f *mpa.FPDU, b []byte, n int) {
 	first := !q.heard
@@ -128,7 +128,7 @@ func (q *Machine) onULPDU(f *mpa.FPDU, b []byte, n int) {
 	q.dispatch(f, &s)
 }
 
-// apartFrom is the length in octets from which a ULPDU whose payload is to be placed stays
+// apartFrom is the length in bytes from which a ULPDU whose payload is to be placed stays
 // apart: between the markers, from where it is placed at once. Others are moved together.
 const apartFrom = 4096
 

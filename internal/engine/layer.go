@@ -8,7 +8,7 @@ import (
 type Layer uint8
 
 const (
-	// LayerStream is MPA over TCP: Input takes octets in order, and Output gives FPDUs. A TCP
+	// LayerStream is MPA over TCP: Input takes bytes in order, and Output gives FPDUs. A TCP
 	// that is aware of MPA also shows what arrives ahead of order: InputAhead.
 	LayerStream Layer = iota
 	// LayerMessages carries whole DDP Segments, as SCTP does (RFC 5043): Segment takes them,
@@ -25,13 +25,13 @@ const (
 // held of them. It is a part of Params.
 type Ahead struct {
 	// Segments is how many segments ahead of their turn there may be; zero:
-	// DefaultAheadSegments. Each takes less than AheadCost octets of memory.
+	// DefaultAheadSegments. Each takes less than AheadCost bytes of memory.
 	Segments int
-	// Octets bounds those held; zero: DefaultAheadOctets. Payload that is placed ahead is not held. With
+	// Bytes bounds those held; zero: DefaultAheadBytes. Payload that is placed ahead is not held. With
 	// LayerMessages they are those of segments that have to wait for their turn; with LayerStream those of
 	// FPDUs that are not there as a whole, and nothing is looked at that is farther ahead.
-	Octets int
-	// Budget, if it is set, is what several connections have together for the octets that are held, and
+	Bytes int
+	// Budget, if it is set, is what several connections have together for the bytes that are held, and
 	// AheadCost for each segment, also of those whose payload is placed. What it has no room for ends a connection
 	// with LayerMessages, and is dropped with LayerStream, which brings it again.
 	Budget Budget
@@ -40,10 +40,10 @@ type Ahead struct {
 	Again bool
 }
 
-// AheadCost is what a segment ahead of its turn takes from a Budget, besides its octets.
+// AheadCost is what a segment ahead of its turn takes from a Budget, besides its bytes.
 const AheadCost = 200
 
-// A Budget bounds the octets that several connections hold. To make room it may end other connections than the one that
+// A Budget bounds the bytes that several connections hold. To make room it may end other connections than the one that
 // takes: by HoldsTooMuch, and not within the call.
 type Budget interface {
 	Take(octets int) error // why there is no room
@@ -53,26 +53,26 @@ type Budget interface {
 // Bounds of what is held ahead, where Ahead has none.
 const (
 	DefaultAheadSegments = 1024
-	DefaultAheadOctets   = 256 << 10
+	DefaultAheadBytes    = 256 << 10
 )
 
 // AheadStats count segments that did not come in order.
 type AheadStats struct {
-	Placed       uint64 // whose payload was placed before their turn
-	PlacedOctets uint64 // of payload
-	Held         uint64 // that had to wait for their turn as a whole
-	HeldOctets   uint64
-	MostOctets   uint64 // held at one time; of several QPs the sum of each one's
-	Repeated     uint64 // that had come before
-	Dropped      uint64 // beyond the bounds
+	Placed      uint64 // whose payload was placed before their turn
+	PlacedBytes uint64 // of payload
+	Held        uint64 // that had to wait for their turn as a whole
+	HeldBytes   uint64
+	MostBytes   uint64 // held at one time; of several QPs the sum of each one's
+	Repeated    uint64 // that had come before
+	Dropped     uint64 // beyond the bounds
 }
 
 func (s *AheadStats) add(o *AheadStats) {
 	s.Placed += o.Placed
-	s.PlacedOctets += o.PlacedOctets
+	s.PlacedBytes += o.PlacedBytes
 	s.Held += o.Held
-	s.HeldOctets += o.HeldOctets
-	s.MostOctets += o.MostOctets
+	s.HeldBytes += o.HeldBytes
+	s.MostBytes += o.MostBytes
 	s.Repeated += o.Repeated
 	s.Dropped += o.Dropped
 }
@@ -92,8 +92,8 @@ func (q *Machine) endWhole(g *Gather, d draft, h *ddp.Header, n int) {
 	q.whole.segments++
 }
 
-// txOctets returns how many octets were built for the LLP.
-func (q *Machine) txOctets() uint64 {
+// txBytes returns how many bytes were built for the LLP.
+func (q *Machine) txBytes() uint64 {
 	if q.Layer == LayerMessages {
 		return q.whole.octets
 	}

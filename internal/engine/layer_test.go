@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Where a segment is that we send, or could not send, is told in the measure of the LLP: octets
+// Where a segment is that we send, or could not send, is told in the measure of the LLP: bytes
 // of the stream, or segments.
 func TestPlaceOfWhatIsSent(t *testing.T) {
 	for name, c := range map[string]struct {

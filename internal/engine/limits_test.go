@@ -131,7 +131,7 @@ func TestGuessing(t *testing.T) {
 
 // RFC 5040, section 6.1: from the switch to RDMA mode on nothing but RDMA messages.
 //
-// Proves P44, D04: every octet that a QP sends belongs to a whole FPDU, errors included.
+// Proves P44, D04: every byte that a QP sends belongs to a whole FPDU, errors included.
 func TestOnlyFPDUs(t *testing.T) {
 	p := responder(t, func(s *setup) { s.MarkersSend = true })
 	r := p.region(numbered(5000), remoteAll)
@@ -142,6 +142,6 @@ func TestOnlyFPDUs(t *testing.T) {
 		n++
 	}
 	if len(p.sent) > 0 || n == 0 {
-		t.Errorf("%d segments, %d octets of no FPDU", n, len(p.sent))
+		t.Errorf("%d segments, %d bytes of no FPDU", n, len(p.sent))
 	}
 }

@@ -11,7 +11,7 @@ import (
 // it is referred to any more, and the next request in its slot takes no memory.
 func TestLocalWorkIsCopied(t *testing.T) {
 	p := initiator(t)
-	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
+	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Bytes: 8})
 	testrig.Must(t, err)
 	w := p.windowOf(false)
 	what := &Register{r, memory.Registration{Memory: [][]byte{make([]byte, 8)}, Access: memory.LocalWrite, Key: 1}}
@@ -24,7 +24,7 @@ func TestLocalWorkIsCopied(t *testing.T) {
 	p.next()
 	p.completion(success(7, OpSend, 0), success(1, OpFastRegister, 0), success(2, OpBind, 0))
 	if r.Size() != 8 || uint8(r.STag()) != 1 || w.Size() != 8 {
-		t.Errorf("%d octets with key %d, %d of a window", r.Size(), uint8(r.STag()), w.Size())
+		t.Errorf("%d bytes with key %d, %d of a window", r.Size(), uint8(r.STag()), w.Size())
 	}
 
 	used := 0
@@ -67,7 +67,7 @@ func TestLocalWorkBehindFlushed(t *testing.T) {
 func TestLocalWorkOfMany(t *testing.T) {
 	for _, pieces := range []int{memory.KeptPieces, memory.KeptPieces + 1} {
 		p := initiator(t)
-		r, err := p.table.Allocate(testPD, memory.Most{Pieces: pieces, Octets: 99})
+		r, err := p.table.Allocate(testPD, memory.Most{Pieces: pieces, Bytes: 99})
 		testrig.Must(t, err)
 		list := make([][]byte, pieces)
 		for i := range list {

@@ -13,7 +13,7 @@ import (
 
 func noticeText(n Notice) string { return fmt.Sprintf("%d %v %v %v", n.Kind, n.From, n.To, n.Err) }
 
-// readOf is a Read Request for the first octets of a region.
+// readOf is a Read Request for the first bytes of a region.
 func readOf(stag, size uint32) rdmap.ReadRequest {
 	return rdmap.ReadRequest{SinkSTag: 5, Size: size, SrcSTag: stag}
 }
@@ -31,7 +31,7 @@ func readThenSend(t *testing.T) (p *pair, sink []byte) {
 	return p, sink
 }
 
-// checkSink expects octets of the source up to somewhere and zeros after.
+// checkSink expects bytes of the source up to somewhere and zeros after.
 func checkSink(t *testing.T, sink []byte) {
 	t.Helper()
 	n := len(slices.Collect(func(yield func(int) bool) {
@@ -43,7 +43,7 @@ func checkSink(t *testing.T, sink []byte) {
 	}))
 	for i, b := range sink {
 		if (i < 100 || i >= 100+n) && b != 0 {
-			t.Fatalf("octet %d has changed, %d were read", i, n)
+			t.Fatalf("byte %d has changed, %d were read", i, n)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func checkSink(t *testing.T, sink []byte) {
 // requestSize is the FPDU of a Read Request, with the marker in front.
 const requestSize = 4 + 2 + 18 + 28 + 4
 
-// A peer that disappears after any octet, of either direction, in the middle of a Read.
+// A peer that disappears after any byte, of either direction, in the middle of a Read.
 //
 // Proves D08, D34, D35, P38, P28, R08: all work ends, in order, nothing succeeds that
 // has not, and what has come of the response is the beginning of it.
@@ -86,7 +86,7 @@ func TestPeerDisappears(t *testing.T) {
 	}
 }
 
-// The same with a FIN after any octet of the response: never a success, never in
+// The same with a FIN after any byte of the response: never a success, never in
 // order.
 func TestPeerClosesDuringResponse(t *testing.T) {
 	p, _ := readThenSend(t)
@@ -110,7 +110,7 @@ func TestPeerClosesDuringResponse(t *testing.T) {
 // whole have succeeded, the others have not.
 //
 // Proves D03, S05.
-func TestLostAfterAnyOctet(t *testing.T) {
+func TestLostAfterAnyByte(t *testing.T) {
 	for n := range 24*3 + 1 {
 		p := initiator(t)
 		for id := range uint64(3) {
@@ -163,7 +163,7 @@ func TestLost(t *testing.T) {
 // its work failed, not done.
 func TestLostInFlight(t *testing.T) {
 	p := initiator(t)
-	p.window = 30 // one FPDU of 24 octets and a part of the next
+	p.window = 30 // one FPDU of 24 bytes and a part of the next
 	p.post(work(1, OpSend))
 	p.post(work(2, OpSend))
 	p.output()

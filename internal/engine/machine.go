@@ -60,9 +60,9 @@ type Params struct {
 	// AheadCost.
 	Waiting Budget
 	First   uint64 // number at which the peer's first segment begins; unused with LayerStream
-	MULPDU  int    // octets
-	// EMSS, in octets, is that of TCP where FPDUs are to be aligned with its segments;
-	// zero: they are not. MULPDU is then that of the EMSS. Record is how many octets a
+	MULPDU  int    // bytes
+	// EMSS, in bytes, is that of TCP where FPDUs are to be aligned with its segments;
+	// zero: they are not. MULPDU is then that of the EMSS. Record is how many bytes a
 	// record may have, which is one slice of what Output returns.
 	EMSS, Record int
 	// RTT is how long the path takes there and back, as far as it is known.
@@ -120,7 +120,7 @@ type stream struct {
 	// Receiving.
 	queues   [4]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate, Atomic Response
 	current  *RecvWork            // the receive that the Send under way fills; nil: none was taken since the last Trim
-	capacity uint64               // its octets
+	capacity uint64               // its bytes
 	taken    bool                 // it is in use
 	tookOne  bool                 // since the last Trim
 	heard    bool                 // at least one FPDU was received and validated
@@ -132,7 +132,7 @@ type stream struct {
 	sendOf   uint32    // its MSN
 	irrq     rdmap.IRRQ
 	response ddp.Segmenter // of the Read Response under way
-	written  uint64        // octets of the peer's last Write
+	written  uint64        // bytes of the peer's last Write
 	inputAt  time.Time     // when what came last did
 	readAt   time.Time     // when the last Read Request came
 	ahead    ahead         // what has come ahead of its turn
@@ -156,7 +156,7 @@ type stream struct {
 	rtr                       mpa.RTR
 	busy                      source // whose message is under way
 	turn                      source // who goes first at the next message
-	inFlight                  bool   // octets given by Output are not all sent
+	inFlight                  bool   // bytes given by Output are not all sent
 
 	// Ending.
 	term       *rdmap.Terminate // to be sent

@@ -39,7 +39,7 @@ func (h *host) letters() [][]byte {
 		}
 		for _, b := range v {
 			if len(b) > h.Machine.MULPDU {
-				h.Fatalf("a segment of %d octets, and the LLP takes %d", len(b), h.Machine.MULPDU)
+				h.Fatalf("a segment of %d bytes, and the LLP takes %d", len(b), h.Machine.MULPDU)
 			}
 			out = append(out, bytes.Clone(b))
 			h.Machine.Sent(*h.now, h.g, len(b))
@@ -89,7 +89,7 @@ func (m *mail) next(to *host) bool {
 	return true
 }
 
-// carry moves what is on its way by mail in one direction of the pair, as move does with octets.
+// carry moves what is on its way by mail in one direction of the pair, as move does with bytes.
 func (p *pair) carry(from *host, way *pipe, to *host) bool {
 	p.collect(from, way)
 	m := way.mail

@@ -24,7 +24,7 @@ type cutter struct {
 	g     *Gather
 	seg   *ddp.Segmenter
 	count uint64 // of segments
-	took  int    // octets
+	took  int    // bytes
 	over  bool   // it takes no more
 
 	// What was before the FPDU that is being built, for a cutter that is careful.
@@ -37,7 +37,7 @@ type cutter struct {
 // BeCareful tells that the memory may turn out to have vanished.
 func (c *cutter) BeCareful() { c.careful = true }
 
-// Take builds segments of the octets, as many as are whole and have room. After octets that it has left it takes
+// Take builds segments of the bytes, as many as are whole and have room. After bytes that it has left it takes
 // none: a segment that is in two pieces of memory is not built here, and what follows in the second is not the next
 // of the message.
 func (c *cutter) Take(p []byte) {
@@ -63,13 +63,13 @@ func (c *cutter) Take(p []byte) {
 	}
 }
 
-// cutting returns a cutter of the message under way, and how many octets that has use for at most: none where
+// cutting returns a cutter of the message under way, and how many bytes that has use for at most: none where
 // segments are built one by one.
 func (q *Machine) cutting(g *Gather, seg *ddp.Segmenter) (c *cutter, most int) {
 	if q.Layer == LayerMessages || q.cfg.Trace != nil {
 		return nil, 0
 	}
-	most = min(int(seg.Left()), gatherOctets-len(g.arena))
+	most = min(int(seg.Left()), gatherBytes-len(g.arena))
 	if n, last := seg.Peek(q.MULPDU); last || n > most {
 		return nil, 0
 	}
@@ -86,7 +86,7 @@ func (q *Machine) cutDone(g *Gather, op rdmap.Opcode) (took int) {
 	}
 	g.cut = cutter{}
 	q.stats.SentFPDUs += c.count
-	q.stats.SentOctets[op] += uint64(c.took)
+	q.stats.SentBytes[op] += uint64(c.took)
 	return c.took
 }
 
@@ -135,19 +135,19 @@ func (q *Machine) goesOn(ulpdu []byte) bool {
 	}
 	q.sequel = next
 	q.came(op, len(p))
-	q.stats.RecvOctets[op] += uint64(len(p))
+	q.stats.RecvBytes[op] += uint64(len(p))
 	q.drain.drained(len(p))
 	return true
 }
 
-// roomAt returns how many octets of payload a segment in the middle of a message may have, as far as that is known
+// roomAt returns how many bytes of payload a segment in the middle of a message may have, as far as that is known
 // without its memory. at is its TO or MO.
 func (q *Machine) roomAt(op rdmap.Opcode, at uint64) uint64 {
 	switch op {
 	case rdmap.OpWrite:
 		return math.MaxUint64
 	case rdmap.OpReadResponse:
-		return uint64(max(q.orq.Left(), 1) - 1) // the last octet is in the last segment
+		return uint64(max(q.orq.Left(), 1) - 1) // the last byte is in the last segment
 	default:
 		return max(q.capacity, at) - at
 	}
@@ -165,7 +165,7 @@ func (q *Machine) came(op rdmap.Opcode, n int) {
 	}
 }
 
-// reachFor takes the locks of memory from the place of a segment with n octets on.
+// reachFor takes the locks of memory from the place of a segment with n bytes on.
 func (q *Machine) reachFor(op rdmap.Opcode, stag uint32, at uint64, n int) bool {
 	q.placing.End()
 	switch op {

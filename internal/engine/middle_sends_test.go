@@ -24,7 +24,7 @@ func (l *talk) segment(t *rapid.T) func(*twin) {
 		l.op = rapid.SampledFrom([]rdmap.Opcode{rdmap.OpSend, rdmap.OpSendSE, rdmap.OpSendInvalidate}).Draw(t, "Send")
 	}
 	f := sendAs(l.op, l.msn, 0, numbered(rapid.SampledFrom([]int{0, 1, 4, 8, 200, 1430, 1430, 1430, 1430}).Draw(t,
-		"octets"))).at(int(l.mo))
+		"bytes"))).at(int(l.mo))
 	f.H.Last = rapid.IntRange(0, 12).Draw(t, "last") == 0
 	switch rapid.IntRange(0, 60).Draw(t, "oddity") {
 	case 0:
@@ -98,7 +98,7 @@ func TestMiddleOfSendsGoesOn(t *testing.T) {
 			want       bool
 		}{
 			{500, 500, true},
-			{1000, 501, false}, // one octet of it is for the second element
+			{1000, 501, false}, // one byte of it is for the second element
 			{1000, 500, true},
 			{1500, 700, true},
 			{2200, 501, false}, // the receive ends
@@ -106,7 +106,7 @@ func TestMiddleOfSendsGoesOn(t *testing.T) {
 		} {
 			if got := n.Machine.goesOn(send(1, make([]byte, c.octets)).at(c.at).more().ulpdu()); got != (c.want &&
 				i == 0) {
-				t.Errorf("traced: %t: %d octets at %d go on: %t", i == 1, c.octets, c.at, got)
+				t.Errorf("traced: %t: %d bytes at %d go on: %t", i == 1, c.octets, c.at, got)
 			}
 		}
 		// What the elements hold more than the longest message is no place for one.
@@ -143,10 +143,10 @@ func TestMiddleOfSendsOutOfOrder(t *testing.T) {
 	c.alike(t)
 }
 
-// A segment that follows one which has filled a gap is where others have come: it is refused, and no octet that has not
+// A segment that follows one which has filled a gap is where others have come: it is refused, and no byte that has not
 // come is delivered.
 //
-// Proves D27, D38: each octet of a message is placed once, and all are.
+// Proves D27, D38: each byte of a message is placed once, and all are.
 func TestMiddleOfSendsFillsGap(t *testing.T) {
 	c := newTwins(t)
 	c.do(func(n *twin) {

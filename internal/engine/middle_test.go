@@ -49,7 +49,7 @@ func newTwins(t rapid.TB, change ...func(*setup)) (c twins) {
 // inPieces is a region of memory that is registered in several pieces.
 func (n *twin) inPieces(b []byte) *memory.Region {
 	n.Helper()
-	r, err := n.table.Allocate(testPD, memory.Most{Pieces: 4, Octets: len(b)})
+	r, err := n.table.Allocate(testPD, memory.Most{Pieces: 4, Bytes: len(b)})
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -106,10 +106,10 @@ func (n *twin) causeAt() (at [2]uint64) {
 // comes has an FPDU come with the others.
 func (n *twin) comes(f fpdu) { n.coming = n.w.Append(n.coming, f.ulpdu()) }
 
-// arrives has everything come that is on its way, so many octets at once.
+// arrives has everything come that is on its way, so many bytes at once.
 func (n *twin) arrives(split int) {
 	n.split = split
-	n.sendOctets(n.coming)
+	n.sendBytes(n.coming)
 	n.coming = nil
 	n.output()
 }
@@ -130,7 +130,7 @@ func (l *line) segment(t *rapid.T, op rdmap.Opcode) func(*twin) {
 	case 2:
 		l.to = rapid.SampledFrom([]uint64{0, 64<<10 - 2000, twinMemory - 2000, 1<<64 - 1000}).Draw(t, "far")
 	}
-	p := numbered(rapid.SampledFrom([]int{0, 1, 8, 200, 1430, 1430, 1430}).Draw(t, "octets"))
+	p := numbered(rapid.SampledFrom([]int{0, 1, 8, 200, 1430, 1430, 1430}).Draw(t, "bytes"))
 	last := rapid.IntRange(0, 9).Draw(t, "last") == 0
 	k, to := l.k, l.to
 	l.to += uint64(len(p))
@@ -164,7 +164,7 @@ func TestMiddleArrives(t *testing.T) {
 		marked, waits := rapid.Bool().Draw(t, "markers"), rapid.Bool().Draw(t, "receives come late")
 		c := newTwins(t, func(s *setup) {
 			if s.MarkersReceive = marked; waits {
-				s.RNR = RNR{Octets: 1 << 20, Messages: 1 << 10}
+				s.RNR = RNR{Bytes: 1 << 20, Messages: 1 << 10}
 			}
 		})
 		c.do(func(n *twin) {
@@ -203,7 +203,7 @@ func TestMiddleArrives(t *testing.T) {
 	})
 }
 
-// Sends, Writes and Read Responses are built of the same octets, and go in the same writes.
+// Sends, Writes and Read Responses are built of the same bytes, and go in the same writes.
 //
 // Proves D18, D19, D20, F01, F03, F04, S01: cut at the MULPDU, and framed.
 func TestMiddleIsSent(t *testing.T) {
@@ -235,7 +235,7 @@ func TestMiddleIsSent(t *testing.T) {
 			a, b := c[0].output(), c[1].output()
 			if n := max(len(b)-120, 0); len(a) != len(b) || !bytes.Equal(a[:n], b[:n]) ||
 				c[0].Machine.State() == RTS && !bytes.Equal(a, b) {
-				t.Fatalf("step %d: other octets", step) // but for a Terminate, which has an STag
+				t.Fatalf("step %d: other bytes", step) // but for a Terminate, which has an STag
 			}
 		}
 		c.alike(t)
@@ -290,7 +290,7 @@ func TestMiddleIsTooLong(t *testing.T) {
 		n.comes(end)
 		n.arrives(0)
 		if f := n.wantCause(c.code, false); f.Offset != 4*520 {
-			t.Errorf("%d octets: refused at %d", c.octets, f.Offset)
+			t.Errorf("%d bytes: refused at %d", c.octets, f.Offset)
 		}
 		if !bytes.Equal(n.memory[0][2000:2250], numbered(250)) || n.memory[0][1999] != 0 {
 			t.Error("placed after the refusal, or not before it")
@@ -364,7 +364,7 @@ func TestMiddleGoesOn(t *testing.T) {
 			}
 			n.Machine.placing.End()
 			if end := n.memory[0][2499]; (end == 0) != (i == 0) {
-				t.Errorf("traced: %t: the last octet is %d", i == 1, end)
+				t.Errorf("traced: %t: the last byte is %d", i == 1, end)
 			}
 			copy(n.memory[0], bytes.Repeat(numbered(250), 10))
 		}

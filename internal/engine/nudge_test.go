@@ -40,7 +40,7 @@ func TestNudge(t *testing.T) {
 	p.noCompletion()
 }
 
-// The time begins when the first octets have left, and more of them do not put it off.
+// The time begins when the first bytes have left, and more of them do not put it off.
 func TestNudgeCountsFromTheFirst(t *testing.T) {
 	const nudge = 10 * time.Millisecond
 	p := initiator(t, func(s *setup) { s.Nudge = nudge })
@@ -48,7 +48,7 @@ func TestNudgeCountsFromTheFirst(t *testing.T) {
 	p.Machine.Output(p.clock, p.g)
 	p.Machine.Sent(p.clock, p.g, 0)
 	if !p.Machine.Deadline().IsZero() {
-		t.Error("a deadline before an octet has left")
+		t.Error("a deadline before a byte has left")
 	}
 	p.want(send(1, nil))
 	p.advance(nudge / 2)

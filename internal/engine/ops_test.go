@@ -32,7 +32,7 @@ type variant struct {
 	fromA, fromB, crc bool // markers by direction, CRCs
 	version           uint8
 	mulpdu            int
-	oneByOne          bool // octets arrive one at a time
+	oneByOne          bool // bytes arrive one at a time
 }
 
 func (v variant) String() string {
@@ -100,12 +100,12 @@ func TestSend(t *testing.T) {
 		from.completion(success(2, OpSend, n))
 		to.completion(success(1, OpReceive, n))
 		if !bytes.Equal(sink[:n], source) || !bytes.Equal(sink[n:], make([]byte, 3)) {
-			t.Fatalf("%d octets: changed on the way", n)
+			t.Fatalf("%d bytes: changed on the way", n)
 		}
 	})
 }
 
-// Proves P03, P18, P19, D24: a Write places its octets at any offset of one
+// Proves P03, P18, P19, D24: a Write places its bytes at any offset of one
 // buffer, is told to nobody there and takes no receive.
 func TestWrite(t *testing.T) {
 	everyVariant(t, func(t *testing.T, p *pair, from, to *host, n int) {
@@ -119,12 +119,12 @@ func TestWrite(t *testing.T) {
 		to.noCompletion()
 		if !bytes.Equal(sink[5:5+n], source) || !bytes.Equal(sink[:5], make([]byte, 5)) ||
 			!bytes.Equal(sink[5+n:], make([]byte, 4)) {
-			t.Fatalf("%d octets: changed on the way", n)
+			t.Fatalf("%d bytes: changed on the way", n)
 		}
 	})
 }
 
-// Proves P03, P11, P18, P21, P22, P26: a Read fetches any octets of one buffer
+// Proves P03, P11, P18, P21, P22, P26: a Read fetches any bytes of one buffer
 // into any place of another, without the source's consumer, in one request and
 // one response.
 func TestRead(t *testing.T) {
@@ -140,7 +140,7 @@ func TestRead(t *testing.T) {
 		to.noCompletion()
 		if !bytes.Equal(sink[3:3+n], source[2:2+n]) || !bytes.Equal(sink[:3], make([]byte, 3)) ||
 			!bytes.Equal(sink[3+n:], make([]byte, 6)) {
-			t.Fatalf("%d octets: changed on the way", n)
+			t.Fatalf("%d bytes: changed on the way", n)
 		}
 		if got := to.Machine.Stats().RecvMessages[rdmap.OpReadRequest] - before; got != 1 {
 			t.Fatalf("%d Read Requests", got)

@@ -20,7 +20,7 @@ const (
 )
 
 // Output builds FPDUs into g until it is full or nothing may be sent, and
-// returns what is to be sent, in order. While octets that it gave before are
+// returns what is to be sent, in order. While bytes that it gave before are
 // not all reported to Sent, it returns the rest of those.
 func (q *Machine) Output(now time.Time, g *Gather) [][]byte {
 	if !q.inFlight {
@@ -36,10 +36,10 @@ func (q *Machine) Output(now time.Time, g *Gather) [][]byte {
 // enough reports whether g is to be sent as it is: it is full, or a record has just ended and
 // of the message under way so much is left that g cannot end with it.
 func (q *Machine) enough(g *Gather) bool {
-	return g.full() || g.atRecord() && q.busy != sourceNone && int64(q.left()) > int64(gatherOctets-len(g.arena))
+	return g.full() || g.atRecord() && q.busy != sourceNone && int64(q.left()) > int64(gatherBytes-len(g.arena))
 }
 
-// left returns how many octets of the message under way no FPDU has carried yet.
+// left returns how many bytes of the message under way no FPDU has carried yet.
 func (q *Machine) left() uint32 {
 	if q.busy == sourceRead {
 		return q.response.Left()
@@ -47,7 +47,7 @@ func (q *Machine) left() uint32 {
 	return q.sq.At(q.sq.next).seg.Left()
 }
 
-// Pending reports whether Output would give octets now, without building them.
+// Pending reports whether Output would give bytes now, without building them.
 // If in doubt it says yes.
 func (q *Machine) Pending() bool {
 	switch {
@@ -60,7 +60,7 @@ func (q *Machine) Pending() bool {
 		q.sq.next != q.sq.Tail() || q.irrq.Len() > 0 || q.mayAsk())
 }
 
-// Sent reports that the LLP has taken n octets more of what Output gave.
+// Sent reports that the LLP has taken n bytes more of what Output gave.
 func (q *Machine) Sent(now time.Time, g *Gather, n int) {
 	if g.drain {
 		q.drain.drained(n)
@@ -126,7 +126,7 @@ func (q *Machine) nextSegment(g *Gather) bool {
 
 // An FPDU is built in three steps: beginFPDU writes all that stands before its payload, the
 // payload is taken in from where it lies, in any number of pieces (Gather.Take), and endFPDU
-// writes the rest. Each octet of the payload is read once, to be copied, summed and
+// writes the rest. Each byte of the payload is read once, to be copied, summed and
 // distributed between markers. Where the LLP carries whole segments, there is no FPDU around
 // a segment, and each is a slice of what Output returns.
 
@@ -136,7 +136,7 @@ type draft struct {
 	at int        // where the FPDU begins in the arena
 }
 
-// beginFPDU begins the FPDU of a segment with n octets of payload.
+// beginFPDU begins the FPDU of a segment with n bytes of payload.
 func (q *Machine) beginFPDU(g *Gather, h *ddp.Header, n int) draft {
 	d := draft{tx: q.tx, at: len(g.arena)}
 	if q.Layer != LayerMessages {
@@ -164,7 +164,7 @@ func (q *Machine) dropFPDU(g *Gather, d draft) {
 	q.tx, g.arena, g.tx = d.tx, g.arena[:d.at], nil
 }
 
-// frameOwn builds one FPDU around octets that are not the consumer's.
+// frameOwn builds one FPDU around bytes that are not the consumer's.
 func (q *Machine) frameOwn(g *Gather, h *ddp.Header, p []byte) {
 	q.makeRoom(g, h.Len()+len(p))
 	d := q.beginFPDU(g, h, len(p))
@@ -293,7 +293,7 @@ func (q *Machine) sendSegment(g *Gather) bool {
 }
 
 func (q *Machine) built(e *sendEntry) {
-	e.phase, e.end = phaseBuilt, q.txOctets()
+	e.phase, e.end = phaseBuilt, q.txBytes()
 	if e.Op != OpWrite {
 		e.msn = q.sendMSN
 		q.sendMSN++
@@ -303,7 +303,7 @@ func (q *Machine) built(e *sendEntry) {
 	q.busy, q.turn = sourceNone, sourceRead
 }
 
-// load has g take the next n octets of the request's memory, and moves on. Each octet is
+// load has g take the next n bytes of the request's memory, and moves on. Each byte is
 // read once, under the lock of its region.
 func (e *sendEntry) load(g *Gather, n int, d memory.Domain) memory.Fault {
 	if e.SGL.Len() == 0 {
@@ -326,8 +326,8 @@ func (e *sendEntry) load(g *Gather, n int, d memory.Domain) memory.Fault {
 	return memory.None
 }
 
-// InFlight reports whether octets that Output gave are not all sent.
+// InFlight reports whether bytes that Output gave are not all sent.
 func (q *Machine) InFlight() bool { return q.inFlight }
 
-// StreamSent returns how many octets the LLP has taken in Full Operation.
+// StreamSent returns how many bytes the LLP has taken in Full Operation.
 func (q *Machine) StreamSent() uint64 { return q.sent }

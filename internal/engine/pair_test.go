@@ -19,15 +19,15 @@ type pair struct {
 	first func() bool
 }
 
-// A pipe is one direction: octets on their way and how it ends.
+// A pipe is one direction: bytes on their way and how it ends.
 type pipe struct {
-	mail   *mail // in place of octets, if the LLP carries whole segments
+	mail   *mail // in place of bytes, if the LLP carries whole segments
 	octets []byte
-	piece  func(n int) int // how many of n octets arrive at once; nil: all
-	fin    bool            // no octets will follow
+	piece  func(n int) int // how many of n bytes arrive at once; nil: all
+	fin    bool            // no bytes will follow
 	ended  bool            // the receiver was told
 	lost   bool            // everything vanishes
-	passed int             // octets delivered
+	passed int             // bytes delivered
 	cut    int             // the connection is lost when so many are; negative: never
 }
 
@@ -68,7 +68,7 @@ func (p *pair) run() {
 	}
 }
 
-// step moves octets once in each direction and reports whether anything moved.
+// step moves bytes once in each direction and reports whether anything moved.
 func (p *pair) step() bool {
 	if p.first != nil && p.first() {
 		moved := p.move(p.b, &p.ba, p.a)
@@ -113,7 +113,7 @@ func (p *pair) move(from *host, way *pipe, to *host) bool {
 // collect takes over what a host sends and what it does to the connection.
 func (p *pair) collect(from *host, way *pipe) {
 	if n := way.pullFrom(from); way.fin && n > 0 {
-		p.Fatalf("%d octets or segments after the FIN", n)
+		p.Fatalf("%d bytes or segments after the FIN", n)
 	}
 	for _, l := range from.llp {
 		switch l {

@@ -22,7 +22,7 @@ type peer struct {
 	w     mpa.Writer
 	r     mpa.Reader
 	sent  []byte // what the QP sent and the test has not looked at
-	split int    // octets that reach the QP at once; 0: all
+	split int    // bytes that reach the QP at once; 0: all
 
 	unopened [][]byte // what it sent where segments are not framed
 }
@@ -142,10 +142,10 @@ func (p *peer) send(fs ...fpdu) {
 }
 
 // sendRaw hands any ULPDU to the QP in an FPDU.
-func (p *peer) sendRaw(ulpdu []byte) { p.sendOctets(p.w.Append(nil, ulpdu)) }
+func (p *peer) sendRaw(ulpdu []byte) { p.sendBytes(p.w.Append(nil, ulpdu)) }
 
-// sendOctets hands octets to the QP.
-func (p *peer) sendOctets(b []byte) {
+// sendBytes hands bytes to the QP.
+func (p *peer) sendBytes(b []byte) {
 	step := p.split
 	if step == 0 {
 		step = len(b)
@@ -209,7 +209,7 @@ func (p *peer) want(want ...fpdu) {
 func (p *peer) wantNothing() {
 	p.Helper()
 	if f, ok := p.next(); ok || len(p.sent) > 0 {
-		p.Fatalf("sends %v and %d octets", f.H, len(p.sent))
+		p.Fatalf("sends %v and %d bytes", f.H, len(p.sent))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// A QP is asked for octets only when it has some: after each post, and after a Read has
+// A QP is asked for bytes only when it has some: after each post, and after a Read has
 // come, until they are built.
 func TestPending(t *testing.T) {
 	want := func(p *peer, what string, want bool) {
@@ -59,8 +59,8 @@ func TestGatherIsFull(t *testing.T) {
 	r := p.region(make([]byte, 1<<20), remoteAll)
 	p.post(work(1, OpSend, all(r, 1<<20)))
 	n := len(slices.Concat(p.Machine.Output(p.clock, p.g)...))
-	if n < gatherOctets || n >= gatherOctets+testMULPDU+12 {
-		t.Errorf("%d octets", n)
+	if n < gatherBytes || n >= gatherBytes+testMULPDU+12 {
+		t.Errorf("%d bytes", n)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestSlotsAreReleased(t *testing.T) {
 	}
 }
 
-// Messages are counted by their last segments, octets by all, in either direction.
+// Messages are counted by their last segments, bytes by all, in either direction.
 func TestStats(t *testing.T) {
 	p := initiator(t)
 	r := p.region(numbered(3000), remoteAll)
@@ -183,13 +183,13 @@ func TestStats(t *testing.T) {
 	if s.Writes != 1 || s.AlignedWrites != 0 {
 		t.Errorf("%d writes, of which %d were aligned, without an EMSS", s.Writes, s.AlignedWrites)
 	}
-	if s.SentMessages[rdmap.OpSend] != 1 || s.SentOctets[rdmap.OpSend] != 3000 || s.SentFPDUs != 3 {
-		t.Errorf("sent %d messages, %d octets, %d FPDUs",
-			s.SentMessages[rdmap.OpSend], s.SentOctets[rdmap.OpSend], s.SentFPDUs)
+	if s.SentMessages[rdmap.OpSend] != 1 || s.SentBytes[rdmap.OpSend] != 3000 || s.SentFPDUs != 3 {
+		t.Errorf("sent %d messages, %d bytes, %d FPDUs",
+			s.SentMessages[rdmap.OpSend], s.SentBytes[rdmap.OpSend], s.SentFPDUs)
 	}
-	if s.RecvMessages[rdmap.OpWrite] != 1 || s.RecvOctets[rdmap.OpWrite] != 5 || s.RecvFPDUs != 2 {
-		t.Errorf("received %d messages, %d octets, %d FPDUs",
-			s.RecvMessages[rdmap.OpWrite], s.RecvOctets[rdmap.OpWrite], s.RecvFPDUs)
+	if s.RecvMessages[rdmap.OpWrite] != 1 || s.RecvBytes[rdmap.OpWrite] != 5 || s.RecvFPDUs != 2 {
+		t.Errorf("received %d messages, %d bytes, %d FPDUs",
+			s.RecvMessages[rdmap.OpWrite], s.RecvBytes[rdmap.OpWrite], s.RecvFPDUs)
 	}
 }
 

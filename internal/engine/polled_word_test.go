@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// TestPolledWord: a program waits for a Write by an atomic load of its last eight octets (docs/memory.md), of which the
+// TestPolledWord: a program waits for a Write by an atomic load of its last eight bytes (docs/memory.md), of which the
 // last segment has four, or none. The race detector finds what is not stored as one word.
 func TestPolledWord(t *testing.T) {
 	for name, last := range map[string]int{"four": 4, "none": 0} {

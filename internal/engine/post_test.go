@@ -39,7 +39,7 @@ func judged(w SendWork) error {
 	return s.Check(2048)
 }
 
-// Proves P12, D21: a message of 2^32-1 octets can be posted, a longer one cannot.
+// Proves P12, D21: a message of 2^32-1 bytes can be posted, a longer one cannot.
 func TestLongestMessage(t *testing.T) {
 	const half = math.MaxInt32
 	for _, op := range []Op{OpSend, OpWrite} {
@@ -67,7 +67,7 @@ func TestLongestRead(t *testing.T) {
 	longest := uint64(math.MaxUint32)
 	for n, want := range map[uint64]error{longest: nil, longest + 1: ErrTooLong} {
 		if err := judged(work(1, OpRead, SGE{Length: int(n)})); err != want {
-			t.Errorf("%d octets: %v", n, err)
+			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 }
@@ -89,12 +89,12 @@ func TestInline(t *testing.T) {
 	}
 	for n, ok := range map[int]bool{2048: true, 2049: false} {
 		if err := judged(SendWork{Op: OpSend, Inline: make([]byte, n)}); (err == nil) != ok {
-			t.Errorf("%d octets of inline data: %v", n, err)
+			t.Errorf("%d bytes of inline data: %v", n, err)
 		}
 	}
 }
 
-// The same slots, with an LLP that takes a few octets at a time.
+// The same slots, with an LLP that takes a few bytes at a time.
 func TestInlineSlowly(t *testing.T) {
 	p := newPair(t, both(func(s *setup) { s.SendDepth = 2; s.MULPDU = 300 }))
 	p.a.chunk, p.ab.piece = func(int) int { return 7 }, func(int) int { return 11 }
@@ -231,7 +231,7 @@ func TestMULPDUChangesInTheMiddle(t *testing.T) {
 		}
 	}
 	if at != n || !sizes[1000] || !sizes[layout.MaxMULPDU-18] && !sizes[layout.MinMULPDU-18] {
-		t.Errorf("%d octets in segments of %v", at, sizes)
+		t.Errorf("%d bytes in segments of %v", at, sizes)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestNoRoom(t *testing.T) {
 		const n = layout.MaxMULPDU - 18
 		b := numbered(n)
 		r := p.region(b, remoteAll)
-		// With markers all is copied. Three large messages and one of 4000 octets leave
+		// With markers all is copied. Three large messages and one of 4000 bytes leave
 		// less of the arena than a fourth needs. A response is always copied.
 		lengths := []int{n, n, n, 4000, n, 7, n, 900, 901}
 		for i, length := range lengths {
@@ -280,7 +280,7 @@ func TestNoRoom(t *testing.T) {
 				answered++
 			}
 			if !f.H.Last || !bytes.Equal(f.Payload, b[:want]) {
-				t.Fatalf("%v: %d octets, want %d", f.H, len(f.Payload), want)
+				t.Fatalf("%v: %d bytes, want %d", f.H, len(f.Payload), want)
 			}
 		}
 		if sent != len(lengths) || answered != len(reads) || p.Machine.State() != RTS {
@@ -366,7 +366,7 @@ func TestTrace(t *testing.T) {
 	}
 	s := p.Machine.Stats()
 	if len(got) != 4 || s.SentFPDUs != 3 || s.SentStream != 1576 || p.Machine.StreamSent() != 1576 ||
-		s.SentMessages[rdmap.OpSend] != 1 || s.SentOctets[rdmap.OpSend] != 1500 {
+		s.SentMessages[rdmap.OpSend] != 1 || s.SentBytes[rdmap.OpSend] != 1500 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -17,7 +17,7 @@ func (p *pair) prefix(on bool) {
 	p.b.Machine.SetPrefix(on)
 }
 
-// prefixed are octets after a prefix, as they are on the wire.
+// prefixed are bytes after a prefix, as they are on the wire.
 func prefixed(payload string) []byte { return append([]byte{1, 2, 3, 4, 5, 6, 7, 8}, payload...) }
 
 const prefixValue = 0x0102030405060708
@@ -47,7 +47,7 @@ func TestPrefixSent(t *testing.T) {
 }
 
 // What comes after the prefix fills the receive, and the completion has the prefix, however it was cut. A message of 8
-// octets more than the receive fits, and no longer one.
+// bytes more than the receive fits, and no longer one.
 func TestPrefixReceived(t *testing.T) {
 	p := responder(t)
 	p.Machine.SetPrefix(true)
@@ -100,7 +100,7 @@ func TestPrefixAhead(t *testing.T) {
 	}
 }
 
-// In its turn, a segment that was placed ahead is judged by the memory that its octets after the prefix went to, and by
+// In its turn, a segment that was placed ahead is judged by the memory that its bytes after the prefix went to, and by
 // no other.
 //
 // Proves D26.
@@ -120,7 +120,7 @@ func TestPrefixScatteredAhead(t *testing.T) {
 			s.Machine.SetPrefix(true)
 			if failed := s.scattered(size, gone, send(1,
 				numbered(c.n)).at(c.mo).more()); failed != slices.Contains(c.gone, gone) {
-				t.Errorf("%d octets at %d, without element %d: %v", c.n, c.mo, gone, s.Machine.Cause())
+				t.Errorf("%d bytes at %d, without element %d: %v", c.n, c.mo, gone, s.Machine.Cause())
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 var (
 	ErrQueueFull = errors.New("queue is full: poll its completions, wait until what is unsignaled was sent, or create it deeper")
 	ErrBadState  = errors.New("not allowed in this state")
-	ErrTooLong   = errors.New("message longer than 4294967295 octets")
+	ErrTooLong   = errors.New("message longer than 4294967295 bytes")
 	// ErrInlineRead and ErrTwoPayloads are errors of a Shape.
 	ErrInlineRead  = errors.New("a Read has inline data: it reads into registered memory, which its SGL names")
 	ErrTwoPayloads = errors.New("inline data and scatter/gather elements: a request takes one or the other")
@@ -35,7 +35,7 @@ type sendEntry struct {
 	sge    int    // the element that the next segment begins in
 	off    int    // and the offset there
 	end    uint64 // stream offset after its last FPDU, once built
-	ahead  uint8  // octets of the prefix that are still to be sent
+	ahead  uint8  // bytes of the prefix that are still to be sent
 	msn    uint32 // of a Read's request, and of a Send once built
 	phase  sendPhase
 	status Status

@@ -68,7 +68,7 @@ func (q *Machine) RoundTrip(now time.Time, rtt time.Duration) {
 	}
 }
 
-// stirred takes note that octets have come from the peer.
+// stirred takes note that bytes have come from the peer.
 func (q *Machine) stirred() {
 	q.drain.active = q.closing
 	q.finAt = time.Time{}
@@ -78,7 +78,7 @@ func (q *Machine) stirred() {
 // then; zero if none is.
 func (q *Machine) FINHeldUntil() time.Time { return q.finAt }
 
-// Unsent reports that the LLP has octets of ours that it has not sent: the peer's next
+// Unsent reports that the LLP has bytes of ours that it has not sent: the peer's next
 // Read may wait for them, so that a FIN that is held back waits for another round trip.
 func (q *Machine) Unsent(now time.Time) {
 	if !q.finAt.IsZero() {

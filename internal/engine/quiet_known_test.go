@@ -69,7 +69,7 @@ func TestQuietMidMessage(t *testing.T) {
 		},
 		"an FPDU": func(p *peer, stag uint32) (begin, end func()) {
 			b := p.w.Append(nil, write(stag, 0, numbered(100)).ulpdu())
-			return func() { p.sendOctets(b[:7]) }, func() { p.sendOctets(b[7:]) }
+			return func() { p.sendBytes(b[:7]) }, func() { p.sendBytes(b[7:]) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

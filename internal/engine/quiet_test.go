@@ -28,7 +28,7 @@ func (p *peer) wantLateFIN() {
 	}
 }
 
-// served is a Responder whose peer has read from a region, which is 100 octets long.
+// served is a Responder whose peer has read from a region, which is 100 bytes long.
 func served(t *testing.T, change ...func(*setup)) (*peer, *memory.Region) {
 	p := responder(t, change...)
 	r := p.region(numbered(100), remoteAll)
@@ -131,7 +131,7 @@ func TestQuietBothAtOnce(t *testing.T) {
 	p.b.wantState(Idle)
 }
 
-// The peer's next Read may wait for octets of ours that the LLP has not sent yet.
+// The peer's next Read may wait for bytes of ours that the LLP has not sent yet.
 func TestQuietUnsent(t *testing.T) {
 	p, _ := served(t)
 	p.Machine.Unsent(p.clock) // when nothing is held back
@@ -152,7 +152,7 @@ func TestQuietUnsent(t *testing.T) {
 // peer begins the round trip anew, but not for ever.
 //
 // Proves D30.
-func TestQuietWhileOctetsCome(t *testing.T) {
+func TestQuietWhileBytesCome(t *testing.T) {
 	p, r := served(t)
 	p.closeFar()
 	for range 4 {
@@ -172,7 +172,7 @@ func TestQuietWhileOctetsCome(t *testing.T) {
 	b := p.w.Append(nil, request(2, readOf(r.STag(), 10)).ulpdu())
 	for piece := range slices.Chunk(b, 8) {
 		p.advance(rtt - 1)
-		p.sendOctets(piece)
+		p.sendBytes(piece)
 	}
 	p.want(response(5, 0, numbered(10)))
 
@@ -188,9 +188,9 @@ func TestQuietWhileOctetsCome(t *testing.T) {
 	p.advance(1)
 	p.wantLLP(Finish)
 
-	for _, n := range []int{10, drainOctets} { // endless, also where each message is progress of the close
+	for _, n := range []int{10, drainBytes} { // endless, also where each message is progress of the close
 		p, _ = served(t, func(s *setup) { s.MULPDU = layout.MaxMULPDU })
-		large := p.region(make([]byte, drainOctets), remoteAll)
+		large := p.region(make([]byte, drainBytes), remoteAll)
 		p.closeFar()
 		for !p.Machine.finished && p.clock.Before(epoch.Add(time.Hour)) {
 			p.send(write(large.STag(), 0, numbered(n)))

@@ -34,12 +34,12 @@ type side struct {
 	word []uint64 // one, which the peer may change by Atomic Operations
 	rc   *memory.Region
 
-	usedWindow, usedSink int      // octets given out
+	usedWindow, usedSink int      // bytes given out
 	written              [][2]int // ranges of the peer's window that we have written
 
 	wantWindow, wantSink []byte
 	wantWord             uint64
-	told                 int // octets of our last Write, which Immediate Data tell of
+	told                 int // bytes of our last Write, which Immediate Data tell of
 	wantSend, wantRecv   []Completion
 	nextID               uint64
 
@@ -112,7 +112,7 @@ func (s *side) post() {
 	s.host.post(w)
 }
 
-// from has a request send n random octets of the source, in random pieces or
+// from has a request send n random bytes of the source, in random pieces or
 // inline, and returns them.
 func (s *side) from(w *SendWork, n int) []byte {
 	at := s.rand.IntN(sideSource - n)

@@ -52,7 +52,7 @@ func (q *Machine) mayRequest(e *sendEntry) (moved, ok bool) {
 
 // readRequest names the sink by the STag of its region. Of the region, local
 // write is asked, here and again when the response arrives; the response is
-// held against the request octet by octet, so the peer gains no right to it.
+// held against the request byte by byte, so the peer gains no right to it.
 func (e *sendEntry) readRequest(d memory.Domain) (rdmap.ReadRequest, memory.Fault) {
 	r := rdmap.ReadRequest{SinkSTag: rtrSTag, Size: e.length, SrcSTag: e.RemoteSTag, SrcTO: e.RemoteTO}
 	if e.length == 0 {
@@ -170,7 +170,7 @@ func (q *Machine) onReadRequest(f *mpa.FPDU, s *ddp.Segment) {
 }
 
 // requested reports whether there is room for the request in a segment of queue 1, whose header
-// has n octets.
+// has n bytes.
 func (q *Machine) requested(f *mpa.FPDU, s *ddp.Segment, n uint64) bool {
 	if err := q.irrq.Check(s); err != nil {
 		q.segmentError(f, s, err)

@@ -21,7 +21,7 @@ func newReader(t *testing.T, change ...func(*setup)) *reader {
 	return rd
 }
 
-// read is a Read of n octets to an offset of the reader's memory.
+// read is a Read of n bytes to an offset of the reader's memory.
 func (rd *reader) read(id uint64, off, n int) SendWork {
 	w := work(id, OpRead, SGE{Region: rd.r, Offset: off, Length: n})
 	w.RemoteSTag, w.RemoteTO = 77, 1000+uint64(off)
@@ -93,13 +93,13 @@ func TestCompletionOrder(t *testing.T) {
 	}
 }
 
-// Proves P41: nothing completes before the LLP has taken its last octet.
+// Proves P41: nothing completes before the LLP has taken its last byte.
 func TestCompletionNeedsLLP(t *testing.T) {
 	p := initiator(t)
 	p.window = 0
 	p.post(work(1, OpSend))
 	p.post(work(2, OpSend))
-	for range 23 { // of the 24 octets
+	for range 23 { // of the 24 bytes
 		p.window = 1
 		p.output()
 		p.noCompletion()
@@ -188,9 +188,9 @@ func TestReadSinks(t *testing.T) {
 	}
 }
 
-// A response is held against its request octet by octet.
+// A response is held against its request byte by byte.
 //
-// Proves P28, D39, D40, Z10, Z12: what does not fit is refused, and the octets around the
+// Proves P28, D39, D40, Z10, Z12: what does not fit is refused, and the bytes around the
 // sink, as near as they are, do not change.
 func TestResponseErrors(t *testing.T) {
 	for _, tt := range []struct {
@@ -200,11 +200,11 @@ func TestResponseErrors(t *testing.T) {
 		code rdmap.Code
 	}{
 		{"another STag", nil, func(rd *reader) fpdu { return response(rd.r.STag()+1, 8, numbered(8)) }, 0x1100},
-		{"one octet early", nil, func(rd *reader) fpdu { return rd.answer(7, "12345678") }, 0x1101},
+		{"one byte early", nil, func(rd *reader) fpdu { return rd.answer(7, "12345678") }, 0x1101},
 		{"begins late, and last", nil, func(rd *reader) fpdu { return rd.answer(9, "1234567") }, 0x0207},
-		{"one octet beyond the end", nil, func(rd *reader) fpdu { return rd.answer(9, "12345678").more() }, 0x1101},
-		{"one octet too long", nil, func(rd *reader) fpdu { return rd.answer(8, "123456789") }, 0x1101},
-		{"one octet too long, not last", nil, func(rd *reader) fpdu { return rd.answer(8, "123456789").more() },
+		{"one byte beyond the end", nil, func(rd *reader) fpdu { return rd.answer(9, "12345678").more() }, 0x1101},
+		{"one byte too long", nil, func(rd *reader) fpdu { return rd.answer(8, "123456789") }, 0x1101},
+		{"one byte too long, not last", nil, func(rd *reader) fpdu { return rd.answer(8, "123456789").more() },
 			0x1101},
 		{"too short", nil, func(rd *reader) fpdu { return rd.answer(8, "1234567") }, 0x0207},
 		{"empty", nil, func(rd *reader) fpdu { return rd.answer(8, "") }, 0x0207},
@@ -363,7 +363,7 @@ func TestResponses(t *testing.T) {
 }
 
 // Proves P40, P32: a response holds the data of Writes and Sends that came before
-// its request, in the same delivery of octets too.
+// its request, in the same delivery of bytes too.
 func TestResponseSeesEarlierWrites(t *testing.T) {
 	p := responder(t)
 	buf := make([]byte, 8)

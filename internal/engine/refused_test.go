@@ -43,7 +43,7 @@ func TestReplyDisliked(t *testing.T) {
 					code = rdmap.CodeMPACRC
 					clear(b[len(b)-4:])
 				}
-				p.sendOctets(b)
+				p.sendBytes(b)
 				got := p.wantCause(code, crc).Reason
 				if crc && got != c.want || !strings.HasSuffix(got, c.want) || c.want == "" &&
 					strings.Contains(got, "a Terminate without a CRC") {
@@ -137,7 +137,7 @@ func TestReadRefusalNamesMemory(t *testing.T) {
 		&ddp.Segment{Header: ddp.Header{Last: true, QN: rdmap.QNRead, MSN: 1, Version: 1,
 			RsvdULP: rdmap.Control(1, rdmap.OpReadRequest)}, Payload: r.Append(nil)})
 	p.send(message(rdmap.OpTerminate, refused.Append(nil)))
-	const want = "the Read leaves the memory that the peer has registered (STag 0x00000077, TO 0x1234, 100 octets)"
+	const want = "the Read leaves the memory that the peer has registered (STag 0x00000077, TO 0x1234, 100 bytes)"
 	if f := p.wantCause(rdmap.CodeBaseOrBounds, true); f.Reason != want {
 		t.Errorf("got %q, want %q", f.Reason, want)
 	}

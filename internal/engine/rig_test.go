@@ -18,7 +18,7 @@ import (
 const (
 	testPD     = 7
 	testStream = 70
-	testMULPDU = 1444 // Ethernet's EMSS of 1450 octets, say
+	testMULPDU = 1444 // Ethernet's EMSS of 1450 bytes, say
 	closeTime  = 5 * time.Second
 )
 
@@ -56,9 +56,9 @@ type host struct {
 	table   *memory.Table
 	g       *Gather
 
-	unread  []byte          // octets received that Input did not take
-	chunk   func(n int) int // how many of n octets the LLP takes at once; nil: all
-	window  int             // octets that the LLP still takes; negative: any number
+	unread  []byte          // bytes received that Input did not take
+	chunk   func(n int) int // how many of n bytes the LLP takes at once; nil: all
+	window  int             // bytes that the LLP still takes; negative: any number
 	done    []Completion    // in order
 	notices []Notice        // in order
 	spare   []Completion    // memory for Completions
@@ -98,7 +98,7 @@ func (h *host) connect(s *setup) {
 	h.collectOutputs()
 }
 
-// region registers n octets, zero or numbered, for the QP's Protection Domain.
+// region registers n bytes, zero or numbered, for the QP's Protection Domain.
 func (h *host) region(buf []byte, a memory.Access) *memory.Region {
 	return h.regionOf(buf, memory.Options{Access: a, PD: testPD})
 }
@@ -143,7 +143,7 @@ func listOf(sgl ...SGE) (l SGL) {
 	return l
 }
 
-// all is the whole of a region of n octets.
+// all is the whole of a region of n bytes.
 func all(r *memory.Region, n int) SGE { return SGE{Region: r, Length: n, Term: r.Term()} }
 
 // output has the LLP take what the QP has to send, as the driver does, and
@@ -157,7 +157,7 @@ func (h *host) output() []byte {
 			break
 		}
 		if slices.ContainsFunc(v, func(b []byte) bool { return len(b) == 0 }) {
-			h.Fatal("a record without octets")
+			h.Fatal("a record without bytes")
 		}
 		b := slices.Concat(v...)
 		n := h.takes(len(b))
@@ -191,7 +191,7 @@ func (h *host) checkQuiet() {
 		return
 	}
 	if v := h.Machine.Output(*h.now, h.g); len(v) > 0 {
-		h.Fatalf("%d octets to be sent that nobody was told of", len(slices.Concat(v...)))
+		h.Fatalf("%d bytes to be sent that nobody was told of", len(slices.Concat(v...)))
 	}
 }
 
@@ -240,14 +240,14 @@ func (h *host) wantStates(want ...State) {
 	}
 }
 
-// input hands octets in, after those not taken before. Input may write to what
+// input hands bytes in, after those not taken before. Input may write to what
 // it is given, and must not once it has returned, nor look at it.
 func (h *host) input(b []byte) {
 	h.unread = append(h.unread, b...)
 	work := bytes.Clone(h.unread)
 	n := h.Machine.Input(*h.now, work)
 	if n < len(work) && !bytes.Equal(work[n:], h.unread[n:]) {
-		h.Fatal("octets that were not taken have changed")
+		h.Fatal("bytes that were not taken have changed")
 	}
 	clear(work)
 	h.unread = h.unread[n:]

@@ -40,16 +40,16 @@ import (
 // something waits posts no receive for it any more: the connection ends as without Config.RNR. With Config.Discard the
 // consumer has said that it leaves messages unread when it closes, as a socket does: they are discarded and counted.
 
-// RNR bounds what waits for receives: in octets, of which each segment costs AheadCost more, and
+// RNR bounds what waits for receives: in bytes, of which each segment costs AheadCost more, and
 // in messages. If both are zero, nothing waits.
-type RNR struct{ Octets, Messages int }
+type RNR struct{ Bytes, Messages int }
 
 // An rnrQueue is what waits. The first of it is of a message of queue 0 that has no receive.
 type rnrQueue struct {
 	segments []rnrSegment // in the order of their turns
 	octets   int
 	messages int
-	unread   int  // octets that nothing takes, after which the peer's half has ended
+	unread   int  // bytes that nothing takes, after which the peer's half has ended
 	ended    bool // it has, after what waits
 	taking   bool // the first has its turn now
 }
@@ -59,13 +59,13 @@ type rnrSegment struct {
 	size   int
 	ulpdu  []byte // if the payload is in place: its header
 	placed bool
-	apart  int // octets that are in place
+	apart  int // bytes that are in place
 }
 
 // HoldsBack reports whether nothing more is to be received for now.
 func (q *Machine) HoldsBack() bool {
 	u, bound := &q.rnr, &q.cfg.RNR
-	return len(u.segments) > 0 && (u.octets >= bound.Octets || u.messages >= bound.Messages)
+	return len(u.segments) > 0 && (u.octets >= bound.Bytes || u.messages >= bound.Messages)
 }
 
 // ReceiverNotReady reports whether something waits for receives.
@@ -128,7 +128,7 @@ func waiting(f *mpa.FPDU, s *ddp.Segment, placed bool) rnrSegment {
 	return w
 }
 
-// cost is what a segment counts, in octets.
+// cost is what a segment counts, in bytes.
 func (w *rnrSegment) cost() int { return AheadCost + len(w.ulpdu) }
 
 // segment returns what waits as it came.

@@ -152,12 +152,12 @@ func TestRNRBudget(t *testing.T) {
 		p := responder(t, patient(1<<20, 100), func(s *setup) { s.Waiting = b })
 		p.send(send(1, numbered(10)), send(2, numbered(10)))
 		if b.left != 0 {
-			t.Errorf("%d octets are left", b.left)
+			t.Errorf("%d bytes are left", b.left)
 		}
 		p.receiveLate(1, all(p.region(make([]byte, 10), memory.LocalWrite), 10))
 		p.completion(success(1, OpReceive, 10))
 		if b.left != one {
-			t.Errorf("%d octets are left after the first", b.left)
+			t.Errorf("%d bytes are left after the first", b.left)
 		}
 		end(p)
 		p.want(terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, numbered(10))))
@@ -165,7 +165,7 @@ func TestRNRBudget(t *testing.T) {
 			t.Errorf("%v", f)
 		}
 		if b.left != 2*one {
-			t.Errorf("%d octets are left in the end", b.left)
+			t.Errorf("%d bytes are left in the end", b.left)
 		}
 	}
 	spent(func(p *peer) { p.send(send(3, numbered(11))) })

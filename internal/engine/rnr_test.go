@@ -12,7 +12,7 @@ import (
 
 // patient has a QP keep so much that finds no receive.
 func patient(octets, messages int) func(*setup) {
-	return func(s *setup) { s.RNR = RNR{Octets: octets, Messages: messages} }
+	return func(s *setup) { s.RNR = RNR{Bytes: octets, Messages: messages} }
 }
 
 // receiveLate posts a receive for what waits.
@@ -98,7 +98,7 @@ func TestReadyWithoutReceives(t *testing.T) {
 	p.want(response(readOf(0, 0).SinkSTag, readOf(0, 0).SinkTO, numbered(3)))
 }
 
-// Immediate Data wait as Sends do, with the octets of the Write in front of them: those of another after them do not
+// Immediate Data wait as Sends do, with the bytes of the Write in front of them: those of another after them do not
 // count.
 func TestRNRImmediate(t *testing.T) {
 	p := responder(t, patient(1<<20, 100))
@@ -142,10 +142,10 @@ func TestRNRErrors(t *testing.T) {
 	p.wantTerminate(terminateFor(rdmap.CodeDDPInvalidMSNRange, skipped))
 }
 
-// Nothing more is to be received when as much waits as may, in octets or messages; what comes nevertheless waits too.
+// Nothing more is to be received when as much waits as may, in bytes or messages; what comes nevertheless waits too.
 func TestRNRBound(t *testing.T) {
-	for _, bound := range []RNR{{Octets: 2 * (AheadCost + 18 + 10), Messages: 100}, {Octets: 1 << 20, Messages: 2}} {
-		p := responder(t, patient(bound.Octets, bound.Messages))
+	for _, bound := range []RNR{{Bytes: 2 * (AheadCost + 18 + 10), Messages: 100}, {Bytes: 1 << 20, Messages: 2}} {
+		p := responder(t, patient(bound.Bytes, bound.Messages))
 		p.send(send(1, numbered(10)), send(2, numbered(9)).more())
 		if p.Machine.HoldsBack() {
 			t.Fatal("too early")
@@ -159,10 +159,10 @@ func TestRNRBound(t *testing.T) {
 		}
 		p.completion(success(0, OpReceive, 10), success(1, OpReceive, 10), success(2, OpReceive, 0))
 	}
-	for more, held := range []bool{true, false} { // to the octet
+	for more, held := range []bool{true, false} { // to the byte
 		p := responder(t, patient(AheadCost+18+10+more, 100))
 		if p.send(send(1, numbered(10))); p.Machine.HoldsBack() != held {
-			t.Errorf("with a bound of %d octets more: %t", more, p.Machine.HoldsBack())
+			t.Errorf("with a bound of %d bytes more: %t", more, p.Machine.HoldsBack())
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // A Write that was placed ahead, and waits behind a Send, is refused in its turn if the right to it has gone meanwhile:
-// its octets are not there to be placed again, and nothing else would ask for the right.
+// its bytes are not there to be placed again, and nothing else would ask for the right.
 //
 // Proves D26.
 func TestRNRPlacedRevoked(t *testing.T) {

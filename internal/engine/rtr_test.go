@@ -188,15 +188,15 @@ func TestCloseWaitsForRTR(t *testing.T) {
 // Proves Z30: what is tolerated is counted.
 func TestNotTheRTR(t *testing.T) {
 	for name, f := range map[string]fpdu{
-		"Send with octets":          send(1, []byte("a")),
+		"Send with bytes":           send(1, []byte("a")),
 		"empty Send, not agreed on": send(1, nil),
 		"Read, not agreed on":       request(1, rdmap.ReadRequest{}),
-		"Write with octets":         write(1, 0, []byte("a")),
+		"Write with bytes":          write(1, 0, []byte("a")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			tolerant := responder(t, p2p(mpa.RTRWrite))
 			r := tolerant.region(make([]byte, 8), memory.RemoteWrite)
-			if name == "Write with octets" {
+			if name == "Write with bytes" {
 				f.H.STag = r.STag()
 			}
 			tolerant.receive(1, all(r, 8))

@@ -17,7 +17,7 @@ import (
 )
 
 // A scene is a QP to which a peer sends a list of segments. Every Write, receive and sink has
-// octets of its own.
+// bytes of its own.
 type scene struct {
 	*peer
 	buf         []byte
@@ -29,7 +29,7 @@ const (
 	sceneSegments = 12
 	sceneReceives = 6
 	sceneReads    = 3
-	sceneSlot     = 40                        // octets of each Write, receive and sink
+	sceneSlot     = 40                        // bytes of each Write, receive and sink
 	sceneRead     = 12                        // of each Read
 	sceneOwn      = sceneSegments * sceneSlot // where those of receives and sinks begin
 	sceneSinks    = sceneReceives * sceneSlot // and within them, those of sinks
@@ -239,11 +239,11 @@ func (x *scene) anonymous(s string) string {
 
 var crcs = regexp.MustCompile(`got 0x[0-9a-f]+ want 0x[0-9a-f]+`)
 
-// forgive makes octets the same that may differ: those of the segments after the last one that
+// forgive makes bytes the same that may differ: those of the segments after the last one that
 // had its turn, or failed then, those of receives and Reads that did not complete, and those of a receive or Read for
 // which the peer has sent more after the last segment.
 func (x *scene) forgive(turns int, p *plot, memories ...[]byte) {
-	told := make([]int, len(x.buf)/sceneSlot) // octets of each slot that someone was told of
+	told := make([]int, len(x.buf)/sceneSlot) // bytes of each slot that someone was told of
 	for i := range min(turns-1, sceneSegments) {
 		told[i] = sceneSlot
 	}
@@ -264,7 +264,7 @@ func (x *scene) forgive(turns int, p *plot, memories ...[]byte) {
 	}
 }
 
-// excess are the octets of receives and sinks for which there is more after the last segment, which is an error then.
+// excess are the bytes of receives and sinks for which there is more after the last segment, which is an error then.
 // Where that came ahead, it may have been taken for what was sent last.
 func (p *plot) excess() (parts [][2]int) {
 	ended := map[uint64]bool{}

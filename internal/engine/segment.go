@@ -37,11 +37,11 @@ import (
 //
 // A Send with Invalidate, or the consumer, may have invalidated an STag by the time at which a
 // Write has its turn that was placed through it before. It is refused then as it would have
-// been in order. Its octets are there nevertheless: the peer had the right to place them
+// been in order. Its bytes are there nevertheless: the peer had the right to place them
 // when they came, and after the invalidation nothing is placed any more (RFC 5042, section
 // 6.2.2). What was placed by segments after an error is there as well: RFC 5040, section 5.5,
 // rules 4 to 6, has the contents of a buffer indeterminate until what was to fill it is
-// delivered. Nor is there an order among Writes that overlap (rule 3). But each octet of a
+// delivered. Nor is there an order among Writes that overlap (rule 3). But each byte of a
 // receive, or of the sink of a Read, is as it would have been in order when that completes: of segments
 // that overlap, the one that was sent last stays, so that one that has its turn is placed around those
 // that came ahead of it (ddp.Early). Only a peer that sends more of a message after its last segment,

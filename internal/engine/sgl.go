@@ -15,8 +15,8 @@ const fewSGE = 4
 // An SGE is a range of registered memory.
 type SGE struct {
 	Region *memory.Region
-	Offset int         // octets from the region's start
-	Length int         // octets
+	Offset int         // bytes from the region's start
+	Length int         // bytes
 	Term   memory.Term // which registrations of the region are meant: Region.Term when it is posted
 }
 
@@ -47,7 +47,7 @@ func (l *SGL) Elements() []SGE {
 	return l.few[:l.n]
 }
 
-// length adds up the list, in octets; of lengths that no memory has it is the largest number at most.
+// length adds up the list, in bytes; of lengths that no memory has it is the largest number at most.
 func (l *SGL) length() (sum uint64) {
 	for _, e := range l.Elements() {
 		n := uint64(e.Length)

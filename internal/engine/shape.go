@@ -35,10 +35,10 @@ func (s *Shape) Check(maxInline int) error {
 	case wrong != 0:
 		return misplaced(wrong, s.Op)
 	case info.Result != 0 && s.SGEs > 0 && s.Length != uint64(info.Result):
-		return fmt.Errorf("%s for the result of %v, which has %d", wording.Octets(s.Length), s.Op, info.Result)
+		return fmt.Errorf("%s for the result of %v, which has %d", wording.Bytes(s.Length), s.Op, info.Result)
 	case s.Inline > maxInline:
 		return fmt.Errorf("%s of inline data; the QP takes %d at most (QPConfig.MaxInline)",
-			wording.Octets(s.Inline), maxInline)
+			wording.Bytes(s.Inline), maxInline)
 	case s.Length > MaxMessage:
 		return ErrTooLong
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// An MPA-aware TCP shows octets that have arrived while others in front of them are missing
+// An MPA-aware TCP shows bytes that have arrived while others in front of them are missing
 // (RFC 5044, section 3). Package recovery finds FPDUs in them, and their payload is placed as
 // that of any segment ahead of its turn (segment.go).
 //
@@ -25,7 +25,7 @@ import (
 // Input does not rely on TCP to have committed itself to what it has shown.
 //
 // It takes markers and CRCs. Without markers hardly an FPDU is found ahead of others, as only the
-// one in front of it tells where it begins; without CRCs, octets that TCP keeps one version
+// one in front of it tells where it begins; without CRCs, bytes that TCP keeps one version
 // of, where a peer has sent two, could not be told from others.
 //
 // While nothing is missing there is no Receiver, and no cost.
@@ -36,14 +36,14 @@ type shown struct {
 	taken   int                // from the Budget
 }
 
-// InputAhead takes octets that are on the stream from an offset on, while others in front of them may be
+// InputAhead takes bytes that are on the stream from an offset on, while others in front of them may be
 // missing. Input gets all of them later. They are read and not kept.
 func (q *Machine) InputAhead(now time.Time, at uint64, b []byte) {
 	if len(b) == 0 || !q.looksAhead() {
 		return
 	}
 	q.arrives(now)
-	if end, reach := at+uint64(len(b)), q.rx.Offset()+uint64(q.Ahead.Octets); end < at || end > reach {
+	if end, reach := at+uint64(len(b)), q.rx.Offset()+uint64(q.Ahead.Bytes); end < at || end > reach {
 		q.stats.Ahead.Dropped++
 	} else {
 		q.show(at, end, b)
@@ -52,12 +52,12 @@ func (q *Machine) InputAhead(now time.Time, at uint64, b []byte) {
 	q.arrived(now)
 }
 
-// looksAhead reports whether octets ahead of others may be of use. [R03]
+// looksAhead reports whether bytes ahead of others may be of use. [R03]
 func (q *Machine) looksAhead() bool {
 	return q.state == RTS && q.Layer == LayerStream && q.MarkersReceive && q.CRC && !q.peerEnded() && !q.shown.off
 }
 
-// show looks for FPDUs in octets that came ahead, if all connections together may hold as many.
+// show looks for FPDUs in bytes that came ahead, if all connections together may hold as many.
 func (q *Machine) show(at, end uint64, b []byte) {
 	if budget := q.Ahead.Budget; budget != nil {
 		if budget.Take(len(b)) != nil {
@@ -68,13 +68,13 @@ func (q *Machine) show(at, end uint64, b []byte) {
 	}
 	if q.shown.missing == nil {
 		q.shown.missing = recovery.New(recovery.Config{Markers: true, CRC: true,
-			Buffer: q.Ahead.Octets, Start: q.rx.Offset()})
+			Buffer: q.Ahead.Bytes, Start: q.rx.Offset()})
 	}
 	q.shown.end = max(q.shown.end, end)
 	q.look(at, b, q.rx.Offset())
 }
 
-// look gives octets to the Receiver, and places what it finds from an offset on.
+// look gives bytes to the Receiver, and places what it finds from an offset on.
 func (q *Machine) look(at uint64, b []byte, from uint64) {
 	r := q.shown.missing
 	r.Segment(at, b)
@@ -88,7 +88,7 @@ func (q *Machine) look(at uint64, b []byte, from uint64) {
 			q.placeShown(&ev)
 		}
 	}
-	q.stats.Ahead.MostOctets = max(q.stats.Ahead.MostOctets, uint64(r.Stats().MostHeld))
+	q.stats.Ahead.MostBytes = max(q.stats.Ahead.MostBytes, uint64(r.Stats().MostHeld))
 }
 
 // placeShown places the payload of an FPDU, if it can, and notes what was placed.
@@ -100,16 +100,16 @@ func (q *Machine) placeShown(ev *recovery.Event) {
 	n, ok := q.placeAhead(ev.ULPDU)
 	if !ok {
 		q.stats.Ahead.Held++
-		q.stats.Ahead.HeldOctets += uint64(len(ev.ULPDU))
+		q.stats.Ahead.HeldBytes += uint64(len(ev.ULPDU))
 		return
 	}
 	h := heldSegment{at: ev.Offset, end: ev.End, size: len(ev.ULPDU), placed: true}
 	copy(h.header[:], ev.ULPDU)
-	copy(h.crc[:], ev.Octets[len(ev.Octets)-layout.CRCLen:])
+	copy(h.crc[:], ev.Bytes[len(ev.Bytes)-layout.CRCLen:])
 	q.ahead.hold(&h, n, &q.stats.Ahead)
 }
 
-// lookAgain gives octets that are in order now to the Receiver, if there is one: what it
+// lookAgain gives bytes that are in order now to the Receiver, if there is one: what it
 // holds after them may become whole.
 func (q *Machine) lookAgain(b []byte) {
 	if q.shown.missing != nil && q.state == RTS {
@@ -125,7 +125,7 @@ func (q *Machine) caughtUp(end uint64) {
 	}
 }
 
-// weighShown settles with the Budget what is held: octets of FPDUs that are not whole, and notes of those that are
+// weighShown settles with the Budget what is held: bytes of FPDUs that are not whole, and notes of those that are
 // placed. If that is too much, all of it is dropped, as it comes again.
 func (q *Machine) weighShown() {
 	budget := q.Ahead.Budget

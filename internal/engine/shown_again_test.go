@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// An FPDU without a marker in it is found after the one in front of it, whose first octets
+// An FPDU without a marker in it is found after the one in front of it, whose first bytes
 // come in order and whose others were shown: only the later one is ahead of its turn then.
 //
 // Proves D26.
@@ -106,12 +106,12 @@ func TestShownBetweenFPDUs(t *testing.T) {
 	}
 }
 
-// endsIn changes the last four octets of payload of an FPDU that has no pad, so that its CRC is another FPDU's.
+// endsIn changes the last four bytes of payload of an FPDU that has no pad, so that its CRC is another FPDU's.
 func endsIn(f, other []byte) {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	end := len(f) - 8
 	register := ^binary.LittleEndian.Uint32(other[len(other)-4:])
-	for range 4 { // backwards through octets of zero
+	for range 4 { // backwards through bytes of zero
 		i := uint32(0)
 		for table[i]>>24 != register>>24 {
 			i++
@@ -152,21 +152,21 @@ func TestShownHasSameCRC(t *testing.T) {
 	}
 }
 
-// Octets are looked at up to the bound, and not beyond it.
+// Bytes are looked at up to the bound, and not beyond it.
 //
 // Proves R07.
 func TestShownUpToBound(t *testing.T) {
-	for beyond, want := range []AheadStats{{Placed: 1, PlacedOctets: large}, {Dropped: 1}} {
+	for beyond, want := range []AheadStats{{Placed: 1, PlacedBytes: large}, {Dropped: 1}} {
 		s := overAware(t, mpa.RoleInitiator)
 		r := s.region(make([]byte, large), remoteAll)
 		s.writes(write(1, 0, nil), write(r.STag(), 0, numbered(large)))
-		s.Machine.Ahead.Octets = len(s.stream) - beyond
+		s.Machine.Ahead.Bytes = len(s.stream) - beyond
 		s.showFPDU(1)
 		s.wantAhead(want)
 	}
 }
 
-// Octets that come in more pieces than are kept apart are counted, and come in order.
+// Bytes that come in more pieces than are kept apart are counted, and come in order.
 //
 // Proves R07, Z31.
 func TestShownInManyPieces(t *testing.T) {
@@ -177,7 +177,7 @@ func TestShownInManyPieces(t *testing.T) {
 	for i := range pieces {
 		s.show(4*i+100, 4*i+101)
 	}
-	s.wantAhead(AheadStats{MostOctets: pieces})
+	s.wantAhead(AheadStats{MostBytes: pieces})
 	s.show(4*pieces+100, 4*pieces+101)
 	if st := s.Machine.Stats().Ahead; st.Dropped != 1 {
 		t.Errorf("%+v", st)
@@ -188,7 +188,7 @@ func TestShownInManyPieces(t *testing.T) {
 	}
 }
 
-// While octets are missing a close waits for them for half of its time, and for no longer.
+// While bytes are missing a close waits for them for half of its time, and for no longer.
 //
 // Proves D30.
 func TestMissingIsNotAwaited(t *testing.T) {

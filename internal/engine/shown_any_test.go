@@ -11,7 +11,7 @@ import (
 )
 
 // streamOf puts the segments of a plot on a stream, with Writes of many sizes between them, so that there are
-// markers. damage, if it is not negative, is an octet to be spoilt.
+// markers. damage, if it is not negative, is a byte to be spoilt.
 func (x *scene) streamOf(p *plot, fill []int, damage int) []byte {
 	filler := x.region(make([]byte, 2000), remoteAll)
 	w := mpa.NewWriter(true, true)
@@ -32,7 +32,7 @@ func (x *scene) unfold(t *rapid.T, p *plot, stream []byte) {
 	for told := 0; told < len(stream); {
 		if rapid.Bool().Draw(t, "show") {
 			from := rapid.IntRange(0, len(stream)-1).Draw(t, "from")
-			(&showing{peer: x.peer, stream: stream}).show(from, min(from+piece.Draw(t, "octets"), len(stream)))
+			(&showing{peer: x.peer, stream: stream}).show(from, min(from+piece.Draw(t, "bytes"), len(stream)))
 		} else {
 			n := min(told+piece.Draw(t, "told"), len(stream))
 			x.input(stream[told:n])
@@ -60,7 +60,7 @@ func TestShownInAnyOrder(t *testing.T) {
 		a.fin()
 		b := newScene(t, aware)
 		b.unfold(t, p, b.streamOf(p, fill, damage))
-		placed += b.Machine.Stats().Ahead.PlacedOctets
+		placed += b.Machine.Stats().Ahead.PlacedBytes
 		inOrder, any := a.verdict(), b.verdict()
 		if inOrder.State != Idle {
 			damaged++
@@ -75,11 +75,11 @@ func TestShownInAnyOrder(t *testing.T) {
 		rapid.Check(t, arrive)
 	}
 	if placed == 0 || damaged == 0 {
-		t.Errorf("%d octets were placed ahead, %d streams had errors", placed, damaged)
+		t.Errorf("%d bytes were placed ahead, %d streams had errors", placed, damaged)
 	}
 }
 
-// Octets that are shown at any place, of the stream or of another, between octets of the stream: no
+// Bytes that are shown at any place, of the stream or of another, between bytes of the stream: no
 // panic, nothing outside of the regions changes or is sent, and what is held is bounded.
 //
 // Proves Z12, Z31, D42.
@@ -92,7 +92,7 @@ func FuzzInputAhead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, mode byte, data, script []byte) {
 		s := newSetup(mpa.RoleResponder)
 		aware(s)
-		s.Params.Ahead = Ahead{Segments: 5, Octets: 3000}
+		s.Params.Ahead = Ahead{Segments: 5, Bytes: 3000}
 		s.PeerToPeer, s.Negotiated.RTR = mode&4 != 0, mpa.RTRRead|mpa.RTRSend
 		x := newSecretive(t, s)
 		stream, other := x.streams(mode, data)
@@ -111,7 +111,7 @@ func FuzzInputAhead(f *testing.F) {
 				x.collectOutputs()
 			}
 			x.check()
-			if len(x.Machine.ahead.held) > 5 || x.Machine.Stats().Ahead.MostOctets > 3000 {
+			if len(x.Machine.ahead.held) > 5 || x.Machine.Stats().Ahead.MostBytes > 3000 {
 				t.Fatalf("%d FPDUs are held, %+v", len(x.Machine.ahead.held), x.Machine.Stats().Ahead)
 			}
 		}
@@ -120,7 +120,7 @@ func FuzzInputAhead(f *testing.F) {
 	})
 }
 
-// streams makes two streams of an input: ULPDUs in valid FPDUs from two sides, or octets as they are.
+// streams makes two streams of an input: ULPDUs in valid FPDUs from two sides, or bytes as they are.
 func (f *secretive) streams(mode byte, data []byte) (stream, other []byte) {
 	if mode&1 != 0 {
 		return data, f.framed(data)

@@ -19,7 +19,7 @@ func aware(s *setup) { s.MarkersReceive, s.SendFirst = true, true }
 type showing struct {
 	*peer
 	stream []byte
-	told   int   // octets of it
+	told   int   // bytes of it
 	begins []int // of FPDUs
 }
 
@@ -40,17 +40,17 @@ func (s *showing) fpdu(n int) (from, to int) {
 	return s.begins[n], slices.Concat(s.begins, []int{len(s.stream)})[n+1]
 }
 
-// show shows octets of the stream.
+// show shows bytes of the stream.
 func (s *showing) show(from, to int) { s.showAs(int64(from), s.stream[from:to]) }
 
-// showAs shows octets that may be others than those of the stream, and clears them then.
+// showAs shows bytes that may be others than those of the stream, and clears them then.
 func (s *showing) showAs(at int64, b []byte) {
 	s.Helper()
 	b = bytes.Clone(b)
 	same := bytes.Clone(b)
 	s.Machine.InputAhead(s.clock, uint64(at), b)
 	if !bytes.Equal(b, same) {
-		s.Fatal("octets that were shown were written to")
+		s.Fatal("bytes that were shown were written to")
 	}
 	clear(b)
 	s.collectOutputs()
@@ -58,7 +58,7 @@ func (s *showing) showAs(at int64, b []byte) {
 
 func (s *showing) showFPDU(n int) { s.show(s.fpdu(n)) }
 
-// inputTo has octets arrive in order, up to an offset.
+// inputTo has bytes arrive in order, up to an offset.
 func (s *showing) inputTo(to int) {
 	s.input(s.stream[s.told:to])
 	s.told = to
@@ -74,7 +74,7 @@ func (s *showing) wantAhead(want AheadStats) {
 // large is an FPDU with a marker in it, wherever it begins.
 const large = 600
 
-// A Write and a Send after missing octets are in place as soon as they are shown, and are
+// A Write and a Send after missing bytes are in place as soon as they are shown, and are
 // delivered in order.
 //
 // Proves R05, D26, D27, P31.
@@ -90,13 +90,13 @@ func TestShownIsPlaced(t *testing.T) {
 	s.completion(success(0, OpReceive, 0))
 	s.show(s.begins[2], len(s.stream))
 	if !bytes.Equal(buf[2*large:], numbered(large)) || s.Machine.shown.missing.Stats().Held != 0 {
-		t.Errorf("% x, %d octets held", buf[2*large:], s.Machine.shown.missing.Stats().Held)
+		t.Errorf("% x, %d bytes held", buf[2*large:], s.Machine.shown.missing.Stats().Held)
 	}
 	s.receive(2, SGE{Region: r, Offset: 0, Length: 10})
 	s.noCompletion()
 	s.inputTo(len(s.stream))
 	s.completion(success(1, OpReceive, large), success(2, OpReceive, 0))
-	s.wantAhead(AheadStats{Placed: 1, PlacedOctets: large, Held: 1, HeldOctets: 18}) // the last had no receive
+	s.wantAhead(AheadStats{Placed: 1, PlacedBytes: large, Held: 1, HeldBytes: 18}) // the last had no receive
 	if !bytes.Equal(buf[large:2*large], numbered(large)) || s.Machine.shown.missing != nil {
 		t.Errorf("% x", buf[large:2*large])
 	}
@@ -165,7 +165,7 @@ func TestShownAreLies(t *testing.T) {
 	}
 }
 
-// Octets that are no FPDUs, or damaged ones, are not placed, and are no error unless they
+// Bytes that are no FPDUs, or damaged ones, are not placed, and are no error unless they
 // come in order.
 //
 // Proves R01, Q16.
@@ -199,7 +199,7 @@ func TestNotLookedAt(t *testing.T) {
 		"no CRC":         func(s *showing) { s.Machine.CRC = false },
 		"FIN":            func(s *showing) { s.fin() },
 		"Terminate":      func(s *showing) { s.modify(Terminate) },
-		"too far":        func(s *showing) { s.Machine.Ahead.Octets = 2*large - 1 },
+		"too far":        func(s *showing) { s.Machine.Ahead.Bytes = 2*large - 1 },
 		"too many FPDUs": func(s *showing) { s.Machine.Ahead.Segments = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,12 +217,12 @@ func TestNotLookedAt(t *testing.T) {
 	}
 }
 
-// A flood of octets far ahead, of FPDUs and of none: what is kept of it is bounded, and goes with the gap.
+// A flood of bytes far ahead, of FPDUs and of none: what is kept of it is bounded, and goes with the gap.
 //
 // Proves R07, Z31.
 func TestFloodOfShown(t *testing.T) {
 	const segments, octets = 20, 8 * large
-	s := overAware(t, mpa.RoleInitiator, func(s *setup) { s.Params.Ahead = Ahead{Segments: segments, Octets: octets} })
+	s := overAware(t, mpa.RoleInitiator, func(s *setup) { s.Params.Ahead = Ahead{Segments: segments, Bytes: octets} })
 	r := s.region(make([]byte, large), remoteAll)
 	for range 12 {
 		s.writes(write(r.STag(), 0, numbered(large)))
@@ -233,14 +233,14 @@ func TestFloodOfShown(t *testing.T) {
 	for at := len(s.stream) - 7; at > 0; at -= 7 { // backwards, in pieces that are no FPDU
 		s.show(at, at+7)
 		if n := s.shownHeld(); n > octets || len(s.Machine.ahead.held) > segments {
-			t.Fatalf("%d octets and %d FPDUs are held", n, len(s.Machine.ahead.held))
+			t.Fatalf("%d bytes and %d FPDUs are held", n, len(s.Machine.ahead.held))
 		}
 	}
 	for n := range s.begins {
 		s.showFPDU(n)
 	}
 	s.showAs(1<<62, numbered(large))
-	s.showAs(-1, numbered(large)) // beyond the last octet that there can be
+	s.showAs(-1, numbered(large)) // beyond the last byte that there can be
 	if len(s.Machine.ahead.held) > segments || s.Machine.Stats().Ahead.Dropped == 0 {
 		t.Errorf("%d FPDUs are held, %+v", len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
 	}
@@ -258,7 +258,7 @@ func (s *showing) shownHeld() int {
 	return s.Machine.shown.missing.Stats().Held
 }
 
-// While octets are missing a close holds its FIN back: more is on its way.
+// While bytes are missing a close holds its FIN back: more is on its way.
 //
 // Proves D30.
 func TestQuietWhileMissing(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // What is sent is what the memory held when Output read it, with the CRC of that,
-// whatever becomes of the memory before the LLP has taken the octets: it is
+// whatever becomes of the memory before the LLP has taken the bytes: it is
 // deregistered and used for something else, or another peer writes to it.
 //
 // Proves Z13, Z14, F04.
@@ -49,11 +49,11 @@ func TestReadOnce(t *testing.T) {
 					rx := mpa.NewReader(marked, true)
 					f, used, err := rx.Next(b)
 					if err != nil || used != len(b) {
-						t.Fatalf("%s, %v of %d octets, markers %t: %v, %d of %d octets",
+						t.Fatalf("%s, %v of %d bytes, markers %t: %v, %d of %d bytes",
 							name, op, n, marked, err, used, len(b))
 					}
 					if !bytes.HasSuffix(f.ULPDU, numbered(n)) {
-						t.Fatalf("%s, %v of %d octets, markers %t: other octets than were there", name, op, n, marked)
+						t.Fatalf("%s, %v of %d bytes, markers %t: other bytes than were there", name, op, n, marked)
 					}
 				}
 			}
@@ -61,7 +61,7 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// A Gather is all that a connection holds of octets on their way, however much is
+// A Gather is all that a connection holds of bytes on their way, however much is
 // posted and however long the peer takes them.
 func TestGatherIsBounded(t *testing.T) {
 	p := initiator(t, func(s *setup) { s.MULPDU = layout.MaxMULPDU })
@@ -71,12 +71,12 @@ func TestGatherIsBounded(t *testing.T) {
 	}
 	for range 20 {
 		n := len(slices.Concat(p.Machine.Output(*p.now, p.g)...))
-		if n < gatherOctets || n > GatherArena || cap(p.g.arena) != GatherArena {
-			t.Fatalf("%d octets in an arena of %d", n, cap(p.g.arena))
+		if n < gatherBytes || n > GatherArena || cap(p.g.arena) != GatherArena {
+			t.Fatalf("%d bytes in an arena of %d", n, cap(p.g.arena))
 		}
-		p.Machine.Sent(*p.now, p.g, 1) // the peer takes one octet
+		p.Machine.Sent(*p.now, p.g, 1) // the peer takes one byte
 		if got := len(slices.Concat(p.Machine.Output(*p.now, p.g)...)); got != n-1 {
-			t.Fatalf("%d octets left of %d", got, n)
+			t.Fatalf("%d bytes left of %d", got, n)
 		}
 		p.Machine.Sent(*p.now, p.g, n-1)
 	}

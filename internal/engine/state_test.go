@@ -169,7 +169,7 @@ func TestModifyError(t *testing.T) {
 	}
 }
 
-// Back to Idle is refused while octets are in flight, as their memory is not the
+// Back to Idle is refused while bytes are in flight, as their memory is not the
 // consumer's again before.
 func TestErrorToIdleWhileFlushing(t *testing.T) {
 	p := initiator(t)

@@ -14,7 +14,7 @@ import (
 // around them may change or be sent.
 type regions struct {
 	*peer
-	buf   []byte // 64 octets of which a region has the middle 32
+	buf   []byte // 64 bytes of which a region has the middle 32
 	r     *memory.Region
 	other *memory.Region // of another Protection Domain
 	bound *memory.Region // to another stream
@@ -29,7 +29,7 @@ type regions struct {
 }
 
 const (
-	regionBase = 0x10000 // tagged offset of the regions' first octet
+	regionBase = 0x10000 // tagged offset of the regions' first byte
 	regionLen  = 32
 )
 
@@ -51,7 +51,7 @@ func newRegions(p *peer) *regions {
 	return c
 }
 
-// untouched expects that no octet has changed.
+// untouched expects that no byte has changed.
 func (c *regions) untouched() {
 	c.Helper()
 	if !bytes.Equal(c.buf, numbered(64)) {
@@ -64,7 +64,7 @@ type access struct {
 	name  string
 	stag  func(c *regions) uint32
 	to    uint64 // offset in the region, from regionBase
-	n     int    // octets
+	n     int    // bytes
 	write rdmap.Code
 	read  rdmap.Code // 0: allowed
 }
@@ -77,13 +77,13 @@ func theRegion(c *regions) uint32 { return c.r.STag() }
 
 var accesses = []access{
 	{"all of it", theRegion, 0, 32, 0, 0},
-	{"first octet", theRegion, 0, 1, 0, 0},
-	{"last octet", theRegion, 31, 1, 0, 0},
-	{"one octet before", theRegion, math.MaxUint64, 1, 0x1101, 0x0101},
-	{"from one octet before", theRegion, math.MaxUint64, 32, 0x1101, 0x0101},
-	{"one octet after", theRegion, 32, 1, 0x1101, 0x0101},
-	{"one octet too long", theRegion, 0, 33, 0x1101, 0x0101},
-	{"from the last octet, one too long", theRegion, 31, 2, 0x1101, 0x0101},
+	{"first byte", theRegion, 0, 1, 0, 0},
+	{"last byte", theRegion, 31, 1, 0, 0},
+	{"one byte before", theRegion, math.MaxUint64, 1, 0x1101, 0x0101},
+	{"from one byte before", theRegion, math.MaxUint64, 32, 0x1101, 0x0101},
+	{"one byte after", theRegion, 32, 1, 0x1101, 0x0101},
+	{"one byte too long", theRegion, 0, 33, 0x1101, 0x0101},
+	{"from the last byte, one too long", theRegion, 31, 2, 0x1101, 0x0101},
 	{"far after", theRegion, 1 << 40, 1, 0x1101, 0x0101},
 	{"up to the last tagged offset", theRegion, math.MaxUint64 - regionBase - 8, 8, 0x1101, 0x0101},
 	{"sum of 2^64", theRegion, math.MaxUint64 - regionBase - 7, 8, 0x1103, 0x0104},
@@ -103,7 +103,7 @@ var accesses = []access{
 
 // Proves D39, D40, D41, D44, D45, P53: what a Write may reach and with which code
 // the rest is refused; the Terminate has the segment's header and length.
-// Proves Z05, Z06, Z08, Z10, Z12, Z15, Z16, Z18, Z19, Z20: not an octet of memory changes.
+// Proves Z05, Z06, Z08, Z10, Z12, Z15, Z16, Z18, Z19, Z20: not a byte of memory changes.
 func TestWriteAccess(t *testing.T) {
 	for _, a := range accesses {
 		t.Run(a.name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestWriteSegments(t *testing.T) {
 	}
 }
 
-// Proves D23, P19, P26, Z17: of a message without octets neither STag nor TO is looked at.
+// Proves D23, P19, P26, Z17: of a message without bytes neither STag nor TO is looked at.
 func TestZeroLengthAccess(t *testing.T) {
 	for _, a := range accesses {
 		c := newRegions(responder(t))
@@ -159,8 +159,8 @@ func TestZeroLengthAccess(t *testing.T) {
 }
 
 // Proves P24, P25, P54, D41, D45: a Read Request is judged as a whole before an
-// octet is read; the Terminate has all its headers.
-// Proves Z05, Z06, Z08, Z11, Z12, Z16-Z19: not an octet of other memory is sent.
+// byte is read; the Terminate has all its headers.
+// Proves Z05, Z06, Z08, Z11, Z12, Z16-Z19: not a byte of other memory is sent.
 func TestReadAccess(t *testing.T) {
 	for _, a := range accesses {
 		t.Run(a.name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestReadAccess(t *testing.T) {
 	}
 }
 
-// A Read of as many octets as there can be is out of bounds, and its sum does not
+// A Read of as many bytes as there can be is out of bounds, and its sum does not
 // overflow.
 func TestReadAccessLongest(t *testing.T) {
 	c := newRegions(responder(t))
@@ -247,7 +247,7 @@ func checkMidway(p *peer, f fpdu, read rdmap.ReadRequest, done int) {
 	}
 	read.Advance(uint32(done))
 	if got, ok := term.ReadRequest(); !ok || got != read || done == 0 {
-		p.Errorf("%v, want %v after %d octets", got, read, done)
+		p.Errorf("%v, want %v after %d bytes", got, read, done)
 	}
 	if h, ok := term.Header(); !ok || h != request(1, read).H {
 		p.Errorf("DDP header %v", h)
@@ -273,7 +273,7 @@ func TestSilenceAfterError(t *testing.T) {
 	}
 }
 
-// Proves D42: nor in octets of the same delivery, and nor do they turn up on a
+// Proves D42: nor in bytes of the same delivery, and nor do they turn up on a
 // later connection.
 func TestSilenceInOneDelivery(t *testing.T) {
 	c := newRegions(responder(t))
@@ -284,7 +284,7 @@ func TestSilenceInOneDelivery(t *testing.T) {
 	c.input(b)
 	c.untouched()
 	if len(c.unread) > 0 {
-		t.Errorf("%d octets are kept", len(c.unread))
+		t.Errorf("%d bytes are kept", len(c.unread))
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// fastRegion is a region with a registration of 8 octets, and a request for another under the same key.
+// fastRegion is a region with a registration of 8 bytes, and a request for another under the same key.
 func fastRegion(p *peer) (r *memory.Region, again func() []byte) {
 	p.Helper()
-	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
+	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Bytes: 8})
 	testrig.Must(p, err)
 	again = func() []byte {
 		buf := []byte("registrd")
@@ -75,7 +75,7 @@ func TestRequestsKeepTheirRegistration(t *testing.T) {
 // before, which is still to come.
 func TestTakenBackRegistration(t *testing.T) {
 	p := initiator(t)
-	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
+	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Bytes: 8})
 	testrig.Must(t, err)
 	register := func(id uint64, text string) SendWork {
 		return SendWork{ID: id, Op: OpFastRegister, Fence: true,

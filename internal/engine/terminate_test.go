@@ -52,11 +52,11 @@ func TestTerminateReceived(t *testing.T) {
 	}
 }
 
-// wantEndSilently expects a FIN, no octet in front of it, and the end.
+// wantEndSilently expects a FIN, no byte in front of it, and the end.
 func (p *peer) wantEndSilently() {
 	p.Helper()
 	if b := p.output(); len(b) > 0 {
-		p.Fatalf("%d octets", len(b))
+		p.Fatalf("%d bytes", len(b))
 	}
 	p.wantLLP(Finish)
 	p.fin()
@@ -73,7 +73,7 @@ func TestInvalidTerminate(t *testing.T) {
 	whole := term.Append(nil) // control, length, DDP header, Read Request header
 	for name, f := range map[string]fpdu{
 		"nothing":                message(rdmap.OpTerminate, nil),
-		"3 octets":               message(rdmap.OpTerminate, whole[:3]),
+		"3 bytes":                message(rdmap.OpTerminate, whole[:3]),
 		"no length":              message(rdmap.OpTerminate, whole[:4]),
 		"half a length":          message(rdmap.OpTerminate, whole[:5]),
 		"no DDP header":          message(rdmap.OpTerminate, whole[:6]),
@@ -207,7 +207,7 @@ func TestTerminateReceivedInTheMiddle(t *testing.T) {
 	p.post(work(1, OpSend, all(p.region(b, 0), len(b))))
 	p.sent = append(p.sent, p.output()...)
 	p.send(terminate(0x0207))
-	p.noCompletion() // its octets are in flight
+	p.noCompletion() // its bytes are in flight
 	p.wantLLP()
 	p.window = -1
 	n := 0
@@ -215,7 +215,7 @@ func TestTerminateReceivedInTheMiddle(t *testing.T) {
 		n++
 	}
 	if len(p.sent) > 0 || n == 0 || n > 300 {
-		t.Errorf("%d segments and %d octets", n, len(p.sent))
+		t.Errorf("%d segments and %d bytes", n, len(p.sent))
 	}
 	p.completion(flushed(1, OpSend))
 	p.wantEnd(Terminate, Finish)

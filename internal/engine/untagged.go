@@ -135,7 +135,7 @@ func placeAround(early *ddp.Early, from uint64, p layout.Content,
 	return memory.None
 }
 
-// scatter copies payload to the octets of a receive from offset mo on.
+// scatter copies payload to the bytes of a receive from offset mo on.
 func (q *Machine) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Fault {
 	mo, p = q.split(to, mo, p)
 	sgl := to.SGL.Elements()
@@ -158,7 +158,7 @@ func (q *Machine) scatter(to *RecvWork, mo uint64, p layout.Content) memory.Faul
 	return memory.None
 }
 
-// checkScattered judges the memory of n octets of the receive from offset mo on, where scatter
+// checkScattered judges the memory of n bytes of the receive from offset mo on, where scatter
 // has put them before.
 func (q *Machine) checkScattered(mo uint64, n int) memory.Fault {
 	mo, n = q.splitPlaced(mo, n)

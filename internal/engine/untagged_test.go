@@ -55,8 +55,8 @@ func TestSegmentErrors(t *testing.T) {
 		{"MO after the receive", nil, send(1, ten).at(21), 0x1204},
 		{"MO 2^32-1", nil, send(1, ten).with(func(h *ddp.Header) { h.MO = math.MaxUint32 }), 0x1204},
 		{"MO of a Read Request", nil, request(1, read).at(28), 0x1205},
-		{"one octet too long", nil, send(1, numbered(21)), 0x1205},
-		{"one octet too long in the second segment", []fpdu{send(1, ten).more()}, send(1, numbered(11)).at(10), 0x1205},
+		{"one byte too long", nil, send(1, numbered(21)), 0x1205},
+		{"one byte too long in the second segment", []fpdu{send(1, ten).more()}, send(1, numbered(11)).at(10), 0x1205},
 		{"two Sends interleaved", []fpdu{send(1, ten).more()}, send(2, ten), 0x1203},
 		{"last flag missing", []fpdu{send(1, ten).more(), send(1, ten).at(10).more()}, send(2, nil), 0x1203},
 		{"last flag missing in a Read Request", nil, request(1, read).more(), 0x0207},
@@ -73,10 +73,10 @@ func TestSegmentErrors(t *testing.T) {
 		{"Write, untagged", nil, write(1, 0, nil).with(tagged(false)), 0x0206},
 		{"Read Request, tagged", nil, request(1, read).with(tagged(true)), 0x0206},
 		{"Terminate, tagged", nil, terminate(0).with(tagged(true)), 0x0206},
-		{"Read Request one octet short", nil, message(rdmap.OpReadRequest, numbered(27)), 0x0207},
-		{"Read Request one octet long", nil, message(rdmap.OpReadRequest, numbered(29)), 0x0207},
+		{"Read Request one byte short", nil, message(rdmap.OpReadRequest, numbered(27)), 0x0207},
+		{"Read Request one byte long", nil, message(rdmap.OpReadRequest, numbered(29)), 0x0207},
 		{"Read Response, unasked", nil, response(1, 0, ten), 0x0206},
-		{"Read Response without octets, unasked", nil, response(1, 0, nil), 0x0206},
+		{"Read Response without bytes, unasked", nil, response(1, 0, nil), 0x0206},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := responder(t)
@@ -178,7 +178,7 @@ func TestInterleaved(t *testing.T) {
 	}
 }
 
-// The memory of a receive is judged when octets come: 0x0000 without headers, as
+// The memory of a receive is judged when bytes come: 0x0000 without headers, as
 // the fault is the consumer's.
 func TestReceiveMemory(t *testing.T) {
 	for _, tt := range []struct {
@@ -267,11 +267,11 @@ func TestSendTimeout(t *testing.T) {
 	}
 	p := begin(false)
 	p.advance(timeout - 1)
-	p.send(send(1, []byte("b")).at(1).more()) // an octet in time does not help
+	p.send(send(1, []byte("b")).at(1).more()) // a byte in time does not help
 	p.advance(time.Millisecond)
 	p.wantTerminate(terminate(rdmap.CodeCatastrophicStream))
 	p.completion(flushed(1, OpReceive))
-	if !errors.Is(p.Machine.Cause(), ErrTimeout) || !strings.Contains(p.Machine.Cause().Error(), "2 octets") {
+	if !errors.Is(p.Machine.Cause(), ErrTimeout) || !strings.Contains(p.Machine.Cause().Error(), "2 bytes") {
 		t.Error(p.Machine.Cause())
 	}
 
@@ -292,7 +292,7 @@ func TestSendTimeout(t *testing.T) {
 	p = begin(false)
 	p.advance(timeout - 1)
 	ends := p.w.Append(nil, send(1, nil).at(1).ulpdu())
-	p.sendOctets(append(ends, p.w.Append(nil, send(2, []byte("a")).more().ulpdu())...)) // the next begins at once
+	p.sendBytes(append(ends, p.w.Append(nil, send(2, []byte("a")).more().ulpdu())...)) // the next begins at once
 	p.completion(success(1, OpReceive, 1))
 	p.advance(timeout - 1)
 	p.wantState(RTS)

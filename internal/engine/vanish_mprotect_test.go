@@ -40,8 +40,8 @@ func TestVanishedForAWhile(t *testing.T) {
 	if !n.Machine.nextFPDU(n.g) {
 		t.Fatal("nothing is built")
 	}
-	if sent := n.Machine.Stats().SentOctets[rdmap.OpWrite]; sent == 0 || sent > 10000 {
-		t.Fatalf("%d octets are built of the 10000 that are there", sent)
+	if sent := n.Machine.Stats().SentBytes[rdmap.OpWrite]; sent == 0 || sent > 10000 {
+		t.Fatalf("%d bytes are built of the 10000 that are there", sent)
 	}
 	b := n.memory[0][:gone+10000]
 	if err := syscall.Mprotect(b[gone:cap(b)], syscall.PROT_READ); err != nil {
@@ -49,8 +49,8 @@ func TestVanishedForAWhile(t *testing.T) {
 	}
 	for n.Machine.nextFPDU(n.g) {
 	}
-	if sent := n.Machine.Stats().SentOctets[rdmap.OpWrite]; sent != 20000 || n.Machine.State() != RTS {
-		t.Errorf("%d octets are built, in state %v", sent, n.Machine.State())
+	if sent := n.Machine.Stats().SentBytes[rdmap.OpWrite]; sent != 20000 || n.Machine.State() != RTS {
+		t.Errorf("%d bytes are built, in state %v", sent, n.Machine.State())
 	}
 }
 
@@ -74,7 +74,7 @@ func TestVanishedSource(t *testing.T) {
 		for _, crc := range []bool{false, true} {
 			for _, op := range []Op{OpSend, OpWrite, OpRead} {
 				for _, before := range []int{0, 10, 30000} {
-					t.Run(fmt.Sprintf("%v of %d octets that are there, markers %t, CRC %t",
+					t.Run(fmt.Sprintf("%v of %d bytes that are there, markers %t, CRC %t",
 						op, before, marked, crc), func(t *testing.T) {
 						c := newTwins(t, func(s *setup) {
 							s.MarkersSend, s.CRC = marked, crc
@@ -87,7 +87,7 @@ func TestVanishedSource(t *testing.T) {
 						for range 5 {
 							a, b := c[0].output(), c[1].output()
 							if k := max(len(b)-120, 0); len(a) != len(b) || !bytes.Equal(a[:k], b[:k]) {
-								t.Fatal("other octets in the middle than by itself")
+								t.Fatal("other bytes in the middle than by itself")
 							}
 						}
 						if op == OpRead {

@@ -16,7 +16,7 @@ func (h *host) windowOf(first bool) *memory.Window {
 	return w
 }
 
-// bind is a request to bind a window to all of a region of regionLen octets.
+// bind is a request to bind a window to all of a region of regionLen bytes.
 func bind(id uint64, w *memory.Window, r *memory.Region, a memory.Access) SendWork {
 	return SendWork{ID: id, Op: OpBind, Bind: &Bind{w,
 		memory.Binding{Region: r, Length: regionLen, Base: 100, Access: a, Key: 5}}}
@@ -39,8 +39,8 @@ func TestAccessByWindow(t *testing.T) {
 		write, read rdmap.Code
 	}{
 		{"within", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 100, 0, 0},
-		{"last octets", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 100 + regionLen - 2, 0, 0},
-		{"one octet too far", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0,
+		{"last bytes", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 100 + regionLen - 2, 0, 0},
+		{"one byte too far", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0,
 			100 + regionLen - 1, 0x1101, 0x0101},
 		{"one before", windowAll, memory.Domain{PD: testPD, Stream: testStream}, false, 0, 99, 0x1101, 0x0101},
 		{"no right to read", memory.RemoteWrite, memory.Domain{PD: testPD, Stream: testStream},
@@ -180,7 +180,7 @@ func TestLocalFence(t *testing.T) {
 	p.wantNothing()
 	p.completion(success(1, OpRead, 4), success(2, OpBind, 0))
 
-	p.host.window = 10 // octets that the LLP takes
+	p.host.window = 10 // bytes that the LLP takes
 	p.post(work(3, OpSend, all(r, 4)))
 	p.post(SendWork{ID: 4, Op: OpLocalInvalidate, Target: w, Fence: true})
 	p.sent = append(p.sent, p.output()...)
@@ -232,7 +232,7 @@ func TestBindFails(t *testing.T) {
 func TestReadIntoAnotherRegistration(t *testing.T) {
 	for _, whole := range []bool{true, false} {
 		p := initiator(t)
-		r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
+		r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Bytes: 8})
 		testrig.Must(t, err)
 		one, two := make([]byte, 8), make([]byte, 8)
 		register := func(id uint64, buf []byte) SendWork {
@@ -264,7 +264,7 @@ func TestReadIntoAnotherRegistration(t *testing.T) {
 // RDMA verbs 8.3: a registration by a request that fails completes in error, and ends the connection with 0x0000.
 func TestFastRegisterFails(t *testing.T) {
 	p := initiator(t)
-	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Octets: 8})
+	r, err := p.table.Allocate(testPD, memory.Most{Pieces: 1, Bytes: 8})
 	testrig.Must(t, err)
 	w := SendWork{ID: 1, Op: OpFastRegister, Register: &Register{r,
 		memory.Registration{Memory: [][]byte{make([]byte, 8)}}}}

@@ -5,7 +5,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// MaxMessage is the longest message, in octets: DDP lengths have 32 bits
+// MaxMessage is the longest message, in bytes: DDP lengths have 32 bits
 // (RFC 5041, section 3).
 const MaxMessage = 1<<32 - 1
 
@@ -85,11 +85,11 @@ type Completion struct {
 	ID          uint64
 	Op          Op
 	Status      Status
-	Length      uint32 // octets received or read
+	Length      uint32 // bytes received or read
 	Invalidated uint32 // STag invalidated by the peer's Send
 	HasInvalid  bool
 	Solicited   bool
-	// Immediate is the peer's Immediate Data, if HasImmediate, and Written how many octets the
+	// Immediate is the peer's Immediate Data, if HasImmediate, and Written how many bytes the
 	// RDMA Write before it had.
 	Immediate    uint64
 	Written      uint32

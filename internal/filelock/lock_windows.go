@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lock locks an octet that no file has, as others may not read what is locked.
+// lock locks a byte that no file has, as others may not read what is locked.
 func lock(f *os.File, kind Kind) error {
 	at := windows.Overlapped{Offset: 1<<32 - 2, OffsetHigh: 1<<31 - 1}
 	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)

@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 	"internal/oooexperiment": {"", "mpa", "internal/layout", "internal/recovery", "internal/report",
 		"internal/quantile", "usertcp"},
 
-	// Streams of octets over a QP, and the protocol of that, which does no I/O.
+	// Streams of bytes over a QP, and the protocol of that, which does no I/O.
 	"internal/rsockets": {"ddp"},
 	"stream":            {"", "ddp", "mpa", "internal/inbox", "internal/admission", "internal/rsockets"},
 
@@ -167,7 +167,7 @@ var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "internal/
 	"internal/recovery", "internal/ring", "internal/ulpdata", "internal/chunk", "internal/rsockets", "internal/capsule",
 	"internal/transfer/message", "internal/wording"}
 
-// locking is as pure as those, but for the locks of its regions, and reads octets of
+// locking is as pure as those, but for the locks of its regions, and reads bytes of
 // other types.
 const locking = "internal/memory"
 

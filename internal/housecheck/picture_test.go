@@ -65,13 +65,13 @@ func (p *picture) drawEnd(x int, name, who string, parts [3]string) {
 	}
 }
 
-// drawPicture shows what RDMA is: three ways in which octets pass between two programs' memory.
+// drawPicture shows what RDMA is: three ways in which bytes pass between two programs' memory.
 func drawPicture() []byte {
 	var p picture
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 380" width="900" height="380" role="img" aria-label="Two programs: a Send lands in a receive that is posted, a Write in memory that is offered, and a Read fetches from it">`)
 	p.add(pictureStyle)
 	p.add(`<rect width="100%%" height="100%%" fill="#fff"/>`)
-	p.drawEnd(40, "your program", "Go, with package iwarp", [3]string{"a message", "octets", "a place for octets"})
+	p.drawEnd(40, "your program", "Go, with package iwarp", [3]string{"a message", "bytes", "a place for bytes"})
 	p.drawEnd(630, "its peer", "iwarp, Linux's siw, ...",
 		[3]string{"a receive, posted", "memory, offered", "memory, offered"})
 	p.arrow(113, true, "Send: a message, which it receives")

@@ -23,7 +23,7 @@ var withoutRow = map[string]string{
 	"2.3.2": "the same",
 	"2.3.3": "the same",
 	"2.3.4": "how memory and streams are set up; what can go wrong is in 6",
-	"2.3.5": "how octets are moved; what can go wrong is in 6",
+	"2.3.5": "how bytes are moved; what can go wrong is in 6",
 	"4":     "what kinds of attackers there are",
 	"9":     "IANA",
 	"10":    "references",

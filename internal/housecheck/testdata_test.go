@@ -93,7 +93,7 @@ var (
 // quoted is the texts between quotes in all tests: each as a whole, and what follows its last slash.
 type quoted struct{ whole, ends map[string]bool }
 
-// begins reports whether a name begins with a text of more than five octets.
+// begins reports whether a name begins with a text of more than five bytes.
 func (q quoted) begins(name string) bool {
 	for n := 6; n <= len(name); n++ {
 		if q.whole[name[:n]] {

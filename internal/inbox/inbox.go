@@ -15,7 +15,7 @@ type Inbox struct {
 	slots []iwarp.SGE
 }
 
-// Open registers n slots of length octets for a QP, and posts the receive of each.
+// Open registers n slots of length bytes for a QP, and posts the receive of each.
 func Open(qp *iwarp.QP, n, length int) (*Inbox, error) {
 	mr, err := qp.PD().Register(make([]byte, n*length), iwarp.LocalWrite)
 	if err != nil {
@@ -37,14 +37,14 @@ func (b *Inbox) WR(slot uint64) iwarp.RecvWR {
 	return iwarp.RecvWR{ID: slot, SGL: b.slots[slot : slot+1 : slot+1]}
 }
 
-// Post posts the receive of a slot, whose octets are of no use any more.
+// Post posts the receive of a slot, whose bytes are of no use any more.
 func (b *Inbox) Post(slot uint64) error {
 	wr := b.WR(slot)
 	return b.qp.PostRecv(&wr)
 }
 
-// Octets are those that a receive has completed with. They stay until its slot is posted again.
-func (b *Inbox) Octets(wc *iwarp.WC) []byte {
+// Bytes are those that a receive has completed with. They stay until its slot is posted again.
+func (b *Inbox) Bytes(wc *iwarp.WC) []byte {
 	at := int(wc.ID) * (b.mr.Len() / len(b.slots))
 	return b.mr.Bytes()[at:][:wc.Length:wc.Length]
 }

@@ -47,7 +47,7 @@ func TestInbox(t *testing.T) {
 				wcs = append(wcs, wc)
 			}
 			for i := range wcs { // they were posted in this order
-				if got, want := string(b.Octets(&wcs[i])),
+				if got, want := string(b.Bytes(&wcs[i])),
 					fmt.Sprintf("round %d, %d", round, i); got != want || wcs[i].ID != uint64(i) {
 					t.Errorf("in slot %d: %q, want %q in %d", wcs[i].ID, got, want, i)
 				}
@@ -73,7 +73,7 @@ func TestEach(t *testing.T) {
 			if wc.Op != iwarp.OpRecv || wc.Err() != nil {
 				return nil
 			}
-			if got = append(got, string(b.Octets(wc))); len(got) == slots {
+			if got = append(got, string(b.Bytes(wc))); len(got) == slots {
 				return enough
 			}
 			return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/layout"
 )
 
-// stream puts content on a stream at an offset, octet by octet, with markers of 0xff.
+// stream puts content on a stream at an offset, byte by byte, with markers of 0xff.
 func stream(content []byte, offset uint64, markers bool) (b []byte) {
 	for _, c := range content {
 		if markers && (offset+uint64(len(b)))%layout.MarkerInterval == 0 {
@@ -21,19 +21,19 @@ func stream(content []byte, offset uint64, markers bool) (b []byte) {
 }
 
 // Whatever part of an FPDU is taken at whatever offset, what is copied, cut and squeezed is
-// its octets and no marker, and only Squeeze changes the stream.
+// its bytes and no marker, and only Squeeze changes the stream.
 //
 // Proves F07, F12.
 func TestContent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, rapid.IntRange(0, 300).Draw(t, "octets by 7"))
+		want := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, rapid.IntRange(0, 300).Draw(t, "bytes by 7"))
 		offset := rapid.Uint64Range(0, 2000).Draw(t, "offset")
 		markers := rapid.Bool().Draw(t, "markers")
 		b := stream(want, offset, markers)
 		before := bytes.Clone(b)
 		c := layout.ContentAt(append(b, "what follows"...), len(want), offset, markers)
 		if c.Len() != len(want) || c.Whole() != (len(b) == len(want)) {
-			t.Fatalf("%d octets, whole: %v", c.Len(), c.Whole())
+			t.Fatalf("%d bytes, whole: %v", c.Len(), c.Whole())
 		}
 		n := rapid.IntRange(0, len(want)).Draw(t, "cut")
 		front, rest := c.Cut(n)

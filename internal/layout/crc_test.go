@@ -8,12 +8,12 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// Proves F04: CRC32c in iSCSI's bit and octet order, by a vector of RFC 3720, section B.4,
+// Proves F04: CRC32c in iSCSI's bit and byte order, by a vector of RFC 3720, section B.4,
 // and the check value of the polynomial. Package crc32c has the other vectors.
 func TestCRC32C(t *testing.T) {
 	for data, crc := range map[string]string{"123456789": "83 92 06 e3", string(make([]byte, 32)): "aa 36 91 8a"} {
 		got := layout.AppendCRC(nil, layout.CRC32C(0, []byte(data)))
-		if want := testrig.Octets(t, crc); !bytes.Equal(got, want) {
+		if want := testrig.Bytes(t, crc); !bytes.Equal(got, want) {
 			t.Errorf("%q: got % x, want % x", data, got, want)
 		}
 		if parts := layout.CRC32C(layout.CRC32C(0, []byte(data[:3])),

@@ -3,7 +3,7 @@ package layout
 import "encoding/binary"
 
 // Measure returns the ULPDU_Length of the FPDU that begins at a stream offset and at the
-// start of b, and the octets that the FPDU takes on the stream. ok is false if
+// start of b, and the bytes that the FPDU takes on the stream. ok is false if
 // ULPDU_Length is not in b.
 func Measure(offset uint64, b []byte, markers bool) (length, size int, ok bool) {
 	lead := LeadLen(offset, markers)
@@ -14,7 +14,7 @@ func Measure(offset uint64, b []byte, markers bool) (length, size int, ok bool) 
 	return length, Size(offset, length, markers), true
 }
 
-// AppendContent appends n octets of content to dst, or as many as there are, and leaves
+// AppendContent appends n bytes of content to dst, or as many as there are, and leaves
 // out the markers. The content is at the start of b, at a stream offset. dst may be the
 // front of b: markers are then closed up in place.
 func AppendContent(dst []byte, offset uint64, b []byte, n int) []byte {

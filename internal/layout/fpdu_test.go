@@ -7,8 +7,8 @@ import (
 	"github.com/goiwarp/iwarp/internal/layout"
 )
 
-// inMarker reports whether the octet at a stream offset is a marker's, by the definition:
-// there is one at every 512th octet.
+// inMarker reports whether the byte at a stream offset is a marker's, by the definition:
+// there is one at every 512th byte.
 func inMarker(offset uint64) bool { return offset%512 < 4 }
 
 // Proves F07, F12: content is what is left of the stream without its markers, as much of it
@@ -32,14 +32,14 @@ func TestAppendContent(t *testing.T) {
 				}
 				got := layout.AppendContent([]byte("x"), offset, stream[:size], n)
 				if !bytes.Equal(got[1:], want) || got[0] != 'x' {
-					t.Fatalf("%d of %d octets at %d: %d octets, want %d", n, size, offset, len(got)-1, len(want))
+					t.Fatalf("%d of %d bytes at %d: %d bytes, want %d", n, size, offset, len(got)-1, len(want))
 				}
 			}
 		}
 	}
 }
 
-// Proves F01, F09: ULPDU_Length is the first two octets of an FPDU, or follows the marker in
+// Proves F01, F09: ULPDU_Length is the first two bytes of an FPDU, or follows the marker in
 // front of it; it is known when both are there.
 func TestMeasure(t *testing.T) {
 	b := []byte{0x12, 0x34, 0x56, 0x78, 0x03, 0xe8, 0xff}
@@ -53,12 +53,12 @@ func TestMeasure(t *testing.T) {
 		{0, true, 4, 1000}, {512, true, 4, 1000}, {4, true, 0, 0x1234}, {508, true, 0, 0x1234},
 	} {
 		if got := layout.LeadLen(c.offset, c.markers); got != c.lead {
-			t.Errorf("%+v: %d octets in front", c, got)
+			t.Errorf("%+v: %d bytes in front", c, got)
 		}
 		for n := range len(b) + 1 {
 			length, size, ok := layout.Measure(c.offset, b[:n], c.markers)
 			if ok != (n >= c.lead+2) || ok && (length != c.length || size != layout.Size(c.offset, length, c.markers)) {
-				t.Errorf("%+v, %d octets: %d, %d, %t", c, n, length, size, ok)
+				t.Errorf("%+v, %d bytes: %d, %d, %t", c, n, length, size, ok)
 			}
 		}
 	}
@@ -79,16 +79,16 @@ func TestPointer(t *testing.T) {
 	}
 }
 
-// Proves F04: the CRC field is the last four octets, and covers all before them.
+// Proves F04: the CRC field is the last four bytes, and covers all before them.
 func TestCRCValid(t *testing.T) {
-	b := layout.AppendCRC([]byte("nine octets"), layout.CRC32C(0, []byte("nine octets")))
+	b := layout.AppendCRC([]byte("nine bytes"), layout.CRC32C(0, []byte("nine bytes")))
 	if !layout.CRCValid(b) || !layout.CRCValid(layout.AppendCRC(nil, 0)) {
 		t.Error("not valid")
 	}
 	for i := range b {
 		b[i] ^= 0x10
 		if layout.CRCValid(b) {
-			t.Errorf("octet %d changed, and valid", i)
+			t.Errorf("byte %d changed, and valid", i)
 		}
 		b[i] ^= 0x10
 	}

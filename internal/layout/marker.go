@@ -2,7 +2,7 @@ package layout
 
 import "encoding/binary"
 
-// A Marker is four octets: RFC 5044, section 4.2.
+// A Marker is four bytes: RFC 5044, section 4.2.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -10,21 +10,21 @@ import "encoding/binary"
 //	|           RESERVED            |            FPDUPTR            |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
-// FPDUPTR is the distance in octets from the FPDU's ULPDU_Length field to the
+// FPDUPTR is the distance in bytes from the FPDU's ULPDU_Length field to the
 // marker, or zero for a marker that stands between two FPDUs and so belongs to
 // the second one.
 const (
 	MarkerLen      = 4
 	markerFPDUPTR  = 2   // offset of FPDUPTR in a marker
-	MarkerInterval = 512 // octets from one marker's first octet to the next one's
+	MarkerInterval = 512 // bytes from one marker's first byte to the next one's
 	markerRun      = MarkerInterval - MarkerLen
 )
 
-// ToMarker returns how many octets of content fit at a stream offset before the
+// ToMarker returns how many bytes of content fit at a stream offset before the
 // next marker, and whether a marker stands right at that offset.
 //
 // RFC 5044, section 4.3: "MPA Markers MUST be inserted immediately preceding the
-// first FPDU of Full Operation Phase, and at every 512th octet of the TCP octet
+// first FPDU of Full Operation Phase, and at every 512th byte of the TCP byte
 // stream thereafter."
 func ToMarker(offset uint64) (room int, here bool) {
 	if phase := int(offset % MarkerInterval); phase != 0 {
@@ -45,7 +45,7 @@ func MarkersIn(offset uint64, content int) int {
 	return n
 }
 
-// Size returns the octets that an FPDU around n octets takes on the stream.
+// Size returns the bytes that an FPDU around n bytes takes on the stream.
 func Size(offset uint64, n int, markers bool) int {
 	size := ContentLen(n)
 	if markers {
@@ -89,9 +89,9 @@ func Points(fpduptr uint16) uint16 {
 // ULPDU_Length is at header: 0 if the marker is in front of that.
 //
 // RFC 5044, section 4.3: "If an FPDU is large enough to contain multiple Markers,
-// they MUST all point to the same point in the TCP stream: the first octet of the
+// they MUST all point to the same point in the TCP stream: the first byte of the
 // ULPDU Length field for the FPDU." The distance passes 65535 only with a ULPDU of more
-// than 64768 octets.
+// than 64768 bytes.
 func Pointer(header, marker uint64) uint16 {
 	return uint16(max(marker, header) - header) // [F08] [F09]
 }

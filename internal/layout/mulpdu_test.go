@@ -27,7 +27,7 @@ func TestMULPDU(t *testing.T) {
 		{8948, true, 8948 - (6 + 4*18)},
 		{0, false, 1454},      // not known
 		{-1, true, 1442},      // not known
-		{1, false, 128},       // "MUST NOT shrink the MULPDU below 128 octets"
+		{1, false, 128},       // "MUST NOT shrink the MULPDU below 128 bytes"
 		{133, false, 128},     // 126 by the formula
 		{138, true, 128},      // 126 by the formula
 		{136, false, 130},     // the formula again
@@ -56,18 +56,18 @@ func TestMULPDUHasNoPad(t *testing.T) {
 }
 
 // Proves S06: the room for an FPDU in what is left of a TCP segment is what it takes, and
-// not one octet more would fit, wherever markers fall.
+// not one byte more would fit, wherever markers fall.
 func TestRoom(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		for offset := uint64(0); offset < 2*layout.MarkerInterval; offset += 4 {
 			for left := 0; left < 1600; left++ {
 				n := layout.Room(offset, left, markers)
 				if n >= 0 && layout.Size(offset, n, markers) > left {
-					t.Fatalf("offset %d, markers %v: an FPDU around %d octets takes %d, and %d are left",
+					t.Fatalf("offset %d, markers %v: an FPDU around %d bytes takes %d, and %d are left",
 						offset, markers, n, layout.Size(offset, n, markers), left)
 				}
 				if layout.Size(offset, max(n+1, 0), markers) <= left {
-					t.Fatalf("offset %d, markers %v: an FPDU around %d octets would fit into %d",
+					t.Fatalf("offset %d, markers %v: an FPDU around %d bytes would fit into %d",
 						offset, markers, n+1, left)
 				}
 			}

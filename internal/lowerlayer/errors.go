@@ -27,7 +27,7 @@ var (
 	ErrNoAnswer = errors.New("no answer to the handshake")
 )
 
-// maxReason bounds the text of an ABORT, in octets, so that it fits into any packet.
+// maxReason bounds the text of an ABORT, in bytes, so that it fits into any packet.
 const maxReason = 256
 
 // Reason returns as much of a text as an ABORT of ours has.

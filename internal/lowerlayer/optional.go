@@ -13,7 +13,7 @@ type AckProgress interface{ AckProgress() uint32 }
 // that was sent in front of the end.
 type HasUnacked interface{ HasUnacked() bool }
 
-// Unacked is what a Carrier of package association may have: how many octets of a stream's messages the peer has not
+// Unacked is what a Carrier of package association may have: how many bytes of a stream's messages the peer has not
 // acknowledged.
 type Unacked interface{ Unacked(stream uint16) int }
 
@@ -31,7 +31,7 @@ type RoundTrip interface{ RoundTrip() time.Duration }
 // times that all has come that has, as the network may lose that; it returns when the last of it has left.
 type Assurer interface{ Assure() }
 
-// Moved is what a lower layer has that several connections share: how many octets it has moved, except for those that
+// Moved is what a lower layer has that several connections share: how many bytes it has moved, except for those that
 // have come for this one.
 type Moved interface{ Moved() uint64 }
 
@@ -39,6 +39,6 @@ type Moved interface{ Moved() uint64 }
 // the channel of PeerAcked is closed.
 type LossError interface{ LossError() error }
 
-// Held is what a stream of whole segments may have: it is told how many octets are held of what it has brought, as
+// Held is what a stream of whole segments may have: it is told how many bytes are held of what it has brought, as
 // segments in front of it are missing, so that it can hold its peer back.
 type Held interface{ Held(octets int) }

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// MaxMessage is the longest message that is taken, in octets. No DDP Segment is longer.
+// MaxMessage is the longest message that is taken, in bytes. No DDP Segment is longer.
 const MaxMessage = 66 << 10
 
 // Route returns the address that the system sends to a peer from.

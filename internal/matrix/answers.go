@@ -22,7 +22,7 @@ var room = []struct {
 	{mpa.DialectStartKey, false, 0, "CULLEY 8.1.1 [K01]"},
 }
 
-// privateDataRows have each side send none, the most, and one octet too many.
+// privateDataRows have each side send none, the most, and one byte too many.
 func privateDataRows() (rows []Row) {
 	for _, d := range room {
 		name := short(d.dialect) + wording.If(d.messages, "+messages", "")
@@ -41,8 +41,8 @@ func privateDataRows() (rows []Row) {
 		if d.most > 0 {
 			add("the most", d.most, d.most, fmt.Sprintf("up pd=%d/%[1]d", d.most))
 		}
-		add("one octet too many in the Request", d.most+1, 0, "invalid")
-		add("one octet too many in the Reply", 0, d.most+1, "close")
+		add("one byte too many in the Request", d.most+1, 0, "invalid")
+		add("one byte too many in the Reply", 0, d.most+1, "close")
 	}
 	return rows
 }
@@ -56,7 +56,7 @@ func rejectRows() (rows []Row) {
 		for _, n := range []int{0, d.most} {
 			row := Row{
 				Name: fmt.Sprintf("%s%s, %s of private data",
-					short(d.dialect), wording.If(d.messages, "+messages", ""), wording.Octets(n)),
+					short(d.dialect), wording.If(d.messages, "+messages", ""), wording.Bytes(n)),
 				Requirement: "RFC 5044 7.1.2 [Q10]",
 				Initiator: Initiator{Offer: mpa.Offer{Dialect: d.dialect, Messages: d.messages,
 					PrivateData: privateData(n)}},

@@ -80,7 +80,7 @@ func askByHand(ctx context.Context, over *network.Network, addr string, request 
 	return ctx.Err()
 }
 
-// converse has two ends of a byte stream send each other octets, and reports whether
+// converse has two ends of a byte stream send each other bytes, and reports whether
 // they arrive.
 func converse(ctx context.Context, a, b net.Conn) bool {
 	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {

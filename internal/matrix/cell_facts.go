@@ -80,7 +80,7 @@ func depth(negotiated, used int) string {
 	return strconv.Itoa(used)
 }
 
-// received returns how many octets of private data have arrived, and whether they are
+// received returns how many bytes of private data have arrived, and whether they are
 // as they were sent.
 func received(pd []byte) string {
 	if !bytes.Equal(pd, privateData(len(pd))) {
@@ -184,7 +184,7 @@ func (r *relay) describe(c *cell) (lines []string) {
 	return lines
 }
 
-// last returns the last connection's octets.
+// last returns the last connection's bytes.
 func (r *relay) last(c *cell) (t transcript) {
 	if wires := r.all(); len(wires) > 0 {
 		t = wires[len(wires)-1].read(c.row.Initiator.Offer.Messages)

@@ -6,7 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// dialectPrivateData is how many octets are sent where a dialect has private data.
+// dialectPrivateData is how many bytes are sent where a dialect has private data.
 const dialectPrivateData = 20
 
 // initiatorDialects are the rows of the table of dialects.

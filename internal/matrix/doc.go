@@ -14,12 +14,12 @@
 //	                        and a Reply of revision 1
 //
 // A row is right if each demanded fact was found, and if all sources of a fact agree:
-// the initiator's QP, the responder's QP, and the octets on the wire. A relay between
-// the two ends keeps those octets. The facts of the wire are read from the octets
+// the initiator's QP, the responder's QP, and the bytes on the wire. A relay between
+// the two ends keeps those bytes. The facts of the wire are read from the bytes
 // alone (whether a marker stands in front, whether a CRC is correct, the version bits
 // of every FPDU), so that a mistake that both ends share is found. On a connection
 // that comes up between two ends of ours, each sends a Send, a Write and a Read of 3000
-// octets, which are compared.
+// bytes, which are compared.
 //
 // [SCTPGroups] has the cells of RFC 6581, section 7, over SCTP in UDP. There the relay
 // keeps the messages of SCTP's packets, and an end by hand says messages of its own.
@@ -45,7 +45,7 @@
 //	rtr        its kind
 //	rtrframe   the bits C, R and S of an Rtr frame
 //	answer     the kinds that the responder named
-//	pd         octets of private data that the responder/initiator has received
+//	pd         bytes of private data that the responder/initiator has received
 //	first      who sent the first FPDU
 //	data       what was sent and compared: s, w, r for Send, Write, Read
 //	stream     whether TCP is usable after a rejection: open, or closed

@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// transfer is how many octets a Send, a Write and a Read have: enough to cross five
+// transfer is how many bytes a Send, a Write and a Read have: enough to cross five
 // markers.
 const transfer = 3000
 
@@ -135,7 +135,7 @@ func (e *endpoint) receive(ctx context.Context) error {
 		return err
 	}
 	if wc.Op != iwarp.OpRecv || wc.Length != transfer {
-		return fmt.Errorf("a completion of %v with %s in place of the Send's", wc.Op, wording.Octets(wc.Length))
+		return fmt.Errorf("a completion of %v with %s in place of the Send's", wc.Op, wording.Bytes(wc.Length))
 	}
 	return nil
 }

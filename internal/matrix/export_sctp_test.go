@@ -33,7 +33,7 @@ func Init(toResponder bool, indication byte) Packet {
 
 // Data is a message.
 func Data(toResponder bool, flags byte, tsn uint32, stream uint16, ppid uint32, data string) Packet {
-	d := chunk.Data{TSN: tsn, Stream: stream, PPID: ppid, Octets: []byte(data)}
+	d := chunk.Data{TSN: tsn, Stream: stream, PPID: ppid, Bytes: []byte(data)}
 	return Packet{toResponder, chunk.Header{}.Packet(d.Chunk(flags))}
 }
 

@@ -47,15 +47,15 @@ func ReadFPDUs(b []byte) string {
 	return fmt.Sprintf("markers=%v crc=%v versions=%v rtr=%v err=%v", s.markers, s.crc, s.versions, s.rtr, s.err)
 }
 
-// Wire returns the frames that a direction begins with, and how many octets follow.
+// Wire returns the frames that a direction begins with, and how many bytes follow.
 func Wire(b []byte, message bool) (lines []string, rest int) {
 	frames, left := splitStartup(b, message)
 	t := transcript{frames: [2][][]byte{frames}}
 	return t.describe(), len(left)
 }
 
-// First says who sent the first FPDU, given the octets sent in both directions at each
-// turn, after startup frames of 20 octets each.
+// First says who sent the first FPDU, given the bytes sent in both directions at each
+// turn, after startup frames of 20 bytes each.
 func First(end int, turns ...[2]int) string {
 	frame := [][]byte{make([]byte, 20)}
 	t := transcript{frames: [2][][]byte{frame, frame}}

@@ -30,7 +30,7 @@ type fpdus struct {
 }
 
 // readFPDUs reads a direction after its startup frames. With markers, the first
-// four octets are a marker, and zero; without, the first two are a ULPDU_Length, which
+// four bytes are a marker, and zero; without, the first two are a ULPDU_Length, which
 // is not zero, as an FPDU holds a DDP header at least.
 func readFPDUs(b []byte) (s fpdus) {
 	if len(b) == 0 {
@@ -57,7 +57,7 @@ func (s *fpdus) walk(b []byte) {
 		}
 		if n == 0 {
 			if len(b) > 0 {
-				s.err = fmt.Errorf("%s after the last FPDU", wording.Octets(len(b)))
+				s.err = fmt.Errorf("%s after the last FPDU", wording.Bytes(len(b)))
 			}
 			return
 		}

@@ -85,7 +85,7 @@ var requestRows = []struct {
 		request(1, nil, func(f *mpa.StartupFields) { f.Res = 0xf })},
 	{"a Reply in place of the Request", "RFC 5044 7.1.2 [Q02] [Q03]", "close", reply(1, nil)},
 	{"PD_Length of 513", "RFC 5044 7.1.1 [Q08]", "close", request(1, privateData(513))},
-	{"S=1 and three octets of private data", "RFC 6581 6 [E01]", "close", request(2, privateData(3), setS)},
+	{"S=1 and three bytes of private data", "RFC 6581 6 [E01]", "close", request(2, privateData(3), setS)},
 	{"A=0 with B, C and D", "RFC 6581 9.2 [E07]", "up p2p=0 answer=none flags=BCD/-",
 		request(2, enhanced(mpa.Enhanced{B: true, C: true, D: true, IRD: 8, ORD: 4}), setS)},
 	{"A=1 without B, C and D", "RFC 6581 9.2 [E08]", "up p2p=1 flags=A/AB,A/AC,A/AD,A/ABC,A/ABD,A/ACD,A/ABCD",

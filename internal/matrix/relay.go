@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/script"
 )
 
-// direction of octets.
+// direction of bytes.
 type direction uint8
 
 const (
@@ -70,7 +70,7 @@ func (r *relay) accept() {
 	}
 }
 
-// connect begins to pass octets on.
+// connect begins to pass bytes on.
 func (r *relay) connect(w *wire) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,7 @@ type wire struct {
 	closed [2]error // how each direction ended: io.EOF is a FIN
 }
 
-// A turn is how much had been sent in both directions when octets arrived in one of
+// A turn is how much had been sent in both directions when bytes arrived in one of
 // them.
 type turn struct {
 	dir  direction
@@ -142,7 +142,7 @@ func (w *wire) run() {
 	w.abort()
 }
 
-// pump passes one direction on. Octets are kept before they are passed on, so that
+// pump passes one direction on. Bytes are kept before they are passed on, so that
 // what they cause is found after them.
 func (w *wire) pump(dir direction) {
 	err := script.NewLink(w.ends[dir]).CarryTo(w.ends[1-dir], func(b []byte) { w.keep(dir, b) })

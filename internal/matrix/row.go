@@ -74,10 +74,10 @@ type Rejection struct {
 	IRD, ORD    mpa.Depth
 }
 
-// privateData returns n octets of private data; octets out of place are noticed.
+// privateData returns n bytes of private data; bytes out of place are noticed.
 func privateData(n int) []byte { return pattern(n, 0x5a) }
 
-// pattern returns n octets that do not repeat from marker to marker.
+// pattern returns n bytes that do not repeat from marker to marker.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {

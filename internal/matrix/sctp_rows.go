@@ -104,10 +104,10 @@ func sctpPrivateDataRows() (rows []Row) {
 			})
 		}
 		for _, n := range []int{0, 1, k.most} {
-			add(wording.Octets(n), n, n, fmt.Sprintf("up pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+1))
+			add(wording.Bytes(n), n, n, fmt.Sprintf("up pd=%d/%[1]d codes=%[2]d/%d", n, k.first, k.first+1))
 		}
-		add("one octet too many in the Initiate", k.most+1, 0, unsaid)
-		add("one octet too many in the Accept", 0, k.most+1, fmt.Sprintf("refuse codes=%d/4", k.first))
+		add("one byte too many in the Initiate", k.most+1, 0, unsaid)
+		add("one byte too many in the Accept", 0, k.most+1, fmt.Sprintf("refuse codes=%d/4", k.first))
 	}
 	return rows
 }
@@ -118,7 +118,7 @@ func sctpRejectRows() (rows []Row) {
 	for _, k := range sctpKinds {
 		for _, n := range []int{0, k.most} {
 			rows = append(rows, Row{
-				Name:        fmt.Sprintf("%s, %s of private data", k.name, wording.Octets(n)),
+				Name:        fmt.Sprintf("%s, %s of private data", k.name, wording.Bytes(n)),
 				Requirement: "RFC 5043 6.3; RFC 6581 7 [C01] [C02] [C03]",
 				Initiator:   Initiator{Offer: mpa.Offer{Dialect: k.dialect, PrivateData: privateData(n)}},
 				Responder:   Responder{Reject: &Rejection{PrivateData: privateData(n)}},
@@ -150,7 +150,7 @@ var sctpAnswerRows = []struct {
 		[][]Message{{control(sctp.FunctionInitiate, nil)}}},
 	{"a Function Code that does not exist", "RFC 5043 5.2.3 [C01]", "violate codes=5/8", Initiator{},
 		[][]Message{{control(8, nil)}}},
-	{"513 octets of private data", "RFC 5043 5.2.3 [C02]", "violate codes=1/2", plainInitiator,
+	{"513 bytes of private data", "RFC 5043 5.2.3 [C02]", "violate codes=1/2", plainInitiator,
 		[][]Message{{accept(privateData(513))}}},
 	{"no room for IRD and ORD", "RFC 6581 7 [C02]", "violate codes=5/6", Initiator{},
 		[][]Message{{control(sctp.FunctionEnhancedAccept, privateData(3))}}},

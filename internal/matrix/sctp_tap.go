@@ -158,7 +158,7 @@ func (a *association) keepData(dir direction, c *chunk.Chunk) {
 	if id := (tsn{dir, d.TSN}); ok && !a.known[id] {
 		a.known[id] = true
 		a.messages = append(a.messages, message{
-			dir: dir, stream: d.Stream, ppid: d.PPID, data: d.Octets,
+			dir: dir, stream: d.Stream, ppid: d.PPID, data: d.Bytes,
 			unordered: c.Flags&chunk.FlagUnordered != 0, whole: c.Flags&chunk.FlagsWhole == chunk.FlagsWhole,
 		})
 	}

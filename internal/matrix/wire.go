@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A transcript is the octets of one connection, taken apart without any other knowledge
+// A transcript is the bytes of one connection, taken apart without any other knowledge
 // of the connection.
 type transcript struct {
 	frames [2][][]byte // startup frames, by direction
@@ -131,7 +131,7 @@ func (t *transcript) addAccepted(f *facts, reply terms) {
 }
 
 // first says who sent the first FPDU. The responder did if its FPDU came before the
-// initiator's first one, which ends at the given octet, was whole.
+// initiator's first one, which ends at the given byte, was whole.
 func (t *transcript) first(end int) string {
 	up := len(bytes.Join(t.frames[toResponder], nil)) + end
 	down := len(bytes.Join(t.frames[toInitiator], nil))

@@ -30,7 +30,7 @@ func fpdu(l *script.Link, op rdmap.Opcode, version uint8, ddpVersion ...uint8) [
 	return l.Segment(h, nil)
 }
 
-// TestReadFPDUs: what octets say by themselves.
+// TestReadFPDUs: what bytes say by themselves.
 //
 // Proves N02: a mixture of versions does not go unnoticed.
 func TestReadFPDUs(t *testing.T) {
@@ -57,7 +57,7 @@ func TestReadFPDUs(t *testing.T) {
 		},
 		{
 			"half an FPDU more", slices.Concat(fpdu(plain, rdmap.OpWrite, 1), make([]byte, 7)),
-			"markers=false crc=true versions=[1] rtr=write err=7 octets after the last FPDU",
+			"markers=false crc=true versions=[1] rtr=write err=7 bytes after the last FPDU",
 		},
 	} {
 		if got := matrix.ReadFPDUs(c.octets); got != c.want {
@@ -72,7 +72,7 @@ func TestReadFPDUs(t *testing.T) {
 	}
 }
 
-// TestReadFPDUOfTheDocuments reads FPDUs whose octets nobody here has made: figure 5 of
+// TestReadFPDUOfTheDocuments reads FPDUs whose bytes nobody here has made: figure 5 of
 // draft-culley-iwarp-mpa-03 and of RFC 5044.
 func TestReadFPDUOfTheDocuments(t *testing.T) {
 	const marker = "00000000"
@@ -83,7 +83,7 @@ func TestReadFPDUOfTheDocuments(t *testing.T) {
 		{"CRC of the other", marker + "002a 4143" + rest + "4c86b384",
 			"markers=true crc=false versions=[1] rtr=none err=<nil>"},
 	} {
-		if got := matrix.ReadFPDUs(testrig.Octets(t, c.octets)); got != c.want {
+		if got := matrix.ReadFPDUs(testrig.Bytes(t, c.octets)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -113,7 +113,7 @@ func TestSplitStartup(t *testing.T) {
 	} {
 		lines, rest := matrix.Wire(c.octets, c.message)
 		if !slices.Equal(lines, c.want) || rest != c.wantRest {
-			t.Errorf("%s: %q and %d octets, want %q and %d", c.name, lines, rest, c.want, c.wantRest)
+			t.Errorf("%s: %q and %d bytes, want %q and %d", c.name, lines, rest, c.want, c.wantRest)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestRelay: octets pass, and a RST is told from a FIN.
+// TestRelay: bytes pass, and a RST is told from a FIN.
 func TestRelay(t *testing.T) {
 	fin := func(say string) func(*net.TCPConn) error {
 		return func(c *net.TCPConn) error {
@@ -192,7 +192,7 @@ func TestNames(t *testing.T) {
 		{"Reply of revision 1 to our Request of revision 0", 1, true},
 		{"Reply of revision 1 to our Request of revision 0", 2, false},
 		{"a non-permissive one of revisions 1 and 2", 2, true},
-		{"bad Rev at octet 0", 0, false},
+		{"bad Rev at byte 0", 0, false},
 		{"revision 10", 0, false},
 	} {
 		if got := matrix.Names(c.text, c.rev); got != c.want {

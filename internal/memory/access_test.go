@@ -16,14 +16,14 @@ const (
 	base       = 0x10000
 )
 
-// into takes octets to where it is.
+// into takes bytes to where it is.
 type into []byte
 
 func (b into) Take(p []byte) { copy(b, p) }
 
 var numbered = testrig.Numbered
 
-// register has a region of the middle 32 of 64 octets.
+// register has a region of the middle 32 of 64 bytes.
 func register(t rapid.TB, table *Table, o Options) (*Region, []byte) {
 	t.Helper()
 	buf := numbered(64)
@@ -63,10 +63,10 @@ func TestRemoteAccess(t *testing.T) {
 		write, read Fault
 	}{
 		{"all", ours, region, base, 32, None, None},
-		{"first octet", ours, region, base, 1, None, None},
-		{"last octet", ours, region, base + 31, 1, None, None},
+		{"first byte", ours, region, base, 1, None, None},
+		{"last byte", ours, region, base + 31, 1, None, None},
 		{"one before", ours, region, base - 1, 1, Bounds, Bounds},
-		{"one octet too far", ours, region, base + 32, 1, Bounds, Bounds},
+		{"one byte too far", ours, region, base + 32, 1, Bounds, Bounds},
 		{"one too long", ours, region, base, 33, Bounds, Bounds},
 		{"over the end", ours, region, base + 31, 2, Bounds, Bounds},
 		{"TO 0", ours, region, 0, 1, Bounds, Bounds},
@@ -113,13 +113,13 @@ func TestRemoteAccess(t *testing.T) {
 		}
 	}
 	if want := numbered(64); !bytes.Equal(buf[:16], want[:16]) || !bytes.Equal(buf[48:], want[48:]) {
-		t.Error("octets outside have changed")
+		t.Error("bytes outside have changed")
 	}
 }
 
 // Any access of a peer, against arithmetic without bounds.
 //
-// Proves Z10, Z11, Z12: what is allowed lies in the region, octet by octet, and all of
+// Proves Z10, Z11, Z12: what is allowed lies in the region, byte by byte, and all of
 // it; nothing else changes or is read.
 func TestAnyRemoteAccess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -128,7 +128,7 @@ func TestAnyRemoteAccess(t *testing.T) {
 		r, buf := register(t, table, Options{Access: allRemote, PD: pd, Base: at})
 		d := Domain{table, pd, stream, 0}
 		off := rapid.IntRange(-40, 80).Draw(t, "offset")
-		n := rapid.IntRange(1, 80).Draw(t, "octets")
+		n := rapid.IntRange(1, 80).Draw(t, "bytes")
 		inside := off >= 0 && off+n <= 32
 		to := at + uint64(off)
 		got := make([]byte, n)
@@ -171,8 +171,8 @@ func TestLocalAccess(t *testing.T) {
 		read, write Fault
 	}{
 		{"all", ours, r, 0, 32, None, None},
-		{"last octet", ours, r, 31, 1, None, None},
-		{"one octet too far", ours, r, 32, 1, Bounds, Bounds},
+		{"last byte", ours, r, 31, 1, None, None},
+		{"one byte too far", ours, r, 32, 1, Bounds, Bounds},
 		{"one before", ours, r, -1, 1, Bounds, Bounds},
 		{"one too long", ours, r, 0, 33, Bounds, Bounds},
 		{"highest offset", ours, r, math.MaxInt, 1, Bounds, Bounds},
@@ -212,11 +212,11 @@ func TestLocalAccess(t *testing.T) {
 		}
 	}
 	if want := numbered(64); !bytes.Equal(buf[:16], want[:16]) || !bytes.Equal(buf[48:], want[48:]) {
-		t.Error("octets outside have changed")
+		t.Error("bytes outside have changed")
 	}
 }
 
-// A range of no octets lies in a region up to its end, and not after it.
+// A range of no bytes lies in a region up to its end, and not after it.
 func TestHolds(t *testing.T) {
 	r := new(extent)
 	r.size = 32
@@ -228,7 +228,7 @@ func TestHolds(t *testing.T) {
 		{33, 0, false}, {32, 1, false}, {0, 33, false}, {-1, 1, false}, {-1, 0, false}, {0, -1, false},
 	} {
 		if got := r.holds(tt.off, tt.n); got != tt.want {
-			t.Errorf("%d octets at %d: %t", tt.n, tt.off, got)
+			t.Errorf("%d bytes at %d: %t", tt.n, tt.off, got)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Proves Z19: several STags on the same octets, each with its own rights, bounds and stream.
+// Proves Z19: several STags on the same bytes, each with its own rights, bounds and stream.
 func TestAliases(t *testing.T) {
 	table := NewTable()
 	buf := numbered(8)

@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/layout"
 )
 
-// A pool of pieces of one octet each, of which an STag stands for one at a time: that which its key says.
+// A pool of pieces of one byte each, of which an STag stands for one at a time: that which its key says.
 type keyed struct {
 	table   *Table
 	pieces  [256][]byte
@@ -42,7 +42,7 @@ func keyedRegion(t *testing.T) *keyed {
 	for i := range k.pieces {
 		k.pieces[i] = make([]byte, 1)
 	}
-	r := allocate(t, k.table, Most{Pieces: 1, Octets: 1})
+	r := allocate(t, k.table, Most{Pieces: 1, Bytes: 1})
 	k.target, k.current, k.tag = r, r.STag, &r.tag
 	k.begin = func(key uint8) Fault {
 		return local(k.table).FastRegister(r, &Registration{Memory: [][]byte{k.pieces[key]}, Base: uint64(key),
@@ -116,7 +116,7 @@ func TestFoundTooLate(t *testing.T) {
 	})
 }
 
-// Peers that name all STags that there were, while what they stand for changes all the time, reach the octets of the
+// Peers that name all STags that there were, while what they stand for changes all the time, reach the bytes of the
 // key that they name, or none.
 func TestKeysFlood(t *testing.T) {
 	eachKeyed(t, func(t *testing.T, k *keyed) {
@@ -163,7 +163,7 @@ func (k *keyed) access(t *testing.T) (reached int64) {
 	got := make([]byte, 1)
 	if d.Load(into(got), 1, stag, uint64(key)) == None {
 		if reached++; got[0] != key && got[0] != 0 {
-			t.Errorf("key %d reads the octet of key %d", key, got[0])
+			t.Errorf("key %d reads the byte of key %d", key, got[0])
 		}
 	}
 	return reached

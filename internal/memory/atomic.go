@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// atomicLen is how many octets an Atomic Operation works on. RFC 7306, section 5: "a 64-bit
+// atomicLen is how many bytes an Atomic Operation works on. RFC 7306, section 5: "a 64-bit
 // memory operation".
 const atomicLen = 8
 
-// Atomic replaces the word of 8 octets at tagged offset to by what change makes of it, for the
+// Atomic replaces the word of 8 bytes at tagged offset to by what change makes of it, for the
 // peer's Atomic Operation, and returns what it was. change may be called several times.
 //
 // RFC 7306, section 5.3: atomicity "MUST be assured in the context of concurrent atomic
@@ -72,12 +72,12 @@ func (d Domain) judgeAtomic(g *grant, to uint64) Fault {
 	return g.checkAtomic(d, to)
 }
 
-// checkAtomic judges a peer's Atomic Operation; the caller holds a lock of its octets.
+// checkAtomic judges a peer's Atomic Operation; the caller holds a lock of its bytes.
 //
 // RFC 7306, section 8.2: the RDMAP layer "MUST validate that the Remote Peer's Tagged ULP
 // Buffer address references a ULP Buffer address that is 64-bit aligned". It is the address
 // that counts, and not the tagged offset, which "MAY start at an arbitrary offset" (section
-// 5.2.1). Octets of two pieces of memory have no such address. [A14]
+// 5.2.1). Bytes of two pieces of memory have no such address. [A14]
 func (g *grant) checkAtomic(d Domain, to uint64) Fault {
 	if f := g.check(d, to, atomicLen, RemoteAtomic); f != None {
 		return f

@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// words returns n words as octets, and as what they are.
+// words returns n words as bytes, and as what they are.
 func words(n int) ([]byte, []uint64) {
 	w := make([]uint64, n)
 	return unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), 8*n), w
@@ -60,7 +60,7 @@ func TestAtomicRefused(t *testing.T) {
 		want Fault
 	}{
 		{"the last word", local(table), whole, base + 56, None},
-		{"one octet too far", local(table), whole, base + 57, Bounds},
+		{"one byte too far", local(table), whole, base + 57, Bounds},
 		{"over the end", local(table), whole, base + 64, Bounds},
 		{"one before", local(table), whole, base - 1, Bounds},
 		{"wrap", local(table), whole, math.MaxUint64 - 3, Wrap},

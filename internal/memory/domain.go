@@ -89,16 +89,16 @@ func (d Domain) checkRange(stag uint32, to, n uint64, want Access) Fault {
 	}
 }
 
-// A Taker takes octets of registered memory in.
+// A Taker takes bytes of registered memory in.
 type Taker interface {
-	// Take copies the next octets that were asked for. They are locked until it returns,
+	// Take copies the next bytes that were asked for. They are locked until it returns,
 	// against all that comes from outside the consumer's program, and are not to be
 	// referred to afterwards. The program itself may change them at any time, so that what
 	// is made of them must be made of the copy.
 	Take(p []byte)
 }
 
-// Load has t take n octets from tagged offset to on, for the response to the
+// Load has t take n bytes from tagged offset to on, for the response to the
 // peer's RDMA Read. It checks again: the region may have been revoked since
 // the request was accepted.
 func (d Domain) Load(t Taker, n int, stag uint32, to uint64) Fault {

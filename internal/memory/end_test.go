@@ -47,7 +47,7 @@ func TestEndWaitsForEveryPart(t *testing.T) {
 }
 
 // Judging an access does not wait for a copy: a request can be posted, and a peer's Read
-// accepted, while other octets of the region are placed.
+// accepted, while other bytes of the region are placed.
 func TestChecksDoNotWait(t *testing.T) {
 	table := NewTable()
 	r, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base})

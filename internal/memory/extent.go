@@ -49,7 +49,7 @@ func (x *extent) append(p []byte) {
 	x.size += len(p)
 }
 
-// piece returns the octets from offset off on that follow each other in memory, at most n. The
+// piece returns the bytes from offset off on that follow each other in memory, at most n. The
 // caller holds a lock of them.
 func (x *extent) piece(off, n int) []byte {
 	if len(x.parts) == 0 {
@@ -66,12 +66,12 @@ func (x *extent) part(off, n int) []byte {
 	return b[:min(n, len(b))]
 }
 
-// holds reports whether n octets at offset off are all in the memory.
+// holds reports whether n bytes at offset off are all in the memory.
 func (x *extent) holds(off, n int) bool {
 	return off >= 0 && n >= 0 && off <= x.size && n <= x.size-off
 }
 
-// give has t take n octets from offset off on. The caller holds a lock of them.
+// give has t take n bytes from offset off on. The caller holds a lock of them.
 func (x *extent) give(t Taker, off, n int) {
 	for n > 0 {
 		b := x.piece(off, n)

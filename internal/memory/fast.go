@@ -2,8 +2,8 @@ package memory
 
 import "github.com/goiwarp/iwarp/ddp"
 
-// Most bounds what a region may be registered as: so many pieces of memory, and octets in all.
-type Most struct{ Pieces, Octets int }
+// Most bounds what a region may be registered as: so many pieces of memory, and bytes in all.
+type Most struct{ Pieces, Bytes int }
 
 // Allocate returns a region without memory, whose STag is invalid until FastRegister.
 func (t *Table) Allocate(pd uint32, most Most) (*Region, error) {
@@ -24,13 +24,13 @@ func (t *Table) Allocate(pd uint32, most Most) (*Region, error) {
 
 // allocate has an extent that is to become another, with the locks of what it may be registered as.
 func (r *Region) allocate(x *extent) {
-	x.in, x.again, x.locks = x, true, newStripes(r.most.Octets)
+	x.in, x.again, x.locks = x, true, newStripes(r.most.Bytes)
 }
 
 // A Registration says what a region is registered as.
 type Registration struct {
 	Memory  [][]byte // one after the other
-	Base    uint64   // tagged offset of the first octet
+	Base    uint64   // tagged offset of the first byte
 	Access  Access
 	Key     uint8
 	Private bool // only the stream on which it is registered may use it
@@ -38,8 +38,8 @@ type Registration struct {
 	term, before uint32 // which of the region's it is, and the one announced before: see Announce
 }
 
-// Octets returns how many octets the memory has.
-func (g *Registration) Octets() (n int) {
+// Bytes returns how many bytes the memory has.
+func (g *Registration) Bytes() (n int) {
 	for _, p := range g.Memory {
 		n += len(p)
 	}
@@ -84,11 +84,11 @@ func (r *Region) fresh() *extent {
 
 // CheckRegister judges a FastRegister before it is carried out, except for the state of the STag.
 func (d Domain) CheckRegister(r *Region, g *Registration) Fault {
-	octets := g.Octets()
+	octets := g.Bytes()
 	switch f := r.own(d); {
 	case f != None:
 		return f
-	case len(g.Memory) > r.most.Pieces || octets > r.most.Octets:
+	case len(g.Memory) > r.most.Pieces || octets > r.most.Bytes:
 		return TooLarge
 	case ddp.Wraps(g.Base, uint64(octets)):
 		return Wrap
@@ -108,7 +108,7 @@ func (d Domain) LocalMay(r *Region, off, n int, write bool) Fault {
 	if f := r.own(d); f != None {
 		return f
 	}
-	if off < 0 || n < 0 || off > r.most.Octets || n > r.most.Octets-off {
+	if off < 0 || n < 0 || off > r.most.Bytes || n > r.most.Bytes-off {
 		return Bounds
 	}
 	return None

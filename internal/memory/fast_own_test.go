@@ -28,7 +28,7 @@ func TestFastReadAt(t *testing.T) {
 				n, f := access(p)
 				if f == None && n != len(buf) && n != 10 || f != None && f != Invalidated &&
 					(f != Bounds || name != "WriteAt") {
-					t.Errorf("%s of %d octets: %v", name, n, f)
+					t.Errorf("%s of %d bytes: %v", name, n, f)
 				}
 			}
 		})
@@ -67,7 +67,7 @@ func TestFastWriteAtAfterEnd(t *testing.T) {
 			t.Fatal(f, err)
 		}
 		if n, f := r.ReadAt(make([]byte, 4), 0); f != want || fast == (n != 0) {
-			t.Errorf("%s: ReadAt: %d octets, %v", name, n, f)
+			t.Errorf("%s: ReadAt: %d bytes, %v", name, n, f)
 		}
 		if f := r.WriteAt([]byte("new"), 0); f != want || fast == (string(buf) != "as it was") {
 			t.Errorf("%s: WriteAt: %v, %q", name, f, buf)
@@ -89,12 +89,12 @@ func TestOwnBounds(t *testing.T) {
 	p := make([]byte, 40)
 	for off, want := range map[int]int{0: 32, 30: 2, 32: 0, 33: 0} {
 		if n, f := r.ReadAt(p, off); n != want || f != None {
-			t.Errorf("at %d: %d octets, %v", off, n, f)
+			t.Errorf("at %d: %d bytes, %v", off, n, f)
 		}
 	}
 	for off, want := range map[int]Fault{31: None, 32: Bounds, -1: Bounds} {
 		if f := r.WriteAt(p[:1], off); f != want {
-			t.Errorf("one octet at %d: %v", off, f)
+			t.Errorf("one byte at %d: %v", off, f)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestFastRegister(t *testing.T) {
 		}
 		if r.STag() != index|uint32(key)+1 || !r.Valid() || r.Size() != len(buf) ||
 			r.Access() != reg.Access|LocalWrite || r.Base() != base {
-			t.Errorf("STag %#x, %d octets", r.STag(), r.Size())
+			t.Errorf("STag %#x, %d bytes", r.STag(), r.Size())
 		}
 		if f := d.FastRegister(r, reg); f != StillValid {
 			t.Errorf("once more: %v", f)
@@ -80,7 +80,7 @@ func TestFastRegisterRefused(t *testing.T) {
 	}{
 		{"another Protection Domain", Domain{table, pd + 1, stream, 0}, r, Registration{}, OtherDomain},
 		{"a list that is too long", local(table), r, Registration{Memory: three}, TooLarge},
-		{"too many octets", local(table), r, Registration{Memory: [][]byte{make([]byte, 5), make([]byte, 4)}},
+		{"too many bytes", local(table), r, Registration{Memory: [][]byte{make([]byte, 5), make([]byte, 4)}},
 			TooLarge},
 		{"a region that was not allocated for it", local(table), plain, Registration{Memory: three[:1]}, TooLarge},
 		{"offsets wrap", local(table), r, Registration{Memory: three[:2], Base: math.MaxUint64}, Wrap},
@@ -91,7 +91,7 @@ func TestFastRegisterRefused(t *testing.T) {
 	}
 	for off, want := range map[int]Fault{0: None, 7: None, 8: Bounds, -1: Bounds, math.MaxInt: Bounds} {
 		if f := local(table).LocalMay(r, off, 1, true); f != want {
-			t.Errorf("a later use of an octet at %d: %v, want %v", off, f, want)
+			t.Errorf("a later use of a byte at %d: %v, want %v", off, f, want)
 		}
 	}
 	if f := (Domain{table, pd + 1, stream, 0}).LocalMay(r, 0, 1, true); f != OtherDomain {
@@ -105,7 +105,7 @@ func TestFastRegisterRefused(t *testing.T) {
 	}{{nil, 0, 0, None}, {nil, 0, 1, InvalidSTag}, {r, 9, 0, None}, {owned, 0, 1, None},
 		{r, 0, 8, None}, {r, 0, 9, Bounds}} {
 		if f := local(table).LocalMay(tt.r, tt.off, tt.n, true); f != tt.want {
-			t.Errorf("%d octets at %d: %v, want %v", tt.n, tt.off, f, tt.want)
+			t.Errorf("%d bytes at %d: %v, want %v", tt.n, tt.off, f, tt.want)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestPieces(t *testing.T) {
 		}
 		for i := range 4 {
 			off := rapid.IntRange(0, len(all)).Draw(t, "offset")
-			n := rapid.IntRange(0, len(all)-off).Draw(t, "octets")
+			n := rapid.IntRange(0, len(all)-off).Draw(t, "bytes")
 			p := bytes.Repeat([]byte{byte(off)}, n)
 			switch rapid.IntRange(0, 3).Draw(t, "way") {
 			case 0:

@@ -14,7 +14,7 @@ const (
 	InvalidSTag
 	// Invalidated: the region is there, and its STag was invalidated.
 	Invalidated
-	// Bounds: the access leaves the region by at least one octet.
+	// Bounds: the access leaves the region by at least one byte.
 	Bounds
 	// NoRemoteWrite: a peer's RDMA Write, and the region lacks that right.
 	NoRemoteWrite
@@ -65,7 +65,7 @@ var faults = [numFaults]struct{ name, mistake string }{
 	NoRemoteWrite:  {"access rights violation", "the memory was registered without RemoteWrite, which a peer's Writes need"},
 	NoRemoteRead:   {"access rights violation", "the memory was registered without RemoteRead, which a peer's Reads need"},
 	NoRemoteAtomic: {"access rights violation", "the memory was registered without RemoteAtomic, which a peer's Atomic Operations need"},
-	Unaligned:      {"not aligned", "Atomic Operations need an address that is a multiple of 8 octets"},
+	Unaligned:      {"not aligned", "Atomic Operations need an address that is a multiple of 8 bytes"},
 	NoLocalWrite:   {"access rights violation", "the memory was registered without LocalWrite, which receives and the sinks of Reads need"},
 	Denied:         {"access rights violation", "the QP lets its peer do nothing of the kind (QPConfig.Deny)"},
 	OtherDomain: {"STag not associated with the stream",

@@ -6,11 +6,11 @@ import (
 	"github.com/goiwarp/iwarp/ddp"
 )
 
-// A grant is what an STag stands for: octets of registered memory, and what peers may do with
-// them. That of a region has all of its octets, that of a window those it was bound to.
+// A grant is what an STag stands for: bytes of registered memory, and what peers may do with
+// them. That of a region has all of its bytes, that of a window those it was bound to.
 //
-// All but its state is settled before anybody finds it. Whoever looks at octets holds the locks of
-// these, and looks at the state then; that changes with the locks of all octets of the grant
+// All but its state is settled before anybody finds it. Whoever looks at bytes holds the locks of
+// these, and looks at the state then; that changes with the locks of all bytes of the grant
 // held, so that who has changed it knows that no copy is under way any more. Others, such as
 // the check of a request that is posted, do not wait for a copy that is under way.
 type grant struct {
@@ -28,7 +28,7 @@ type offer struct {
 	pd     uint32
 	stream uint32 // the one stream that may use it; 0 is any of the PD
 	access Access
-	base   uint64 // tagged offset of the first octet
+	base   uint64 // tagged offset of the first byte
 	at     int    // where that is in the memory
 	size   int
 	in     *extent // the memory; nil: of a window that is not bound
@@ -112,13 +112,13 @@ func (t *tag) offered() offer {
 // STag returns the Steering Tag under which peers name the memory.
 func (t *tag) STag() uint32 { return t.stag.Load() }
 
-// Base returns the tagged offset of the first octet.
+// Base returns the tagged offset of the first byte.
 func (t *tag) Base() uint64 { return t.base.Load() }
 
 // Access returns the rights that were granted.
 func (t *tag) Access() Access { return t.offered().access }
 
-// Size returns how many octets there are.
+// Size returns how many bytes there are.
 func (t *tag) Size() int { return t.offered().size }
 
 // Valid reports whether the STag can be used: it was neither invalidated nor
@@ -138,7 +138,7 @@ func (g *grant) named() Fault {
 
 func (g *grant) usable() bool { return g.state.Load() == usable }
 
-// check judges a peer's access of n octets, n > 0, at tagged offset to. The
+// check judges a peer's access of n bytes, n > 0, at tagged offset to. The
 // caller holds a lock if it reaches them then.
 func (g *grant) check(d Domain, to, n uint64, want Access) Fault {
 	switch g.state.Load() {
@@ -188,7 +188,7 @@ func (g *grant) associated(d Domain) Fault {
 	return None
 }
 
-// find returns where in the memory an access of n octets at tagged offset to begins: it has no octets if it leaves the
+// find returns where in the memory an access of n bytes at tagged offset to begins: it has no bytes if it leaves the
 // grant, which check finds out.
 func (g *grant) find(to, n uint64) (off, size int) {
 	if ddp.CheckBounds(to, n, g.base, uint64(g.size)) != 0 {

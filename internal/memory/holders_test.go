@@ -10,7 +10,7 @@ import (
 func TestNobodyHolds(t *testing.T) {
 	table := NewTable()
 	buf := make([]byte, 16)
-	r, d := allocate(t, table, Most{Pieces: 2, Octets: 16}), local(table)
+	r, d := allocate(t, table, Most{Pieces: 2, Bytes: 16}), local(table)
 	m, _ := register(t, table, Options{Access: LocalWrite, PD: pd})
 	w := window(t, table, false)
 	all := LocalWrite | RemoteRead | RemoteWrite | RemoteAtomic
@@ -129,7 +129,7 @@ func TestWindowsOfAStream(t *testing.T) {
 // what is to become the next registration; and no room for many pieces is kept.
 func TestInvalidHasNoMemory(t *testing.T) {
 	table := NewTable()
-	r, d := allocate(t, table, Most{Pieces: 99, Octets: 99}), local(table)
+	r, d := allocate(t, table, Most{Pieces: 99, Bytes: 99}), local(table)
 	for _, pieces := range []int{1, 2, KeptPieces + 1, 99, 2, KeptPieces, 1} {
 		list := make([][]byte, pieces)
 		for i := range list {
@@ -144,7 +144,7 @@ func TestInvalidHasNoMemory(t *testing.T) {
 		}
 		room := x.parts[:cap(x.parts)]
 		if x.buf != nil || len(x.parts) != 0 || len(x.ends) != 0 || len(room) > KeptPieces {
-			t.Errorf("%d pieces: %d octets, %d parts, room for %d", pieces, len(x.buf), len(x.parts), len(room))
+			t.Errorf("%d pieces: %d bytes, %d parts, room for %d", pieces, len(x.buf), len(x.parts), len(room))
 		}
 		for _, p := range room {
 			if p != nil {
@@ -152,7 +152,7 @@ func TestInvalidHasNoMemory(t *testing.T) {
 			}
 		}
 		if n, f := r.ReadAt(make([]byte, 2), 0); n != 0 || f != Invalidated {
-			t.Errorf("%d octets, %v", n, f)
+			t.Errorf("%d bytes, %v", n, f)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package memory
 
 import "github.com/goiwarp/iwarp/internal/layout"
 
-// LocalCheck judges the owner's access of n octets at offset off of a region, to
+// LocalCheck judges the owner's access of n bytes at offset off of a region, to
 // write them or to read. A zero length is never judged (RDMA verbs 7, "zero
 // length: no checks at all").
 func (d Domain) LocalCheck(r *Region, t *Term, off, n int, write bool) Fault {
@@ -26,7 +26,7 @@ func (r *Region) checkMeant(d Domain, x *extent, t *Term, off, n int, write bool
 	return t.meant(d, r, x)
 }
 
-// LocalLoad has taker take n octets from offset off on of a region that the consumer
+// LocalLoad has taker take n bytes from offset off on of a region that the consumer
 // named in its own Send or RDMA Write.
 func (d Domain) LocalLoad(taker Taker, r *Region, t *Term, off, n int) Fault {
 	if n == 0 || r == nil {

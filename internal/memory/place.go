@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/layout"
 )
 
-// place copies p to offset off. The caller holds the locks of these octets.
+// place copies p to offset off. The caller holds the locks of these bytes.
 func (x *extent) place(off int, p layout.Content) {
 	for p.Len() > 0 {
 		b := x.piece(off, p.Len())
@@ -22,7 +22,7 @@ func (x *extent) place(off int, p layout.Content) {
 }
 
 // place copies src to dst, which is as long. A consumer may wait for a peer's Write
-// by loading its last octets atomically, so that these are stored as one word after
+// by loading its last bytes atomically, so that these are stored as one word after
 // all others: the last eight where they end at an address that is a multiple of
 // eight, or else the last four at a multiple of four.
 func place(dst []byte, src layout.Content) {
@@ -48,7 +48,7 @@ func storeLast(dst, word []byte) {
 	}
 }
 
-// lastWord returns how many of the last octets of b are stored as one word: 8, 4 or 0.
+// lastWord returns how many of the last bytes of b are stored as one word: 8, 4 or 0.
 func lastWord(b []byte) int {
 	end := uintptr(unsafe.Pointer(unsafe.SliceData(b))) + uintptr(len(b))
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// Octets are placed as they are, at any alignment and length, and none beside them.
+// Bytes are placed as they are, at any alignment and length, and none beside them.
 //
 // Proves Z10.
 func TestPlace(t *testing.T) {
@@ -22,13 +22,13 @@ func TestPlace(t *testing.T) {
 			place(buf[from:from+n], layout.Plain(src))
 			copy(want[from:], src)
 			if !bytes.Equal(buf, want) {
-				t.Fatalf("%d octets at %d: % x", n, from, buf)
+				t.Fatalf("%d bytes at %d: % x", n, from, buf)
 			}
 		}
 	}
 }
 
-// Octets that come with markers between them are placed without, also where one stands in
+// Bytes that come with markers between them are placed without, also where one stands in
 // the word that is stored at once.
 //
 // Proves F12, Z10.
@@ -48,14 +48,14 @@ func TestPlaceMarked(t *testing.T) {
 			}
 			place(buf[:n], layout.ContentAt(stream, n, at, true))
 			if !bytes.Equal(buf, want) {
-				t.Fatalf("%d octets from %d: % x", n, at, buf)
+				t.Fatalf("%d bytes from %d: % x", n, at, buf)
 			}
 		}
 	}
 }
 
-// A Write's last octets are one word where their place in memory and their number
-// allow it, so that a Write of four octets is one store.
+// A Write's last bytes are one word where their place in memory and their number
+// allow it, so that a Write of four bytes is one store.
 //
 // Proves Z10.
 func TestLastWord(t *testing.T) {
@@ -68,12 +68,12 @@ func TestLastWord(t *testing.T) {
 		{7, 9, 8}, {3, 9, 4}, {0, 12, 4}, {4, 12, 8}, {0, 64, 8}, {0, 63, 0}, {0, 62, 0}, {0, 60, 4},
 	} {
 		if got := lastWord(buf[tt.from : tt.from+tt.n]); got != tt.want {
-			t.Errorf("%d octets at %d: %d, want %d", tt.n, tt.from, got, tt.want)
+			t.Errorf("%d bytes at %d: %d, want %d", tt.n, tt.from, got, tt.want)
 		}
 	}
 }
 
-// A consumer waits for a peer's Write by loading its last octets atomically, eight
+// A consumer waits for a peer's Write by loading its last bytes atomically, eight
 // where they are aligned, or else four. When it sees them it sees the whole Write:
 // the race detector agrees.
 func TestPolledWrite(t *testing.T) {
@@ -97,14 +97,14 @@ func TestPolledWrite(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(buf, sent) {
-			t.Errorf("%d octets: saw the last ones, and not all others", n)
+			t.Errorf("%d bytes: saw the last ones, and not all others", n)
 		}
 		wg.Wait()
 	}
 }
 
-// Peers that write and read the same octets at the same time, and the owner among
-// them, see each other's copies whole: no octets are old while others of the same
+// Peers that write and read the same bytes at the same time, and the owner among
+// them, see each other's copies whole: no bytes are old while others of the same
 // segment are new.
 func TestOverlap(t *testing.T) {
 	const n = 1000
@@ -127,7 +127,7 @@ func TestOverlap(t *testing.T) {
 			for range 200 {
 				load(p)
 				if !bytes.Equal(p, bytes.Repeat(p[:1], n)) {
-					t.Error("a copy of octets of two Writes")
+					t.Error("a copy of bytes of two Writes")
 					return
 				}
 			}
@@ -150,17 +150,17 @@ func TestStripes(t *testing.T) {
 	for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, 1 << 20, 1<<20 + 1, 1 << 30} {
 		s := newStripes(size)
 		if n := len(s.mu); n < 1 || n > maxStripes {
-			t.Errorf("%d octets: %d locks", size, n)
+			t.Errorf("%d bytes: %d locks", size, n)
 		}
 		if got := len(s.of(0, size)); got != len(s.mu) {
-			t.Errorf("%d octets: %d of %d locks for all of them", size, got, len(s.mu))
+			t.Errorf("%d bytes: %d of %d locks for all of them", size, got, len(s.mu))
 		}
 		if n := len(s.mu); size > 1<<20 && n <= maxStripes/2 {
-			t.Errorf("%d octets: %d locks", size, n)
+			t.Errorf("%d bytes: %d locks", size, n)
 		}
 		if size > 0 {
 			if got := s.of(size-1, 1); len(got) != 1 || &got[0] != &s.mu[len(s.mu)-1] {
-				t.Errorf("%d octets: not the last lock for the last octet", size)
+				t.Errorf("%d bytes: not the last lock for the last byte", size)
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func TestOwnAccess(t *testing.T) {
 	}
 }
 
-// readsAt reports whether the region gives as many octets as dst takes.
+// readsAt reports whether the region gives as many bytes as dst takes.
 func readsAt(r *Region, dst []byte, off int) bool {
 	n, f := r.ReadAt(dst, off)
 	return f == None && n == len(dst)

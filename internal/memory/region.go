@@ -17,15 +17,15 @@ const (
 	// LocalWrite lets the owner's own operations write the region: receives
 	// and the sinks of RDMA Reads.
 	LocalWrite Access = 1 << iota
-	// RemoteWrite lets the peer's RDMA Writes place octets here.
+	// RemoteWrite lets the peer's RDMA Writes place bytes here.
 	RemoteWrite
-	// RemoteRead lets the peer's RDMA Reads fetch octets from here.
+	// RemoteRead lets the peer's RDMA Reads fetch bytes from here.
 	RemoteRead
 	// RemoteInvalidate lets a peer invalidate the STag, as long as it is not
 	// shared by several streams. The peer of the stream that the region is bound
 	// to does not need this right.
 	RemoteInvalidate
-	// RemoteAtomic lets the peer's Atomic Operations change words of 8 octets here.
+	// RemoteAtomic lets the peer's Atomic Operations change words of 8 bytes here.
 	RemoteAtomic
 
 	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteInvalidate | RemoteAtomic
@@ -65,7 +65,7 @@ func (a Access) whole() Access {
 	return a
 }
 
-// A Region is registered memory. Its octets are reached from outside the
+// A Region is registered memory. Its bytes are reached from outside the
 // consumer's program only through this package, which holds the region's locks
 // for as long as it copies: once Revoke or an invalidation has returned, no packet
 // changes or reads the buffer any more (RFC 5042, section 6.2.2).
@@ -99,7 +99,7 @@ func (r *Region) extent() *extent { return r.cur.Load().in }
 
 // kept judges whether the program still has its memory in an extent of the region, until it is
 // revoked; what FastRegister has registered goes back to it with the STag. The caller holds a lock if it
-// reaches octets then: so of one region nobody does by two extents at a time.
+// reaches bytes then: so of one region nobody does by two extents at a time.
 func (r *Region) kept(x *extent) Fault {
 	switch state := x.state.Load(); {
 	case state == revoked:
@@ -110,7 +110,7 @@ func (r *Region) kept(x *extent) Fault {
 	return None
 }
 
-// ReadAt copies octets from offset off >= 0 on, and returns how many: as many as dst takes and the region has. None
+// ReadAt copies bytes from offset off >= 0 on, and returns how many: as many as dst takes and the region has. None
 // are copied if the region has been revoked, or was registered by FastRegister and has no memory any more.
 func (r *Region) ReadAt(dst []byte, off int) (int, Fault) {
 	x := r.held()
@@ -149,7 +149,7 @@ func (r *Region) WriteAt(src []byte, off int) Fault {
 	return f
 }
 
-// Update calls f with the region's octets while nobody else reaches any of them: once, or, if
+// Update calls f with the region's bytes while nobody else reaches any of them: once, or, if
 // they are several pieces, once for each.
 // There is no call where ReadAt copies nothing.
 func (r *Region) Update(f func([]byte)) Fault {
@@ -186,7 +186,7 @@ func (r *Region) Detach() Fault {
 	return None
 }
 
-// checkLocal judges the owner's access of n octets at offset off of what the region is
+// checkLocal judges the owner's access of n bytes at offset off of what the region is
 // registered as. The caller holds a lock if it reaches them then.
 func (r *Region) checkLocal(d Domain, x *extent, off, n int, write bool) Fault {
 	state := x.state.Load()

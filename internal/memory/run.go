@@ -2,24 +2,24 @@ package memory
 
 import "github.com/goiwarp/iwarp/internal/layout"
 
-// A Run places octets that come one after the other: those of one message, which are in several segments. It holds
+// A Run places bytes that come one after the other: those of one message, which are in several segments. It holds
 // the locks of some of the memory that they go to, so that what the first was judged by holds for all: no STag is
 // invalidated, and nothing revoked, before the Run has ended.
 //
 // Whoever has begun a Run ends it before anything else is done with a region, and before anything is waited for. The
-// zero value has ended. The last octets of each segment are stored as a word, as those may be of a Write that a
+// zero value has ended. The last bytes of each segment are stored as a word, as those may be of a Write that a
 // program waits for (docs/memory.md), whose last segment is shorter than that word.
 type Run struct {
 	in      *extent
-	at, end int    // octets of the memory whose locks are held, and that the access may reach
-	to      uint64 // what the octet at is named by
+	at, end int    // bytes of the memory whose locks are held, and that the access may reach
+	to      uint64 // what the byte at is named by
 	left    int    // how many segments more it takes
 }
 
 // maxRun is how many segments a Run takes: others who wait for its locks do not wait for more.
 const maxRun = 64
 
-// BeginPlace begins a Run with the place of n octets, n > 0, of the peer's RDMA Write. It reports false where Place
+// BeginPlace begins a Run with the place of n bytes, n > 0, of the peer's RDMA Write. It reports false where Place
 // may refuse them: then there is no Run.
 func (d Domain) BeginPlace(r *Run, stag uint32, to uint64, n int) bool {
 	g := d.Table.lookup(stag)
@@ -39,8 +39,8 @@ func (d Domain) BeginPlace(r *Run, stag uint32, to uint64, n int) bool {
 	return false
 }
 
-// BeginLocalPlace is BeginPlace for the consumer's own operation: the octet at offset off of a region is named by to.
-// The Run takes none but the first octets from there on, most of them. There may be no region, and most may be more
+// BeginLocalPlace is BeginPlace for the consumer's own operation: the byte at offset off of a region is named by to.
+// The Run takes none but the first bytes from there on, most of them. There may be no region, and most may be more
 // than it has.
 func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n, most int, to uint64) bool {
 	if m == nil || n > most {
@@ -59,7 +59,7 @@ func (d Domain) BeginLocalPlace(r *Run, m *Region, t *Term, off, n, most int, to
 	return false
 }
 
-// lock takes the locks of n octets at offset off. They have others, too, up to an offset at most.
+// lock takes the locks of n bytes at offset off. They have others, too, up to an offset at most.
 func (r *Run) lock(x *extent, off, n, most int, to uint64) {
 	*r = Run{in: x, at: off, end: x.locks.reach(off+n, most), to: to, left: maxRun}
 	x.locks.lock(off, n)

@@ -18,7 +18,7 @@ func large(t *testing.T, table *Table) (*Region, []byte) {
 	return r, buf
 }
 
-// begins are the two ways to begin a Run with n octets at an offset of a region.
+// begins are the two ways to begin a Run with n bytes at an offset of a region.
 var begins = map[string]func(d Domain, run *Run, r *Region, off, n int) bool{
 	"a peer's Write": func(d Domain, run *Run, r *Region, off, n int) bool {
 		return d.BeginPlace(run, r.STag(), r.Base()+uint64(off), n)
@@ -28,7 +28,7 @@ var begins = map[string]func(d Domain, run *Run, r *Region, off, n int) bool{
 	},
 }
 
-// A Run takes segments as far as the locks reach that its first one needs, and no octet that lies elsewhere.
+// A Run takes segments as far as the locks reach that its first one needs, and no byte that lies elsewhere.
 func TestRunReach(t *testing.T) {
 	const stripe = 64 << 10
 	for name, begin := range begins {
@@ -53,10 +53,10 @@ func TestRunReach(t *testing.T) {
 				{c.off - 1, 1, false}, {c.off - 1, 2, false}} {
 				clear(buf)
 				if got := run.Place(base+uint64(p.off), bytes.Repeat([]byte{1}, p.n)); got != p.want {
-					t.Errorf("%s: %+v: %d octets at %d: %t", name, c, p.n, p.off, got)
+					t.Errorf("%s: %+v: %d bytes at %d: %t", name, c, p.n, p.off, got)
 				}
 				if n := bytes.Count(buf, []byte{1}); p.want && (n != p.n || buf[p.off] != 1) || !p.want && n != 0 {
-					t.Errorf("%s: %+v: %d octets at %d: %d are written", name, c, p.n, p.off, n)
+					t.Errorf("%s: %+v: %d bytes at %d: %d are written", name, c, p.n, p.off, n)
 				}
 			}
 			run.End()
@@ -67,7 +67,7 @@ func TestRunReach(t *testing.T) {
 	}
 }
 
-// A Run of the consumer's own ends where that says, also within the locks, and takes none for octets after that.
+// A Run of the consumer's own ends where that says, also within the locks, and takes none for bytes after that.
 func TestRunEnds(t *testing.T) {
 	table := NewTable()
 	r, _ := large(t, table)
@@ -120,7 +120,7 @@ func TestRunBounds(t *testing.T) {
 	}
 	run.End()
 	if buf[109] != 7 || bytes.Count(buf, []byte{7}) != 1 {
-		t.Error("the octet is not in its place")
+		t.Error("the byte is not in its place")
 	}
 
 	parts := allocate(t, table, Most{3, 30})

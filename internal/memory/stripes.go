@@ -11,8 +11,8 @@ const (
 	minStripeShift = 16
 )
 
-// stripes are the locks of a region, one for each 2^shift octets. Whoever reads
-// octets holds those of their parts shared, whoever changes octets holds them
+// stripes are the locks of a region, one for each 2^shift bytes. Whoever reads
+// bytes holds those of their parts shared, whoever changes bytes holds them
 // exclusively, and what concerns the region as a whole changes with all of them
 // held. They are taken in ascending order.
 type stripes struct {
@@ -36,15 +36,15 @@ func newStripes(size int) stripes {
 	return s
 }
 
-// of returns the locks of n octets at offset off, at least one.
+// of returns the locks of n bytes at offset off, at least one.
 func (s *stripes) of(off, n int) []stripe {
 	return s.mu[off>>s.shift : max(off, off+n-1)>>s.shift+1]
 }
 
-// reach returns how far the lock of the octet before an offset reaches, up to an offset at most.
+// reach returns how far the lock of the byte before an offset reaches, up to an offset at most.
 func (s *stripes) reach(off, most int) int {
 	last := (off - 1) >> s.shift
-	if last == len(s.mu)-1 { // whose octets end with the region; the next multiple may be more than an int has
+	if last == len(s.mu)-1 { // whose bytes end with the region; the next multiple may be more than an int has
 		return most
 	}
 	return min((last+1)<<s.shift, most)

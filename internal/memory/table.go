@@ -59,7 +59,7 @@ type Options struct {
 	Access Access
 	PD     uint32
 	Stream uint32 // 0: every stream of the PD
-	Base   uint64 // tagged offset of the first octet
+	Base   uint64 // tagged offset of the first byte
 	// Vanishes tells that the memory is not the Go runtime's, and that it may be gone before the region is revoked.
 	Vanishes bool
 }
@@ -68,7 +68,7 @@ type Options struct {
 var ErrAccess = errors.New("access rights that do not exist")
 
 // ErrWrap reports a region whose end does not fit the 64 bits of a tagged
-// offset: its last octet could not be reached.
+// offset: its last byte could not be reached.
 var ErrWrap = errors.New("tagged offsets of the region exceed 64 bits")
 
 // ErrFull reports a table with as many regions and windows as there can be.

@@ -76,12 +76,12 @@ func TestRevokeRace(t *testing.T) {
 		began.Wait()
 		end(table, r)
 		if at := changed(buf, &wg); at >= 0 {
-			t.Errorf("%s: octet %d has changed", name, at)
+			t.Errorf("%s: byte %d has changed", name, at)
 		}
 	}
 }
 
-// changed fills memory that is the consumer's again, waits for those who had access to it, and returns an octet that
+// changed fills memory that is the consumer's again, waits for those who had access to it, and returns a byte that
 // they have changed since, or -1.
 func changed(buf []byte, wg *sync.WaitGroup) int {
 	for i := range buf {

@@ -30,7 +30,7 @@ func (r *Region) Withdraw(g *Registration) { r.announced.CompareAndSwap(g.term, 
 
 // meant judges whether a request on a stream may use what the region is registered as, and settles that it means that.
 //
-// What is private to a stream is neither a source nor a sink of another's requests: their octets are its peer's.
+// What is private to a stream is neither a source nor a sink of another's requests: their bytes are its peer's.
 func (t *Term) meant(d Domain, r *Region, x *extent) Fault {
 	switch {
 	case x.term != t.now && x.term != t.next:

@@ -9,9 +9,9 @@ import (
 
 // Memory that may vanish is not the Go runtime's: somebody may unmap or protect it while it is registered, or cut the
 // file short that is mapped there. The processor's fault is a panic then, which is made a Fault here. All that
-// reaches the octets of an extent is in copyIn, copyOut, copyTo and swap.
+// reaches the bytes of an extent is in copyIn, copyOut, copyTo and swap.
 
-// copyIn copies p to offset off. The caller holds the locks of these octets.
+// copyIn copies p to offset off. The caller holds the locks of these bytes.
 func (x *extent) copyIn(off int, p layout.Content) Fault {
 	if x.vanishes {
 		return x.tryIn(off, p)
@@ -26,14 +26,14 @@ func (x *extent) tryIn(off int, p layout.Content) (f Fault) {
 	return None
 }
 
-// A Careful Taker wants to know that the octets which it is about to take may turn out to have vanished while it
+// A Careful Taker wants to know that the bytes which it is about to take may turn out to have vanished while it
 // takes them: then Take does not return.
 type Careful interface {
 	Taker
 	BeCareful()
 }
 
-// copyOut has t take n octets from offset off on. The caller holds a lock of them.
+// copyOut has t take n bytes from offset off on. The caller holds a lock of them.
 func (x *extent) copyOut(t Taker, off, n int) Fault {
 	if x.vanishes {
 		return x.tryOut(t, off, n)
@@ -51,7 +51,7 @@ func (x *extent) tryOut(t Taker, off, n int) (f Fault) {
 	return None
 }
 
-// copyTo copies to dst what is at offset off. The caller holds a lock of these octets.
+// copyTo copies to dst what is at offset off. The caller holds a lock of these bytes.
 func (x *extent) copyTo(dst []byte, off int) (f Fault) {
 	if x.vanishes {
 		defer x.faulted(&f, debug.SetPanicOnFault(true))
@@ -64,7 +64,7 @@ func (x *extent) copyTo(dst []byte, off int) (f Fault) {
 }
 
 // swap replaces the word at offset off, which is aligned, by what change makes of it. The caller holds the lock of
-// its octets.
+// its bytes.
 func (x *extent) swap(off int, change func(old uint64) uint64) (old uint64, f Fault) {
 	if x.vanishes {
 		defer x.faulted(&f, debug.SetPanicOnFault(true))

@@ -27,7 +27,7 @@ func vanishing(t *testing.T, table *Table) (r *Region, page int) {
 	return r, page
 }
 
-// reaches are all ways to reach n octets at an offset of a region.
+// reaches are all ways to reach n bytes at an offset of a region.
 var reaches = map[string]func(d Domain, r *Region, off, n int) Fault{
 	"Place": func(d Domain, r *Region, off, n int) Fault {
 		return d.Place(r.STag(), base+uint64(off), layout.Plain(make([]byte, n)))
@@ -76,7 +76,7 @@ func TestVanished(t *testing.T) {
 					continue
 				}
 				if f := reach(d, r, c.off, c.n); f != c.want {
-					t.Errorf("%d octets at %d: %v, want %v", c.n, c.off, f, c.want)
+					t.Errorf("%d bytes at %d: %v, want %v", c.n, c.off, f, c.want)
 				}
 			}
 			if f := table.Revoke(r); f != None { // which takes every lock
@@ -89,7 +89,7 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// Memory that vanishes is the region's from its first octet to its last, in each of its pieces, and what lies right
+// Memory that vanishes is the region's from its first byte to its last, in each of its pieces, and what lies right
 // before or after one is not.
 func TestVanishedIn(t *testing.T) {
 	page := os.Getpagesize()
@@ -112,19 +112,19 @@ func TestVanishedIn(t *testing.T) {
 		{5*page - 1, false, false}, {5 * page, false, true}, {6*page - 1, false, true}, {6 * page, false, false},
 	} {
 		if whole.has(octet(c.at)) != c.whole || several.has(octet(c.at)) != c.several {
-			t.Errorf("octet %d of page %d: in one piece of two pages %v, of three pieces %v",
+			t.Errorf("byte %d of page %d: in one piece of two pages %v, of three pieces %v",
 				c.at%page, c.at/page, !c.whole, !c.several)
 		}
 	}
 }
 
-// wary takes octets, and notes before which of them it was told to be careful.
+// wary takes bytes, and notes before which of them it was told to be careful.
 type wary struct{ told, took []int }
 
 func (w *wary) BeCareful()    { w.told = append(w.told, len(w.took)) }
 func (w *wary) Take(p []byte) { w.took = append(w.took, len(p)) }
 
-// Who takes octets that may vanish is told before the first of them, and who takes others is not.
+// Who takes bytes that may vanish is told before the first of them, and who takes others is not.
 func TestBeCareful(t *testing.T) {
 	table := NewTable()
 	stays, _ := register(t, table, Options{Access: allRemote, PD: pd, Base: base})

@@ -29,8 +29,8 @@ type Window struct {
 // A Binding says what a window stands for.
 type Binding struct {
 	Region *Region
-	Offset int // octets from the region's start
-	Length int // octets; 0 ends the binding of a window of the first type
+	Offset int // bytes from the region's start
+	Length int // bytes; 0 ends the binding of a window of the first type
 	Base   uint64
 	Access Access
 	Key    uint8

@@ -18,7 +18,7 @@ func window(t testing.TB, table *Table, first bool) *Window {
 	return w
 }
 
-// octet is what a peer tries to place.
+// byte is what a peer tries to place.
 var octet = layout.Plain([]byte{0xee})
 
 // RDMA verbs 7: a window has an index of the RNIC's and a key of the consumer's, begins Invalid,
@@ -39,7 +39,7 @@ func TestWindow(t *testing.T) {
 	}
 	if w.STag() != before|0xab || !w.Valid() || w.region != r || w.Base() != 100 || w.Size() != 4 ||
 		w.Access() != RemoteWrite {
-		t.Errorf("STag %#x, %d octets at %#x", w.STag(), w.Size(), w.Base())
+		t.Errorf("STag %#x, %d bytes at %#x", w.STag(), w.Size(), w.Base())
 	}
 	for to, want := range map[uint64]Fault{99: Bounds, 100: None, 103: None, 104: Bounds,
 		base: Bounds, math.MaxUint64: Wrap} {
@@ -48,7 +48,7 @@ func TestWindow(t *testing.T) {
 		}
 	}
 	if f := d.CheckWrite(w.STag(), 100, 5); f != Bounds {
-		t.Errorf("one octet too many: %v", f)
+		t.Errorf("one byte too many: %v", f)
 	}
 	if f := d.Load(into(make([]byte, 1)), 1, w.STag(), 100); f != NoRemoteRead {
 		t.Errorf("a right it does not give: %v", f)
@@ -102,7 +102,7 @@ func TestBindRefused(t *testing.T) {
 		{"RemoteAtomic without LocalWrite", local(table),
 			Binding{Region: readable, Length: 8, Access: RemoteAtomic}, NoLocalWrite},
 		{"RemoteRead needs none", local(table), Binding{Region: readable, Length: 32, Access: RemoteRead}, None},
-		{"one octet too far", local(table), Binding{Region: writable, Offset: 31, Length: 2,
+		{"one byte too far", local(table), Binding{Region: writable, Offset: 31, Length: 2,
 			Access: RemoteRead}, Bounds},
 		{"before the region", local(table), Binding{Region: writable, Offset: -1, Length: 1,
 			Access: RemoteRead}, Bounds},
@@ -305,7 +305,7 @@ func TestUnbindRace(t *testing.T) {
 		began.Wait()
 		end(table, w)
 		if at := changed(buf, &wg); at >= 0 {
-			t.Errorf("%s: octet %d has changed", name, at)
+			t.Errorf("%s: byte %d has changed", name, at)
 		}
 	}
 }

@@ -38,7 +38,7 @@ type Network struct {
 	Name string
 	// Text says what it is.
 	Text string
-	// Streams tells that connections are streams of octets with MPA: there are markers, CRCs and dialects.
+	// Streams tells that connections are streams of bytes with MPA: there are markers, CRCs and dialects.
 	Streams bool
 	// Sockets tells that they are TCP sockets of the operating system.
 	Sockets bool

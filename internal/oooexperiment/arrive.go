@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
-// arriving is the receivers' end of the path. It notes when which octets have come.
+// arriving is the receivers' end of the path. It notes when which bytes have come.
 type arriving struct {
 	usertcp.Link
 	held *total
@@ -63,14 +63,14 @@ type half struct {
 	held *total // of all
 
 	mu     sync.Mutex
-	first  uint32    // sequence number of octet 0
+	first  uint32    // sequence number of byte 0
 	edge   uint64    // all before it has come
 	pieces []arrived // in order, disjoint
-	beyond int       // octets that have come beyond the edge
+	beyond int       // bytes that have come beyond the edge
 	most   int
 }
 
-// arrived are octets that came at the same time.
+// arrived are bytes that came at the same time.
 type arrived struct {
 	from, to uint64
 	at       time.Time
@@ -83,7 +83,7 @@ func (h *half) setFirst(first uint32) {
 	h.first = first
 }
 
-// note notes octets. Those that came before stay as they were.
+// note notes bytes. Those that came before stay as they were.
 func (h *half) note(seq uint32, n int, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,7 +104,7 @@ func (h *half) note(seq uint32, n int, now time.Time) {
 	h.held.add(h.beyond - was)
 }
 
-// mostBeyond is how many octets there were beyond the edge at most.
+// mostBeyond is how many bytes there were beyond the edge at most.
 func (h *half) mostBeyond() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,7 +150,7 @@ func (h *half) advance() {
 	}
 }
 
-// arrival returns when the last of some octets came, and whether something in front of them was missing then.
+// arrival returns when the last of some bytes came, and whether something in front of them was missing then.
 func (h *half) arrival(from, to uint64) (last time.Time, early bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // the number of connections, and that of TCP with bandwidth and delay, which is what a window has to hold.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Connections: 10, Octets: 1 << 18, Loss: .005, Reorder: .02,
+	cfg := Config{Connections: 10, Bytes: 1 << 18, Loss: .005, Reorder: .02,
 		Delay: 500 * time.Microsecond, MTU: 1500, Seed: 2}
 	held := func(w Way) int {
 		r, err := Run(testrig.Within(t), cfg, w)
@@ -30,11 +30,11 @@ func TestGrowth(t *testing.T) {
 		{growth(16<<10, 0, false), growth(256<<10, 0, false)},
 	} {
 		if small, large := held(c.small), held(c.large); small == 0 || large < 3*small {
-			t.Errorf("%s: %d octets held; %s: %d", c.small.Name, small, c.large.Name, large)
+			t.Errorf("%s: %d bytes held; %s: %d", c.small.Name, small, c.large.Name, large)
 		}
 	}
 	if n := held(growth(256<<10, 0, true)); n > 1500 { // its edge may cut an FPDU
-		t.Errorf("aligned, with markers: %d octets held", n)
+		t.Errorf("aligned, with markers: %d bytes held", n)
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 // Config says what is run.
 type Config struct {
 	Connections int           `json:"connections"` // at the same time
-	Octets      int           `json:"octets"`      // that each of them sends, at least
+	Bytes       int           `json:"bytes"`       // that each of them sends, at least
 	Loss        float64       `json:"loss"`        // share of packets, from 0 to 0.5
 	Reorder     float64       `json:"reorder"`     // share that comes late, by up to four times the Delay
 	Delay       time.Duration `json:"delay_ns"`    // of each packet, in one direction
-	MTU         int           `json:"mtu"`         // octets
+	MTU         int           `json:"mtu"`         // bytes
 	Seed        uint64        `json:"seed"`
 }
 
@@ -30,11 +30,11 @@ type Way struct {
 	// Aligned: each TCP segment begins with an FPDU and holds whole ones. Otherwise TCP cuts the stream wherever it
 	// does.
 	Aligned bool
-	// ULPDU is the size of each, in octets; zero: the EMSS holds its FPDU.
+	// ULPDU is the size of each, in bytes; zero: the EMSS holds its FPDU.
 	ULPDU int
 	// Ahead: they are placed as their segments come. Otherwise they come by Read.
 	Ahead bool
-	// Window is the receiver's buffer of each connection, in octets; zero: as large as TCP makes it, up to 4 MiB.
+	// Window is the receiver's buffer of each connection, in bytes; zero: as large as TCP makes it, up to 4 MiB.
 	Window int
 	// QPs: the ends are Queue Pairs, whose RDMA Writes are placed in registered memory. Otherwise there is MPA alone.
 	// Placed is then of segments of TCP and counted only ahead of order, and Held the most of each QP, at whatever
@@ -84,21 +84,21 @@ func growth(window, ulpdu int, markers bool) Way {
 type Result struct {
 	Way         string  `json:"way"`
 	Connections int     `json:"connections"`
-	Octets      int     `json:"octets"` // of ULPDUs, all connections
+	Bytes       int     `json:"bytes"` // of ULPDUs, all connections
 	Seconds     float64 `json:"seconds"`
 	Packets     int     `json:"packets"` // that the senders have sent
 	Lost        int     `json:"lost"`
 	Late        int     `json:"late"`
 	EMSS        int     `json:"emss"`
-	// Ahead is the share of octets that were placed before all in front of them had come.
+	// Ahead is the share of bytes that were placed before all in front of them had come.
 	Ahead float64 `json:"ahead"`
-	// Placed and Delivered are the times from the arrival of an FPDU's last octet to its placement, and to the delivery
+	// Placed and Delivered are the times from the arrival of an FPDU's last byte to its placement, and to the delivery
 	// of all up to it. Those "ahead" are of the FPDUs that were whole before all in front of them had come.
 	Placed         Times `json:"placed"`
 	Delivered      Times `json:"delivered"`
 	PlacedAhead    Times `json:"placed_ahead"`
 	DeliveredAhead Times `json:"delivered_ahead"`
-	// Held and TCPHeld are octets at the moment when they were most: what MPA held for reassembly of one connection,
+	// Held and TCPHeld are bytes at the moment when they were most: what MPA held for reassembly of one connection,
 	// and of all; and what had come ahead of order, which TCP holds until the gap is closed, whether it is placed or
 	// not.
 	Held       int `json:"held_of_one"`
@@ -124,9 +124,9 @@ type Report struct {
 	Results     []Result `json:"results"`
 }
 
-// Reckoned are the buffers of draft-culley-iwarp-mpa-03, section 13.1.2, in octets, with K, K1 and K2 taken as 1.
+// Reckoned are the buffers of draft-culley-iwarp-mpa-03, section 13.1.2, in bytes, with K, K1 and K2 taken as 1.
 type Reckoned struct {
-	TCP        int `json:"tcp"`         // "BufferSizeTCP = K * bandwidth [octets/S] * Delay [S]", of all connections
+	TCP        int `json:"tcp"`         // "BufferSizeTCP = K * bandwidth [bytes/S] * Delay [S]", of all connections
 	NotAligned int `json:"not_aligned"` // "BufferSizeNAF = K1 * EMSS * number_of_connections + K2 * EMSS"
 	Aligned    int `json:"aligned"`     // "BufferSizeAF = K2 * EMSS"
 }
@@ -148,7 +148,7 @@ func (r *Result) ReckonedBuffer() int {
 }
 
 func (r *Result) reckon(delay time.Duration) {
-	bandwidth := float64(r.Octets) / r.Seconds
+	bandwidth := float64(r.Bytes) / r.Seconds
 	r.Reckoned = Reckoned{
 		TCP:        int(bandwidth * 2 * delay.Seconds()),
 		NotAligned: r.EMSS*r.Connections + r.EMSS,
@@ -161,8 +161,8 @@ func (c *Config) Check() error {
 	switch {
 	case c.Connections < 1 || c.Connections > MaxConnections:
 		return fmt.Errorf("--connections: %d: there are 1 to %d", c.Connections, MaxConnections)
-	case c.Octets < 1 || c.Octets > MaxOctets:
-		return fmt.Errorf("--octets: %d for each connection: 1 to %d", c.Octets, MaxOctets)
+	case c.Bytes < 1 || c.Bytes > MaxBytes:
+		return fmt.Errorf("--bytes: %d for each connection: 1 to %d", c.Bytes, MaxBytes)
 	case !(c.Loss >= 0 && c.Loss <= .5): // NaN is not, either
 		return fmt.Errorf("--loss: %.6g %% of the packets: 0 to 50", 100*c.Loss)
 	case !(c.Reorder >= 0 && c.Reorder <= 1):
@@ -170,7 +170,7 @@ func (c *Config) Check() error {
 	case c.Delay < 0 || c.Delay > time.Second:
 		return fmt.Errorf("--delay: %v: 0 to a second", c.Delay)
 	case c.MTU < usertcp.MinMTU || c.MTU > usertcp.MaxMTU:
-		return fmt.Errorf("--mtu: %d octets: %d to %d", c.MTU, usertcp.MinMTU, usertcp.MaxMTU)
+		return fmt.Errorf("--mtu: %d bytes: %d to %d", c.MTU, usertcp.MinMTU, usertcp.MaxMTU)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (c *Config) Check() error {
 // Bounds of a [Config].
 const (
 	MaxConnections = 20_000 // each has a port of one address
-	MaxOctets      = 1 << 30
+	MaxBytes       = 1 << 30
 )
 
 // Run runs one Way.

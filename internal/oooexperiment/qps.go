@@ -13,7 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
-// chunk is how many octets each RDMA Write has, and how many each connection has memory for.
+// chunk is how many bytes each RDMA Write has, and how many each connection has memory for.
 const chunk = 16 << 10
 
 // A qpRun is a Way whose ends are Queue Pairs.
@@ -138,7 +138,7 @@ func accept(ctx context.Context, ln *iwarp.Listener) (*iwarp.QP, error) {
 	}})
 }
 
-// send writes the octets of a connection to its memory, tells that by a Send, and waits until that has come.
+// send writes the bytes of a connection to its memory, tells that by a Send, and waits until that has come.
 func (q *qpRun) send(ctx context.Context, i int) error {
 	qp := q.senders[i]
 	source := make([]byte, chunk)
@@ -147,7 +147,7 @@ func (q *qpRun) send(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	for left := q.cfg.Octets; left > 0; left -= chunk {
+	for left := q.cfg.Bytes; left > 0; left -= chunk {
 		if _, err := qp.Write(ctx, mr.Slice(0, min(chunk, (left+3)&^3)), q.memory.Remote(i*chunk)); err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (q *qpRun) send(ctx context.Context, i int) error {
 	if wc, err := q.accepted[i].RecvCQ().Next(ctx); err != nil || wc.Err() != nil {
 		return errors.Join(err, wc.Err())
 	}
-	if err := check(q.memory.Bytes()[i*chunk:][:min(chunk, q.cfg.Octets&^3)]); err != nil {
+	if err := check(q.memory.Bytes()[i*chunk:][:min(chunk, q.cfg.Bytes&^3)]); err != nil {
 		return fmt.Errorf("connection %d: %w", i, err)
 	}
 	return nil
@@ -170,17 +170,17 @@ func (q *qpRun) result() *Result {
 	var all durations
 	for i, qp := range q.accepted {
 		s := qp.Stats()
-		res.Octets += q.cfg.Octets
-		res.Ahead += float64(s.Ahead.PlacedOctets)
-		res.Held = max(res.Held, int(s.Ahead.MostOctets))
-		res.HeldAll += int(s.Ahead.MostOctets)
+		res.Bytes += q.cfg.Bytes
+		res.Ahead += float64(s.Ahead.PlacedBytes)
+		res.Held = max(res.Held, int(s.Ahead.MostBytes))
+		res.HeldAll += int(s.Ahead.MostBytes)
 		c := q.conns[i]
 		c.mu.Lock()
 		res.TCPHeld = max(res.TCPHeld, c.half.mostBeyond())
 		all.join(&c.times)
 		c.mu.Unlock()
 	}
-	res.Ahead /= float64(res.Octets)
+	res.Ahead /= float64(res.Bytes)
 	res.setTimes(&all, q.cfg.Delay)
 	return res
 }
@@ -250,10 +250,10 @@ func (c *measuredConn) ShowAhead(f func(at uint64, octets []byte)) {
 	})
 }
 
-// placed counts the octets that were placed ahead.
+// placed counts the bytes that were placed ahead.
 func (c *measuredConn) placed() uint64 {
 	if qp := c.qp.Load(); qp != nil {
-		return qp.Stats().Ahead.PlacedOctets
+		return qp.Stats().Ahead.PlacedBytes
 	}
 	return 0
 }

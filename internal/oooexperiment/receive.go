@@ -30,7 +30,7 @@ type receiver struct {
 // placed is an FPDU that is in place.
 type placed struct {
 	end     uint64
-	arrived time.Time // its last octet
+	arrived time.Time // its last byte
 	ahead   bool      // it was whole before all in front of it had come
 }
 
@@ -45,7 +45,7 @@ func newReceiver(r *run, c *usertcp.Conn, h *half) *receiver {
 
 // receive reads until the sender's FIN.
 func (t *receiver) receive() error {
-	b := make([]byte, min(256<<10, t.run.cfg.Octets+batch))
+	b := make([]byte, min(256<<10, t.run.cfg.Bytes+batch))
 	for read := uint64(0); ; {
 		n, err := t.conn.Read(b)
 		if n > 0 {
@@ -62,7 +62,7 @@ func (t *receiver) receive() error {
 	}
 }
 
-// input gives octets to MPA, and places what that finds in them.
+// input gives bytes to MPA, and places what that finds in them.
 func (t *receiver) input(at uint64, octets []byte, ahead bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,13 +117,13 @@ func (t *receiver) finish(read uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if got := t.rec.Delivered(); got != read || len(t.waiting) > 0 {
-		t.failed = errors.Join(t.failed, fmt.Errorf("%d of %d octets delivered, %d FPDUs are left",
+		t.failed = errors.Join(t.failed, fmt.Errorf("%d of %d bytes delivered, %d FPDUs are left",
 			got, read, len(t.waiting)))
 	}
 	return errors.Join(t.failed, t.conn.Close())
 }
 
-// A total is octets of all connections, and the most that they were.
+// A total is bytes of all connections, and the most that they were.
 type total struct {
 	mu        sync.Mutex
 	now, most int

@@ -16,14 +16,14 @@ func (r *Report) document() *report.Document {
 	}
 	rows := [][]string{
 		{"", "ahead", "placed", "99 %", "delivered", "99 %", "MPA holds", "TCP holds", "reckoned"},
-		{"", "%", "us", "us", "us", "us", "octets", "octets", "octets"},
+		{"", "%", "us", "us", "us", "us", "bytes", "bytes", "bytes"},
 	}
 	for i := range r.Results {
 		rows = append(rows, r.Results[i].row())
 	}
 	d.Sections = []report.Section{{
-		Head: fmt.Sprintf("%g %% of packets lost, %g %% late; round trip %v; MTU %d, EMSS %d; %d x %d octets",
-			r.Loss*100, r.Reorder*100, 2*r.Delay, r.MTU, r.Results[0].EMSS, r.Connections, r.Octets),
+		Head: fmt.Sprintf("%g %% of packets lost, %g %% late; round trip %v; MTU %d, EMSS %d; %d x %d bytes",
+			r.Loss*100, r.Reorder*100, 2*r.Delay, r.MTU, r.Results[0].EMSS, r.Connections, r.Bytes),
 		Columns: report.Columns{Rows: rows, Figures: true},
 	}}
 	return d

@@ -165,13 +165,13 @@ func (r *run) result() *Result {
 	var all durations
 	ahead := 0
 	for _, c := range r.receivers {
-		res.Octets += c.octets
+		res.Bytes += c.octets
 		ahead += c.ahead
 		res.Held = max(res.Held, c.rec.Stats().MostHeld)
 		res.TCPHeld = max(res.TCPHeld, c.half.mostBeyond())
 		all.join(&c.times)
 	}
-	res.Ahead = float64(ahead) / float64(max(res.Octets, 1))
+	res.Ahead = float64(ahead) / float64(max(res.Bytes, 1))
 	res.setTimes(&all, r.cfg.Delay)
 	return res
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
-// batch is about how many octets are written at a time.
+// batch is about how many bytes are written at a time.
 const batch = 64 << 10
 
-// send sends the octets of one connection as the Way says, and a FIN.
+// send sends the bytes of one connection as the Way says, and a FIN.
 func (r *run) send(c *usertcp.Conn) error {
 	w := mpa.NewWriter(r.way.Markers, true)
 	ulpdu := make([]byte, layout.MaxULPDULength)
 	arena, fpdus := make([]byte, 0, 2*batch), make([][]byte, 0, 100)
-	for number := uint32(0); w.Offset() < uint64(r.cfg.Octets); {
+	for number := uint32(0); w.Offset() < uint64(r.cfg.Bytes); {
 		arena, fpdus = arena[:0], fpdus[:0]
-		for len(arena) < batch && w.Offset() < uint64(r.cfg.Octets) {
+		for len(arena) < batch && w.Offset() < uint64(r.cfg.Bytes) {
 			n := r.ulpdu(&w, c.EMSS(), number)
 			fill(ulpdu[:n], number)
 			number++
@@ -74,12 +74,12 @@ func fill(b []byte, number uint32) {
 // check holds that a ULPDU is one that was sent: that it reads it is the copy of a placement.
 func check(b []byte) error {
 	if len(b) < 4 {
-		return fmt.Errorf("a ULPDU of %d octets", len(b))
+		return fmt.Errorf("a ULPDU of %d bytes", len(b))
 	}
 	number := binary.BigEndian.Uint32(b)
 	for i := 0; i+4 <= len(b); i += 4 {
 		if binary.BigEndian.Uint32(b[i:]) != number^uint32(i) {
-			return fmt.Errorf("octet %d of a ULPDU is wrong", i)
+			return fmt.Errorf("byte %d of a ULPDU is wrong", i)
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// DefaultLimit is how long a file gets at most, in octets, where nobody says so.
+// DefaultLimit is how long a file gets at most, in bytes, where nobody says so.
 const DefaultLimit = 256 << 20
 
 // A File takes what a [capture.Writer] writes: whole blocks of pcapng. Its methods may be called by several goroutines.
@@ -39,7 +39,7 @@ func (f *File) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// fitting returns how many octets of b the file has room for, in whole packets.
+// fitting returns how many bytes of b the file has room for, in whole packets.
 func (f *File) fitting(b []byte) (n int) {
 	switch {
 	case f.left > 0:
@@ -57,8 +57,8 @@ func (f *File) fitting(b []byte) (n int) {
 	return n
 }
 
-// Octets returns how many octets the file has, and how many were left out.
-func (f *File) Octets() (size, left int64) {
+// Bytes returns how many bytes the file has, and how many were left out.
+func (f *File) Bytes() (size, left int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.size, f.left

@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/pcapfile"
 )
 
-// block is one of pcapng of n octets.
+// block is one of pcapng of n bytes.
 func block(n int) []byte {
 	b := make([]byte, n)
 	binary.LittleEndian.PutUint32(b[4:], uint32(n))
@@ -38,9 +38,9 @@ func TestLimit(t *testing.T) {
 				t.Error(n, err)
 			}
 		}
-		size, left := f.Octets()
+		size, left := f.Bytes()
 		if size != tt.size || left != tt.left {
-			t.Errorf("limit %d: %d octets, %d left out", tt.limit, size, left)
+			t.Errorf("limit %d: %d bytes, %d left out", tt.limit, size, left)
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)

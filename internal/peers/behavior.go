@@ -94,14 +94,14 @@ type Behavior struct {
 	MaxIRD, MaxORD mpa.Depth
 	// NoNegotiation: it knows 0x3FFF, which is a very large depth to others.
 	NoNegotiation bool
-	// MaxPDLength is the highest PD_Length that it takes: octets, the enhanced data
+	// MaxPDLength is the highest PD_Length that it takes: bytes, the enhanced data
 	// included. LongRequest and LongReply are what it does about more.
 	MaxPDLength            int
 	LongRequest, LongReply End
 	// ShortRequest and ShortReply are what it does about enhanced frames without
 	// room for the enhanced data.
 	ShortRequest, ShortReply End
-	// Glued is what it does about octets that arrive together with a startup frame
+	// Glued is what it does about bytes that arrive together with a startup frame
 	// and follow it.
 	Glued End
 	// Split is what it does about a startup frame that does not arrive in one
@@ -112,7 +112,7 @@ type Behavior struct {
 	// SMBDirect: private data of revision 1 begins with IRD and ORD as in MS-SMBD, or
 	// the connection is reset.
 	SMBDirect bool
-	// SwapsTerminate: the nibbles of the first octet of a Terminate are swapped.
+	// SwapsTerminate: the nibbles of the first byte of a Terminate are swapped.
 	SwapsTerminate bool
 	// RequestTimeout and ReplyTimeout bound its waits; it closes the connection then.
 	// Zero is no bound.
@@ -149,7 +149,7 @@ func (b *Behavior) AnswerDepths(ird, ord, requestIRD, requestORD mpa.Depth) (rep
 	return replyIRD, replyORD
 }
 
-// MaxPrivateData returns how many octets of a consumer's private data the peer takes
+// MaxPrivateData returns how many bytes of a consumer's private data the peer takes
 // in a frame, which in revision 2 is an enhanced one.
 func (b *Behavior) MaxPrivateData(revision uint8) int {
 	switch {

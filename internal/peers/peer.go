@@ -49,7 +49,7 @@ type Reason struct {
 	Why     string
 }
 
-// KernelMaxPDLength is the highest PD_Length, in octets, that kernels were seen to take: siw and the drivers of
+// KernelMaxPDLength is the highest PD_Length, in bytes, that kernels were seen to take: siw and the drivers of
 // Chelsio's RNICs.
 const KernelMaxPDLength = 256
 

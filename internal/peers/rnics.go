@@ -131,7 +131,7 @@ func irdma() Peer {
 				{"Initiate.RTR", "it answers Read if that is offered, or else Write, and has no Send"},
 				{"Accept.RTR", "it offers Write and Read, and takes Read where it may. A Reply that names Read with IRD 0 is an error to it: our IRD is at least 1 there"},
 				{"Dialects", "revision 2, or 1 by a parameter"},
-				{"MaxPDLength", "it wants the whole frame in one TCP segment: the longest frame, 532 octets, fits the smallest segment, and leaves in one write"},
+				{"MaxPDLength", "it wants the whole frame in one TCP segment: the longest frame, 532 bytes, fits the smallest segment, and leaves in one write"},
 			},
 		},
 	}
@@ -198,7 +198,7 @@ func windows() Peer {
 				{"Initiate.NoCRC", "it requires CRCs: leave it false. (As Initiator it asks for them, which settles it.)"},
 				{"Dialects", "the RNIC has no other"},
 				{"Nudge", whyNoNudge},
-				{"MaxPDLength", fmt.Sprintf("the RNIC is Chelsio's, which resets a connection with a PD_Length over %d: there is room for %d octets after the depths",
+				{"MaxPDLength", fmt.Sprintf("the RNIC is Chelsio's, which resets a connection with a PD_Length over %d: there is room for %d bytes after the depths",
 					KernelMaxPDLength, KernelMaxPDLength-ulpdata.SMBDirectLen)},
 				{"SMBDirect", "MS-SMBD, section 6.1: in revision 1 the depths, above 0, stand at the head of the private data"},
 			},

@@ -70,7 +70,7 @@ func siw() Peer {
 				{"NoFallback", "siw takes revision 2: if it closes or resets the connection, that has another cause"},
 				{"SendEarly", "siw's programs start with A=0 and may wait for the Responder to speak first, as siw lets it: nothing would ever be sent; siw takes what comes together with the Reply for an error"},
 				{"Nudge", "siw may miss the first FPDU if it arrives soon after siw's Reply. The default nudges only where the Reply shows that the peer is siw, which it does not with A=0, or before revision 2"},
-				{"MaxPDLength", fmt.Sprintf("siw resets a connection with a PD_Length over %d, and crashes on such a Reply: revision 2 leaves %d octets",
+				{"MaxPDLength", fmt.Sprintf("siw resets a connection with a PD_Length over %d, and crashes on such a Reply: revision 2 leaves %d bytes",
 					KernelMaxPDLength, KernelMaxPDLength-mpa.EnhancedLen)},
 			},
 		},

@@ -94,7 +94,7 @@ func (p *peer) receive(key string, limit time.Duration, long peers.End) (f recei
 		return f, err
 	}
 	if n := len(p.Received()); n > 0 {
-		if err := p.refuse(p.Glued, "%d octets after the startup frame", n); err != nil {
+		if err := p.refuse(p.Glued, "%d bytes after the startup frame", n); err != nil {
 			return f, err
 		}
 	}
@@ -121,7 +121,7 @@ func (p *peer) read(key string, long peers.End) (mpa.StartupFrame, error) {
 		if f, err := mpa.ParseStartup(b); err == nil {
 			return mpa.StartupFrame(p.Take(len(f))), nil
 		}
-		if err := p.refuse(p.Split, "%d octets of a startup frame in a segment of its own", len(b)-had); err != nil {
+		if err := p.refuse(p.Split, "%d bytes of a startup frame in a segment of its own", len(b)-had); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +165,7 @@ func (p *peer) smbDepths(data []byte) error {
 		return nil
 	}
 	if len(data) < ulpdata.SMBDirectLen {
-		return p.refuse(peers.Resets, "%d octets of private data: no room for the depths of MS-SMBD", len(data))
+		return p.refuse(peers.Resets, "%d bytes of private data: no room for the depths of MS-SMBD", len(data))
 	}
 	ird, ord := binary.BigEndian.Uint32(data), binary.BigEndian.Uint32(data[4:])
 	if ird == 0 || ord == 0 || ird > 0xffff || ord > 0xffff {

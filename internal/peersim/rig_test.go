@@ -23,9 +23,9 @@ func row(t *testing.T, name string) peers.Peer {
 
 // Turns are the other end of a peer: what it sends and takes, in turns.
 type turns struct {
-	first int      // octets to take first: an Initiator's Request
+	first int      // bytes to take first: an Initiator's Request
 	sends [][]byte // each a segment of its own
-	takes int      // octets to take then; -1 is all, up to the end
+	takes int      // bytes to take then; -1 is all, up to the end
 }
 
 // run plays a peer against them, and returns what it sent last, and its error.

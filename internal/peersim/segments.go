@@ -76,7 +76,7 @@ func (s *Session) takeSend(seg *ddp.Segment) error {
 // takeWrite takes zero-length Writes. The peer has no memory to be written to.
 func (s *Session) takeWrite(seg *ddp.Segment) error {
 	if len(seg.Payload) > 0 {
-		return s.refuse(rdmap.CodeDDPInvalidSTag, "a Write of %d octets", len(seg.Payload))
+		return s.refuse(rdmap.CodeDDPInvalidSTag, "a Write of %d bytes", len(seg.Payload))
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (s *Session) takeRead(seg *ddp.Segment) error {
 	case len(s.held) >= int(s.peer.ird):
 		return s.refuse(rdmap.CodeDDPInvalidMSNRange, "Read Request %d, and IRD %d", len(s.held)+1, s.peer.ird)
 	case r.Size > 0:
-		return s.refuse(rdmap.CodeInvalidSTag, "a Read of %d octets", r.Size)
+		return s.refuse(rdmap.CodeInvalidSTag, "a Read of %d bytes", r.Size)
 	}
 	s.msn.read++
 	s.held = append(s.held, r)
@@ -105,7 +105,7 @@ func (s *Session) takeRead(seg *ddp.Segment) error {
 // takeResponse takes the answer to a Read of ours.
 func (s *Session) takeResponse(seg *ddp.Segment) error {
 	if s.reads == 0 || len(seg.Payload) > 0 {
-		return s.refuse(rdmap.CodeUnexpectedOpcode, "a Read Response of %d octets, unasked", len(seg.Payload))
+		return s.refuse(rdmap.CodeUnexpectedOpcode, "a Read Response of %d bytes, unasked", len(seg.Payload))
 	}
 	s.reads--
 	return nil

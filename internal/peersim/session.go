@@ -17,7 +17,7 @@ import (
 // version is that of DDP and RDMAP: all peers here are IETF RNICs.
 const version = 1
 
-// maxPayload is what a peer puts into one FPDU, in octets: it fits an Ethernet's.
+// maxPayload is what a peer puts into one FPDU, in bytes: it fits an Ethernet's.
 const maxPayload = 1400
 
 // A Session is a connection in Full Operation. It is used by one goroutine.

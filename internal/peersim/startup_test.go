@@ -22,7 +22,7 @@ func withoutA(_ *mpa.StartupFields, e *mpa.Enhanced) { e.A, e.C, e.D = false, fa
 
 func withM(f *mpa.StartupFields, _ *mpa.Enhanced) { f.M = true }
 
-// overlong returns frames of n octets of private data after the enhanced data.
+// overlong returns frames of n bytes of private data after the enhanced data.
 func overlong(n int) func(*mpa.StartupFields, *mpa.Enhanced) {
 	return func(f *mpa.StartupFields, _ *mpa.Enhanced) { f.PrivateData = make([]byte, n) }
 }
@@ -46,11 +46,11 @@ func TestBadRequests(t *testing.T) {
 		{"siw", "a Reply", plain(mpa.KeyReply, 1), peers.Closes, "MPA ID Rep Frame"},
 		{"siw", "markers", request(withM), peers.Rejects, "no markers"},
 		{"siw", "no enhanced data", short, peers.Rejects, "no enhanced data"},
-		{"siw", "257 octets", request(overlong(253)), peers.Resets, "PD_Length 257 over 256"},
-		{"siw", "an FPDU after it", glued(request(nil)), peers.Resets, "2 octets after"},
+		{"siw", "257 bytes", request(overlong(253)), peers.Resets, "PD_Length 257 over 256"},
+		{"siw", "an FPDU after it", glued(request(nil)), peers.Resets, "2 bytes after"},
 		{"cxgb4", "revision 3", plain(mpa.KeyRequest, 3), peers.Resets, "revision 3"},
-		{"cxgb4", "an FPDU after it", glued(request(nil)), peers.Resets, "2 octets after"},
-		{"cxgb4", "257 octets", request(overlong(253)), peers.Resets, "PD_Length 257 over 256"},
+		{"cxgb4", "an FPDU after it", glued(request(nil)), peers.Resets, "2 bytes after"},
+		{"cxgb4", "257 bytes", request(overlong(253)), peers.Resets, "PD_Length 257 over 256"},
 		{"freebsd", "revision 2", request(nil), peers.Resets, "revision 2"},
 		{"irdma", "revision 0", plain(mpa.KeyRequest, 0), peers.Resets, "revision 0"},
 		{"irdma", "A=0", request(withoutA), peers.Resets, "A=0"},
@@ -101,7 +101,7 @@ func TestConsumerRejects(t *testing.T) {
 	}
 }
 
-// TestReplies looks at accepting Replies, octet by octet.
+// TestReplies looks at accepting Replies, byte by byte.
 func TestReplies(t *testing.T) {
 	offers := func(b, c, d bool) func(*mpa.StartupFields, *mpa.Enhanced) {
 		return func(_ *mpa.StartupFields, e *mpa.Enhanced) { e.B, e.C, e.D = b, c, d }
@@ -147,12 +147,12 @@ func TestBadReplies(t *testing.T) {
 		{"siw", "revision 1", plain(mpa.KeyReply, 1), peers.Closes, "without enhanced data"},
 		{"siw", "revision 2 without S", plain(mpa.KeyReply, 2), peers.Closes, "without enhanced data"},
 		{"siw", "markers", reply(withM), peers.Rejects, "no markers"},
-		{"siw", "257 octets", reply(overlong(253)), peers.Crashes, "PD_Length 257 over 256"},
+		{"siw", "257 bytes", reply(overlong(253)), peers.Crashes, "PD_Length 257 over 256"},
 		{"siw", "no enhanced data", frame(mpa.StartupFields{Key: mpa.KeyReply, S: true, Rev: 2}),
 			peers.Crashes, "PD_Length 0"},
-		{"siw", "an FPDU after it", glued(reply(withoutA)), peers.Resets, "2 octets after"},
+		{"siw", "an FPDU after it", glued(reply(withoutA)), peers.Resets, "2 bytes after"},
 		{"siw", "a Request", request(nil), peers.Closes, "MPA ID Req Frame"},
-		{"cxgb4", "an FPDU after it", glued(reply(nil)), peers.Resets, "2 octets after"},
+		{"cxgb4", "an FPDU after it", glued(reply(nil)), peers.Resets, "2 bytes after"},
 		{"irdma", "A=0", reply(withoutA), peers.Resets, "A=0"},
 		{"irdma", "Read and IRD 0", reply(readWithoutIRD), peers.Resets, "IRD 0"},
 		{"irdma", "a higher ORD", reply(func(_ *mpa.StartupFields, e *mpa.Enhanced) { e.ORD = 33 }),

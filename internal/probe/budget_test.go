@@ -16,7 +16,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// drip answers a Request by a Reply in the time, an octet after the other.
+// drip answers a Request by a Reply in the time, a byte after the other.
 func drip(c net.Conn) {
 	_, _ = c.Read(make([]byte, 4096))
 	for _, octet := range startup(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 1}) {
@@ -45,7 +45,7 @@ func limited(t *testing.T, limit time.Duration) (r *probe.Report, spent time.Dur
 	return r, spent, err
 }
 
-// TestLimit asks a server whose octets drip, so that each answer takes almost as long as there is for it. When the
+// TestLimit asks a server whose bytes drip, so that each answer takes almost as long as there is for it. When the
 // limit is over, what was learned by then is there, and nothing of a question that was cut short.
 func TestLimit(t *testing.T) {
 	const limit = 20 * time.Second

@@ -82,7 +82,7 @@ func (r *Report) summary() report.Section {
 	}
 	switch {
 	case r.Echo:
-		s.line("Dialects", "none: the peer sends our own octets back: this is not MPA")
+		s.line("Dialects", "none: the peer sends our own bytes back: this is not MPA")
 		return s.Section
 	case r.NotMPA:
 		s.line("Dialects", "none: this is not MPA")
@@ -206,7 +206,7 @@ func (r *Report) rest() report.Section {
 		if d.Over != None {
 			over = fmt.Sprintf("; with one more: %v", d.Over)
 		}
-		s.line("Private data", "at most %d octets of %d%s", d.Most, d.Allowed, over)
+		s.line("Private data", "at most %d bytes of %d%s", d.Most, d.Allowed, over)
 	}
 	s.fpdu("Zero-length Read", r.FirstFPDUs.Plain)
 	s.fpdu("same, with markers", r.FirstFPDUs.Markers)

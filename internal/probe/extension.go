@@ -107,7 +107,7 @@ func (p *prober) askExtensions() (err error) {
 	return nil
 }
 
-// askMessage makes a connection, reads zero octets so that it is past its startup, and sends
+// askMessage makes a connection, reads zero bytes so that it is past its startup, and sends
 // one message. The answer is nil if it does not come to that.
 func (p *prober) askMessage(name string, op rdmap.Opcode, payload []byte) (a *ExtensionAnswer, err error) {
 	f, e, ok := p.base()

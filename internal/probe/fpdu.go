@@ -14,7 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// askFPDU brings a connection up to its first FPDUs: it reads zero octets, which
+// askFPDU brings a connection up to its first FPDUs: it reads zero bytes, which
 // is an RTR indication in the peer-to-peer model and harmless in every other, and
 // looks at the answer. Then it does so with the FPDU glued to the Request.
 func (p *prober) askFPDU() error {
@@ -42,7 +42,7 @@ func (p *prober) askFPDU() error {
 	return p.askGlued(p.request(f, e))
 }
 
-// askNothing makes a connection with a Request, and reads zero octets. The answer is nil if it does not come to that.
+// askNothing makes a connection with a Request, and reads zero bytes. The answer is nil if it does not come to that.
 func (p *prober) askNothing(name string, frame []byte) (q *Question, a *FPDUAnswer, err error) {
 	q, err = p.converse(name, func(l *line, q *Question) { a = l.readNothing(q) }, frame)
 	if q == nil {
@@ -121,7 +121,7 @@ func (a *FPDUAnswer) fail(err error) {
 	}
 }
 
-// judge says what an FPDU of some octets on the wire is.
+// judge says what an FPDU of some bytes on the wire is.
 func (a *FPDUAnswer) judge(f mpa.FPDU, wire []byte, markers bool) {
 	a.Markers = markers
 	a.CRC = crcState(wire)
@@ -141,7 +141,7 @@ func (a *FPDUAnswer) judge(f mpa.FPDU, wire []byte, markers bool) {
 	}
 }
 
-// crcState compares the CRC field, the last four octets.
+// crcState compares the CRC field, the last four bytes.
 func crcState(wire []byte) string {
 	n := len(wire) - 4
 	field := wire[n:]

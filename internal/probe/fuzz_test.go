@@ -18,13 +18,13 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// How a peer goes on after its octets.
+// How a peer goes on after its bytes.
 const (
 	hangsUp = iota
 	resets
 	holds
-	repeats // its octets, for as long as they are taken
-	drips   // one octet a second
+	repeats // its bytes, for as long as they are taken
+	drips   // one byte a second
 	manners
 )
 
@@ -84,10 +84,10 @@ func wantReport(t *testing.T, r *probe.Report) {
 		}
 	}
 	if s := text(t, r); !strings.HasPrefix(s, "peer:1: ") || len(s) > 20_000 {
-		t.Errorf("%d octets of text: %.200s", len(s), s)
+		t.Errorf("%d bytes of text: %.200s", len(s), s)
 	}
 	if b, err := json.Marshal(r); err != nil || len(b) > 100_000 {
-		t.Errorf("%d octets of JSON (%v)", len(b), err)
+		t.Errorf("%d bytes of JSON (%v)", len(b), err)
 	}
 }
 
@@ -151,12 +151,12 @@ func TestUncivilPeers(t *testing.T) {
 		play func(net.Conn)
 		want probe.Outcome
 	}{
-		"hangs up at once":   {func(net.Conn) {}, probe.Reset},
-		"hangs up":           {answering(nil, hangsUp, false), probe.Closed},
-		"resets at once":     {func(c net.Conn) { _ = script.NewLink(c).Reset() }, probe.Reset},
-		"never says a word":  {answering(nil, holds, false), probe.Silent},
-		"talks without end":  {answering([]byte("HTTP/1.1 200 OK\r\n"), repeats, false), probe.Foreign},
-		"one octet a second": {answering([]byte("MPA ID Rep Frame"), drips, false), probe.Incomplete},
+		"hangs up at once":  {func(net.Conn) {}, probe.Reset},
+		"hangs up":          {answering(nil, hangsUp, false), probe.Closed},
+		"resets at once":    {func(c net.Conn) { _ = script.NewLink(c).Reset() }, probe.Reset},
+		"never says a word": {answering(nil, holds, false), probe.Silent},
+		"talks without end": {answering([]byte("HTTP/1.1 200 OK\r\n"), repeats, false), probe.Foreign},
+		"one byte a second": {answering([]byte("MPA ID Rep Frame"), drips, false), probe.Incomplete},
 	} {
 		r := probing(t, probe.Config{}, c.play)
 		wantReport(t, r)

@@ -158,7 +158,7 @@ func (l *line) parse(q *Question) Outcome {
 	return l.foreign(q)
 }
 
-// shown is how many octets of a foreign answer are printed.
+// shown is how many bytes of a foreign answer are printed.
 const shown = 32
 
 // foreign says what was received that is no answer.

@@ -17,7 +17,7 @@ const (
 	Closed                    // FIN, without a word
 	Reset                     // RST, without a word
 	Silent                    // nothing within the time
-	Foreign                   // octets that are no answer
+	Foreign                   // bytes that are no answer
 	Incomplete                // the beginning of a Reply or a Start Key, and no more within the time
 
 	// Of a connection that is left alone.
@@ -29,7 +29,7 @@ const (
 	Response      // an RDMA Read Response
 	Terminated    // a Terminate
 	OtherMessage  // another message
-	BrokenFPDU    // octets that are no FPDU
+	BrokenFPDU    // bytes that are no FPDU
 	BrokenSegment // an FPDU without a DDP segment
 	NoMarker      // an FPDU without the marker that was asked for
 

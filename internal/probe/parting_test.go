@@ -25,7 +25,7 @@ type watched struct {
 	moments []moment
 }
 
-// A moment is when octets came or left, or a FIN, which has none.
+// A moment is when bytes came or left, or a FIN, which has none.
 type moment struct {
 	at     time.Time
 	left   bool
@@ -92,7 +92,7 @@ func wantWaits(t *testing.T, who string, agreed []moment) {
 		case len(m.octets) == 0 && i == 0:
 			t.Errorf("%s: a FIN %v after the Reply, and no RTR indication", who, gap)
 		case gap < aWhile:
-			t.Errorf("%s: %d octets came %v after what was before them", who, len(m.octets), gap)
+			t.Errorf("%s: %d bytes came %v after what was before them", who, len(m.octets), gap)
 		}
 	}
 }

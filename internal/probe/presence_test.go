@@ -132,7 +132,7 @@ func wantStopped(t *testing.T, n int, is presence) {
 		t.Errorf("%d, %d: concludes %+v, %q", n, is, r.Limits, r.Preset)
 	}
 	words := text(t, r)
-	for _, wrong := range []string{"Use --peer", "known features", "at most 0 octets", "no Request was answered"} {
+	for _, wrong := range []string{"Use --peer", "known features", "at most 0 bytes", "no Request was answered"} {
 		if strings.Contains(words, wrong) {
 			t.Errorf("%d, %d: says %q:\n%s", n, is, wrong, words)
 		}

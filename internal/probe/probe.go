@@ -47,7 +47,7 @@ type Config struct {
 	// kernel over them before 2026.
 	Extensions bool
 	// PrivateData goes into every Request, for applications that want some. It has at
-	// most 508 octets.
+	// most 508 bytes.
 	PrivateData []byte
 	// Record, if it is set, gets what is sent and received on connections of TCP.
 	Record *capture.Writer
@@ -111,7 +111,7 @@ func (p *prober) run(ctx context.Context) (*Report, error) {
 // CheckPrivateData refuses what would not fit beside enhanced data.
 func CheckPrivateData(b []byte) error {
 	if len(b) > mpa.MaxEnhancedPrivateData {
-		return fmt.Errorf("probe: %d octets of private data: at most %d", len(b), mpa.MaxEnhancedPrivateData)
+		return fmt.Errorf("probe: %d bytes of private data: at most %d", len(b), mpa.MaxEnhancedPrivateData)
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func usual() findings {
 }
 
 // TestOurs asks our own endpoint, in each kind and dialect, and finds just what was
-// configured. The one that knows the least is asked over TCP, where it sees octets that come
+// configured. The one that knows the least is asked over TCP, where it sees bytes that come
 // too early.
 func TestOurs(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestNotMPA(t *testing.T) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	if _, err := probe.Run(t.Context(), probe.Config{PrivateData: make([]byte, 509)}); err == nil {
-		t.Error("509 octets of private data")
+		t.Error("509 bytes of private data")
 	}
 }
 
@@ -286,7 +286,7 @@ func TestEcho(t *testing.T) {
 	if !r.Echo || !r.NotMPA || len(r.Dialects) > 0 || len(r.Questions) > 3 {
 		t.Error(text(t, r))
 	}
-	if s := text(t, r); !strings.Contains(s, "none: the peer sends our own octets back: this is not MPA") {
+	if s := text(t, r); !strings.Contains(s, "none: the peer sends our own bytes back: this is not MPA") {
 		t.Error(s)
 	}
 }
@@ -297,7 +297,7 @@ func TestIncomplete(t *testing.T) {
 	const reply = mpa.KeyReply + "\x40\x02\x00\x04"
 	for _, c := range []struct {
 		sends string
-		piece int           // octets sent at once; zero: all
+		piece int           // bytes sent at once; zero: all
 		every time.Duration // between two pieces
 		ends  bool
 		want  string

@@ -201,7 +201,7 @@ func (p *prober) askPrivateData() error {
 	for n := limit; refused-taken > 1; n = (taken + refused) / 2 {
 		frame := p.request(f, e)
 		frame = padded(frame, n-len(p.cfg.PrivateData))
-		q, err := p.ask(wording.Octets(n)+" of private data", frame)
+		q, err := p.ask(wording.Bytes(n)+" of private data", frame)
 		if q == nil {
 			return err
 		}

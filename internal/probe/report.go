@@ -28,7 +28,7 @@ type Report struct {
 
 	// NotMPA: the peer answers, but never in frames of MPA.
 	NotMPA bool `json:"not_mpa,omitempty"`
-	// Echo: what it answers are our own octets.
+	// Echo: what it answers are our own bytes.
 	Echo bool `json:"echo,omitempty"`
 
 	// Dialects are those that the peer speaks as a responder.
@@ -123,9 +123,9 @@ type Depths struct {
 	ORD mpa.Depth `json:"ord"`
 }
 
-// PrivateData is how much private data of the ULP the peer takes, in octets, in the
+// PrivateData is how much private data of the ULP the peer takes, in bytes, in the
 // dialect that was used. Allowed is what the document of the dialect allows, and Over
-// is what becomes of a Request with one octet more than Most.
+// is what becomes of a Request with one byte more than Most.
 type PrivateData struct {
 	Most    int     `json:"most"`
 	Allowed int     `json:"allowed"`

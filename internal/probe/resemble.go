@@ -249,7 +249,7 @@ func (r *row) addFrames() {
 	}
 }
 
-// addLimits adds the limits of octets and time.
+// addLimits adds the limits of bytes and time.
 func (r *row) addLimits() {
 	r.add("private data", []string{fmt.Sprint(r.MaxPrivateData(r.Highest))}, "MaxPDLength")
 	if r.RequestTimeout > 0 {

@@ -28,7 +28,7 @@ type SCTPConfig struct {
 	Timeout time.Duration
 	// GiveUp bounds how long a peer is waited for that has answered before, and then does not. If zero, DefaultGiveUp.
 	GiveUp time.Duration
-	// PrivateData goes into every Initiate. It has at most 508 octets.
+	// PrivateData goes into every Initiate. It has at most 508 bytes.
 	PrivateData []byte
 	// Limit, Record and Progress are as in Config.
 	Limit    time.Duration
@@ -247,7 +247,7 @@ func (t *talk) hear(s *script.Session) (Outcome, string) {
 	case len(m.Data) < sctp.SSNLen:
 		return Foreign, fmt.Sprintf("PPID %d without room for a DDP-SSN", m.PPID)
 	case m.PPID == sctp.PPIDSegment:
-		return SentFirst, fmt.Sprintf("a DDP Segment of %s", wording.Octets(len(m.Data)-sctp.SSNLen))
+		return SentFirst, fmt.Sprintf("a DDP Segment of %s", wording.Bytes(len(m.Data)-sctp.SSNLen))
 	}
 	c, err := sctp.ParseControl(m.Data)
 	if m.PPID != sctp.PPIDControl || err != nil {
@@ -267,7 +267,7 @@ func (t *talk) control(c *sctp.Control) (Outcome, string) {
 		}
 	}
 	if n := len(c.PrivateData); n > 0 {
-		text += fmt.Sprintf(", %s of private data", wording.Octets(n))
+		text += fmt.Sprintf(", %s of private data", wording.Bytes(n))
 	}
 	switch c.Function.Plain() {
 	case sctp.FunctionAccept:

@@ -82,13 +82,13 @@ func (p *sctpProber) askReadDepths() error {
 	return nil
 }
 
-// askLengths asks with as much private data as there may be, and with one octet more.
+// askLengths asks with as much private data as there may be, and with one byte more.
 func (p *sctpProber) askLengths() error {
 	for _, c := range []struct {
 		n  int
 		to **SessionQuestion
 	}{{mpa.MaxPrivateData, &p.report.PrivateData.Most}, {mpa.MaxPrivateData + 1, &p.report.PrivateData.Over}} {
-		q, err := p.associate(fmt.Sprintf("%d octets of private data", c.n), script.DDPSetup(), func(t *talk) {
+		q, err := p.associate(fmt.Sprintf("%d bytes of private data", c.n), script.DDPSetup(), func(t *talk) {
 			s := t.Session(0)
 			r := p.request(nil)
 			r.PrivateData = append(r.PrivateData[:len(r.PrivateData):len(r.PrivateData)],

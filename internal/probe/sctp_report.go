@@ -41,7 +41,7 @@ type SCTPReport struct {
 	} `json:"indications"`
 	RTR    []RTRAnswer   `json:"rtr,omitempty"`
 	Depths []DepthAnswer `json:"depths,omitempty"`
-	// PrivateData are the answers to 512 octets of it, and to 513.
+	// PrivateData are the answers to 512 bytes of it, and to 513.
 	PrivateData struct {
 		Most *SessionQuestion `json:"most,omitempty"`
 		Over *SessionQuestion `json:"over,omitempty"`

@@ -141,7 +141,7 @@ func TestSCTPRejects(t *testing.T) {
 	text := "not you"
 	r := probingSCTP(t, serving(t, &text), 3)
 	if q := r.Sessions.Plain; q.Outcome != probe.Rejected ||
-		q.Answer != "Reject, 7 octets of private data" || !r.Speaks() {
+		q.Answer != "Reject, 7 bytes of private data" || !r.Speaks() {
 		t.Errorf("%+v", q)
 	}
 	if q := r.Sessions.PeerToPeer; q.Outcome != probe.Rejected || !strings.HasPrefix(q.Answer, "Enhanced Reject: ") {

@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// benchSegments cuts a stream of FPDUs into segments of 1460 octets.
+// benchSegments cuts a stream of FPDUs into segments of 1460 bytes.
 func benchSegments(markers bool, size int) (stream []byte, segs []segment) {
 	w := mpa.NewWriter(markers, true)
 	for len(stream) < 1<<22 {
@@ -96,7 +96,7 @@ func BenchmarkReceiverDamage(b *testing.B) {
 	}
 }
 
-// Nothing in it is an FPDU: every octet is searched.
+// Nothing in it is an FPDU: every byte is searched.
 func BenchmarkReceiverGarbage(b *testing.B) {
 	garbage := make([]byte, 1<<22)
 	for i := range garbage {

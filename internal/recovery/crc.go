@@ -6,22 +6,22 @@ import "github.com/goiwarp/iwarp/internal/crc32c"
 // size: a search tries every length that payload may look like.
 //
 // A CRC is linear: the register after b[from:to] is that after b[:to], less that after
-// b[:from] moved on over to-from octets of zeroes. Moving over zeroes is to multiply by
+// b[:from] moved on over to-from bytes of zeroes. Moving over zeroes is to multiply by
 // a power of x, modulo the polynomial.
 type crcSums struct {
 	base  uint64   // stream offset at which the register begins as 0
-	after []uint32 // the register n octets after base
+	after []uint32 // the register n bytes after base
 	low   [128]uint32
-	high  [130]uint32 // powers for up to 66560 octets, over MaxFPDU
+	high  [130]uint32 // powers for up to 66560 bytes, over MaxFPDU
 }
 
 const (
 	crcUnit   = 0x80000000 // the polynomial 1, in the reflected order
-	crcWord   = 4          // octets of zeroes between two powers
+	crcWord   = 4          // bytes of zeroes between two powers
 	crcStride = 128        // powers in low
 )
 
-// fill takes in the octets at a stream offset, except for those it has taken in before, and
+// fill takes in the bytes at a stream offset, except for those it has taken in before, and
 // returns at what index of after they begin.
 func (c *crcSums) fill(at uint64, b []byte) (index int) {
 	if c.low[0] == 0 {
@@ -62,7 +62,7 @@ func (c *crcSums) powers() {
 	}
 }
 
-// sum returns the CRC32c of the octets from one index of after to another, a multiple of 4
+// sum returns the CRC32c of the bytes from one index of after to another, a multiple of 4
 // and at most MaxFPDU apart.
 func (c *crcSums) sum(from, to int) uint32 {
 	n := (to - from) / crcWord

@@ -11,7 +11,7 @@ import (
 // Proves R03: without CRC a marker is not believed that lies after the FPDU it points to.
 func TestReceiverStrayMarker(t *testing.T) {
 	l := even(true, false, 3)
-	copy(l.stream[824:], []byte{0, 4})          // as if an FPDU of 12 octets began
+	copy(l.stream[824:], []byte{0, 4})          // as if an FPDU of 12 bytes began
 	copy(l.stream[1024:], []byte{0, 0, 0, 200}) // in front of the third FPDU: 824 is meant
 	s := newSink(l, recovery.Config{}, t.Fatalf)
 	s.segment(segment{800, 1536})
@@ -19,7 +19,7 @@ func TestReceiverStrayMarker(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	l = even(true, false, 3)
-	copy(l.stream[1012:], []byte{0, 4})        // as if an FPDU of 12 octets ended right before
+	copy(l.stream[1012:], []byte{0, 4})        // as if an FPDU of 12 bytes ended right before
 	copy(l.stream[1024:], []byte{0, 0, 0, 12}) // the marker
 	s = newSink(l, recovery.Config{}, t.Fatalf)
 	s.segment(segment{800, 1536})
@@ -50,7 +50,7 @@ func TestReceiverMarkersBehindGap(t *testing.T) {
 	}
 }
 
-// Proves R03: a marker before octets that were held is used when a wrong ULPDU_Length
+// Proves R03: a marker before bytes that were held is used when a wrong ULPDU_Length
 // reaches over both.
 func TestReceiverMarkerBeforeHeld(t *testing.T) {
 	l := even(true, false, 4)
@@ -79,7 +79,7 @@ func TestReceiverSnapLength(t *testing.T) {
 			ev, ok := s.r.Next()
 			beginning := l.frames[at/512].ulpdu[:at+96-l.frames[at/512].header]
 			if !ok || !bytes.Equal(ev.ULPDU, beginning) || ev.Length != len(l.frames[at/512].ulpdu) {
-				t.Errorf("%+v: %s with %d octets of %d", mode, told(ev), len(ev.ULPDU), ev.Length)
+				t.Errorf("%+v: %s with %d bytes of %d", mode, told(ev), len(ev.ULPDU), ev.Length)
 			}
 			s.event(ev)
 		}
@@ -113,7 +113,7 @@ func TestReceiverCutContradicted(t *testing.T) {
 			if c.name == "plausible" {
 				cfg.Plausible = func([]byte) bool { return false }
 			}
-			if c.name == "plausible, whole" { // an FPDU of a ULPDU of no octets
+			if c.name == "plausible, whole" { // an FPDU of a ULPDU of no bytes
 				cfg.Plausible = func(u []byte) bool { return len(u) > 0 }
 				clear(l.stream[1036:1500])
 			}

@@ -21,14 +21,14 @@ func ExampleReceiver() {
 		r.Segment(uint64(segment[0]), stream[segment[0]:segment[1]])
 		fmt.Printf("segment %d to %d\n", segment[0], segment[1])
 		for ev, ok := r.Next(); ok; ev, ok = r.Next() {
-			fmt.Printf("  %v %v: ULPDU of %d octets at %d; delivered up to %d\n", ev.Kind, ev.Located, len(ev.ULPDU), ev.Offset, ev.Delivered)
+			fmt.Printf("  %v %v: ULPDU of %d bytes at %d; delivered up to %d\n", ev.Kind, ev.Located, len(ev.ULPDU), ev.Offset, ev.Delivered)
 		}
 	}
 	// Output:
 	// segment 1000 to 2144
-	//   placed by marker: ULPDU of 800 octets at 1328; delivered up to 0
+	//   placed by marker: ULPDU of 800 bytes at 1328; delivered up to 0
 	// segment 0 to 500
 	// segment 500 to 1000
-	//   placed in order: ULPDU of 600 octets at 0; delivered up to 616
-	//   placed in order: ULPDU of 700 octets at 616; delivered up to 2144
+	//   placed in order: ULPDU of 600 bytes at 0; delivered up to 616
+	//   placed in order: ULPDU of 700 bytes at 616; delivered up to 2144
 }

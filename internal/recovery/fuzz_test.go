@@ -59,11 +59,11 @@ func recovered(stream []byte, markers, crc bool, step int) (got received) {
 	return got
 }
 
-// FuzzReceiver gives any octets to a Receiver: in order in any split, which has to come
+// FuzzReceiver gives any bytes to a Receiver: in order in any split, which has to come
 // to what the Reader makes of them, and in any order with any loss, by a script of
 // segments.
 //
-// Proves R04, R06, R07: in order it does what the Reader does, no octet is passed twice,
+// Proves R04, R06, R07: in order it does what the Reader does, no byte is passed twice,
 // and the bound on what is held is kept, whatever comes.
 func FuzzReceiver(f *testing.F) {
 	for _, name := range figures {
@@ -83,7 +83,7 @@ func FuzzReceiver(f *testing.F) {
 			if diff := cmp.Diff(want.FPDUs, got.FPDUs, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("in steps of %d: %s", step, diff)
 			}
-			// A hint may look at octets after the FPDU; everything else is equal.
+			// A hint may look at bytes after the FPDU; everything else is equal.
 			if (want.Err == "") != (got.Err == "") {
 				t.Errorf("in steps of %d: got %q want %q", step, got.Err, want.Err)
 			}
@@ -96,7 +96,7 @@ func FuzzReceiver(f *testing.F) {
 	})
 }
 
-// carryOut carries out a script: of three octets, the first two say where a segment begins
+// carryOut carries out a script: of three bytes, the first two say where a segment begins
 // and the third how long it is, or, from 128 on, that what is missing is given up.
 func carryOut(t *testing.T, s *sink, script []byte, bound int) {
 	for ; len(script) >= 3; script = script[3:] {
@@ -124,7 +124,7 @@ func (s *sink) loose(seg segment) {
 		}
 		for i := ev.Offset; i < ev.End; i++ {
 			if s.passed[i] {
-				s.fail("octet %d was passed twice", i)
+				s.fail("byte %d was passed twice", i)
 			}
 			s.passed[i] = true
 		}

@@ -9,7 +9,7 @@ import (
 // seeking is the search for a boundary where none is known.
 type seeking struct {
 	ended uint64 // FPDUs that end there or before were tried
-	tried int    // octets that were there then
+	tried int    // bytes that were there then
 }
 
 // loseBoundary gives up the boundary at next: another one is searched for. An FPDU at next is not
@@ -58,7 +58,7 @@ func (r *Receiver) findBoundary() bool {
 	if front.placed {
 		r.reportResync(Sync{
 			Offset: r.next, Markers: r.cfg.Markers, CRC: r.cfg.CRC,
-			FPDUs: front.fpdus, Agreeing: front.marks, Octets: front.end - front.start,
+			FPDUs: front.fpdus, Agreeing: front.marks, Bytes: front.end - front.start,
 			Confidence: ConfidenceCertain,
 		})
 		return true
@@ -66,7 +66,7 @@ func (r *Receiver) findBoundary() bool {
 	return r.seekHeld(front)
 }
 
-// seekHeld searches the octets held at next. When no more will come after them, or too
+// seekHeld searches the bytes held at next. When no more will come after them, or too
 // many are held, it passes over those that cannot be found to be of an FPDU.
 func (r *Receiver) seekHeld(front *span) bool {
 	window := min(searchWindow, r.cfg.Buffer)
@@ -90,7 +90,7 @@ func (r *Receiver) seekHeld(front *span) bool {
 	return final
 }
 
-// skipHole moves over missing octets at next that were given up.
+// skipHole moves over missing bytes at next that were given up.
 func (r *Receiver) skipHole() bool {
 	if len(r.spans) == 0 || r.floor <= r.next || !r.begun {
 		return false
@@ -101,7 +101,7 @@ func (r *Receiver) skipHole() bool {
 }
 
 // search searches what is held at next, whenever that has grown by a quarter, so that
-// the work stays linear, and before octets are passed over.
+// the work stays linear, and before bytes are passed over.
 func (r *Receiver) search(b []byte, final bool) (Sync, bool) {
 	k := &r.seeking
 	if !final && len(b) < k.tried+k.tried/4+1 {
@@ -151,7 +151,7 @@ func (r *Receiver) reportResync(sync Sync) {
 	r.emit(Event{Kind: Resynced, Offset: at, End: at, Sync: sync})
 }
 
-// trim removes held octets before an offset.
+// trim removes held bytes before an offset.
 func (r *Receiver) trim(offset uint64) {
 	for len(r.spans) > 0 && r.spans[0].end <= offset {
 		r.remove(0)
@@ -164,7 +164,7 @@ func (r *Receiver) trim(offset uint64) {
 	}
 }
 
-// giveUp gives up the first missing octets if they will not come.
+// giveUp gives up the first missing bytes if they will not come.
 func (r *Receiver) giveUp() bool {
 	switch {
 	case !r.synced || r.edge() >= r.floor:
@@ -255,14 +255,14 @@ func (r *Receiver) enforceBound() bool {
 	return r.raise() || r.giveUpFPDU() || r.forget(over)
 }
 
-// raise tells that the first missing octets will not come, and reports whether any are.
+// raise tells that the first missing bytes will not come, and reports whether any are.
 func (r *Receiver) raise() bool {
 	_, to, ok := r.Missing()
 	r.SkipTo(to)
 	return ok
 }
 
-// forget drops n octets from those that are held, the farthest first.
+// forget drops n bytes from those that are held, the farthest first.
 func (r *Receiver) forget(n int) bool {
 	end := r.edge()
 	i := len(r.spans) - 1

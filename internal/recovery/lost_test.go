@@ -15,7 +15,7 @@ type step struct {
 	skip int
 }
 
-// Proves R03, R06: what becomes of the FPDUs around octets that are given up.
+// Proves R03, R06: what becomes of the FPDUs around bytes that are given up.
 func TestReceiverAroundGaps(t *testing.T) {
 	never := func([]byte) bool { return false }
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestReceiverFoundAfterError(t *testing.T) {
 	}
 }
 
-// Where the first octet in the middle of a stream is that of an FPDU, nothing is lost.
+// Where the first byte in the middle of a stream is that of an FPDU, nothing is lost.
 func TestReceiverMidStreamAtFPDU(t *testing.T) {
 	s := newSink(even(false, true, 4), recovery.Config{MidStream: true}, t.Fatalf)
 	s.segment(segment{512, 1024})
@@ -105,7 +105,7 @@ func TestReceiverResyncedToThree(t *testing.T) {
 	}
 	ev := s.events[len(s.events)-1]
 	if ev.Kind != recovery.Resynced || ev.Offset != 512 || ev.Delivered != 2048 ||
-		ev.Sync.FPDUs != 3 || ev.Sync.Octets != 1536 {
+		ev.Sync.FPDUs != 3 || ev.Sync.Bytes != 1536 {
 		t.Errorf("%s: %+v", s.story(), ev.Sync)
 	}
 }
@@ -128,9 +128,9 @@ func TestReceiverCutContradictedByMarker(t *testing.T) {
 
 // What is held is searched again when it has grown by a quarter.
 func TestReceiverSearchesAQuarterMore(t *testing.T) {
-	ulpdus := [][]byte{make([]byte, 406)} // in an FPDU of 412 octets
+	ulpdus := [][]byte{make([]byte, 406)} // in an FPDU of 412 bytes
 	for range 20 {
-		ulpdus = append(ulpdus, make([]byte, 10)) // of 16 octets
+		ulpdus = append(ulpdus, make([]byte, 10)) // of 16 bytes
 	}
 	s := newSink(newPlan(false, true, ulpdus), recovery.Config{Resync: true}, t.Fatalf)
 	s.segment(segment{0, 1}) // no ULPDU_Length
@@ -186,7 +186,7 @@ func TestReceiverBufferTooSmall(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 
-	l = newPlan(true, true, [][]byte{make([]byte, 1518), make([]byte, 1518)}) // FPDUs of 1536 octets
+	l = newPlan(true, true, [][]byte{make([]byte, 1518), make([]byte, 1518)}) // FPDUs of 1536 bytes
 	for _, c := range []struct {
 		segs []segment
 		want string

@@ -91,7 +91,7 @@ func TestReceiverMidStreamErrors(t *testing.T) {
 		if ev.Kind == recovery.Failed {
 			errs = append(errs, ev.Err)
 			if valid := ev.Err.Code == mpa.CodeMarker; ev.CRCValid != valid || (ev.ULPDU != nil) != valid {
-				t.Errorf("%v: CRC %v, %d octets", ev.Err, ev.CRCValid, len(ev.ULPDU))
+				t.Errorf("%v: CRC %v, %d bytes", ev.Err, ev.CRCValid, len(ev.ULPDU))
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func TestReceiverMidStreamBefore(t *testing.T) {
 		t.Error("known from the beginning")
 	}
 	r.SkipTo(5)
-	r.Segment(3000, nil) // no octets are no segment
+	r.Segment(3000, nil) // no bytes are no segment
 	for _, seg := range []segment{{1000, 1800}, {0, 1000}} {
 		r.Segment(uint64(seg.from), l.stream[seg.from:seg.to])
 		for ev, ok := r.Next(); ok; ev, ok = r.Next() {
@@ -122,7 +122,7 @@ func TestReceiverMidStreamBefore(t *testing.T) {
 	}
 }
 
-// A search after lost octets without CRC and markers needs FPDUs in a row.
+// A search after lost bytes without CRC and markers needs FPDUs in a row.
 func TestReceiverByChain(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -148,7 +148,7 @@ func TestReceiverByChain(t *testing.T) {
 	}
 }
 
-// Octets that can never be the beginning of an FPDU are given up at last.
+// Bytes that can never be the beginning of an FPDU are given up at last.
 func TestReceiverOfGarbage(t *testing.T) {
 	const buffer = 1 << 18
 	for _, mode := range []struct{ markers, crc bool }{{false, false}, {false, true}, {true, false}, {true, true}} {

@@ -80,7 +80,7 @@ func (r *Receiver) odd(b []byte, length, size, end int) {
 		b = r.run.bytes()
 	}
 	ev := Event{
-		Kind: Placed, Offset: r.next, End: r.next + uint64(end), Length: length, Located: r.how, Octets: b[:end:end],
+		Kind: Placed, Offset: r.next, End: r.next + uint64(end), Length: length, Located: r.how, Bytes: b[:end:end],
 	}
 	r.readMarkers(r.next, b[:end], end)
 	ev.Markers, ev.ULPDU = r.marks, r.ulpdu(r.next, b, length)
@@ -108,7 +108,7 @@ func (r *Receiver) padError(length, end int) *mpa.Error {
 		Offset: r.next + uint64(content),
 		Field:  "PAD",
 		Reason: fmt.Sprintf("its CRC is right with a pad of %s, where %d must be",
-			wording.Octets(pad), layout.PadLen(length)),
+			wording.Bytes(pad), layout.PadLen(length)),
 		Hint: "the sender must pad the FPDU to a multiple of four bytes",
 	}
 }

@@ -106,7 +106,7 @@ func TestReceiverEnd(t *testing.T) {
 		var got []string
 		drain := func() {
 			for ev, ok := r.Next(); ok; ev, ok = r.Next() {
-				got = append(got, fmt.Sprintf("%v %d-%d %x %x", ev.Kind, ev.Offset, ev.End, ev.ULPDU, ev.Octets))
+				got = append(got, fmt.Sprintf("%v %d-%d %x %x", ev.Kind, ev.Offset, ev.End, ev.ULPDU, ev.Bytes))
 				if (ev.Err != nil) != (ev.Kind == recovery.Failed) || ev.Err != nil && ev.Err.Code != mpa.CodeCRC {
 					t.Errorf("seed %d: %v with %v", seed, ev.Kind, ev.Err)
 				}

@@ -72,7 +72,7 @@ func drawPlan(t *rapid.T, n int) *plan {
 // A segment is a part of a stream.
 type segment struct{ from, to int }
 
-// drawSegments cuts a stream of n octets into segments and shuffles them. With loss
+// drawSegments cuts a stream of n bytes into segments and shuffles them. With loss
 // some are left out, and some come twice or overlap others in any case.
 func drawSegments(t *rapid.T, n int, loss bool) (segs []segment) {
 	most := rapid.SampledFrom([]int{7, 100, 700, 1460, 9000}).Draw(t, "largest segment")
@@ -102,7 +102,7 @@ func drawSegments(t *rapid.T, n int, loss bool) (segs []segment) {
 	return segs
 }
 
-// whole reports whether all octets of a range have arrived.
+// whole reports whether all bytes of a range have arrived.
 func (l *plan) whole(from, to int) bool { return !slices.Contains(l.arrived[from:to], false) }
 
 func (l *plan) set(from, to int, arrived bool) {
@@ -121,7 +121,7 @@ func (l *plan) find() {
 }
 
 // giveUp marks what is recoverable when no more comes: with CRC every FPDU that is
-// whole; otherwise also one right after an FPDU whose start is known and whose octets
+// whole; otherwise also one right after an FPDU whose start is known and whose bytes
 // are there up to ULPDU_Length.
 func (l *plan) giveUp() {
 	located := true
@@ -143,7 +143,7 @@ func (l *plan) delivered() (at int) {
 	return at
 }
 
-// held returns the octets that arrived and are in no FPDU found.
+// held returns the bytes that arrived and are in no FPDU found.
 func (l *plan) held() (n int) {
 	free := slices.Clone(l.arrived)
 	for _, f := range l.frames {
@@ -177,7 +177,7 @@ type sink struct {
 	r      *recovery.Receiver
 	placed []string
 	events []recovery.Event // without what is only valid until the next call
-	passed []bool           // octets handed over
+	passed []bool           // bytes handed over
 	last   uint64
 	fail   func(format string, args ...any)
 }
@@ -216,14 +216,14 @@ func (s *sink) event(ev recovery.Event) {
 		s.fail("delivered went back from %d to %d", s.last, ev.Delivered)
 	}
 	s.last = ev.Delivered
-	if n := len(ev.Octets); uint64(n) != ev.End-ev.Offset && (n > 0 || ev.Kind == recovery.Placed) {
-		s.fail("%d octets with an FPDU from %d to %d", n, ev.Offset, ev.End)
+	if n := len(ev.Bytes); uint64(n) != ev.End-ev.Offset && (n > 0 || ev.Kind == recovery.Placed) {
+		s.fail("%d bytes with an FPDU from %d to %d", n, ev.Offset, ev.End)
 	}
 	switch ev.Kind {
 	case recovery.Placed:
 		for i := ev.Offset; i < ev.End; i++ {
 			if s.passed[i] {
-				s.fail("octet %d was passed twice", i)
+				s.fail("byte %d was passed twice", i)
 			}
 			s.passed[i] = true
 		}
@@ -234,7 +234,7 @@ func (s *sink) event(ev recovery.Event) {
 	case recovery.Dropped:
 		s.set(int(ev.Offset), int(ev.End), false)
 	}
-	ev.ULPDU, ev.Markers, ev.Octets = nil, nil, nil
+	ev.ULPDU, ev.Markers, ev.Bytes = nil, nil, nil
 	s.events = append(s.events, ev)
 }
 
@@ -256,7 +256,7 @@ func (s *sink) marks(ev recovery.Event) {
 }
 
 // sync checks what a resynchronization says of the FPDUs that follow: how many, their
-// octets and markers.
+// bytes and markers.
 func (s *sink) sync(ev recovery.Event) {
 	first := slices.IndexFunc(s.frames, func(f laid) bool { return uint64(f.start) == ev.Offset })
 	if first < 0 || ev.Sync.FPDUs < 1 || ev.Sync.FPDUs > len(s.frames)-first {
@@ -266,7 +266,7 @@ func (s *sink) sync(ev recovery.Event) {
 	end := uint64(s.frames[first+ev.Sync.FPDUs-1].end)
 	want := recovery.Sync{
 		Offset: ev.Offset, Markers: s.markers, CRC: s.crc, FPDUs: ev.Sync.FPDUs, Plausible: ev.Sync.Plausible,
-		Octets: end - ev.Offset, Confidence: ev.Sync.Confidence,
+		Bytes: end - ev.Offset, Confidence: ev.Sync.Confidence,
 	}
 	if s.markers {
 		want.Agreeing = int((end+511)/512 - (ev.Offset+511)/512)
@@ -298,7 +298,7 @@ func (s *sink) count(kind recovery.Kind) (n int) {
 	return n
 }
 
-// cuts reports whether an octet lies in an FPDU that was cut.
+// cuts reports whether a byte lies in an FPDU that was cut.
 func (s *sink) cuts(at int) bool {
 	for _, ev := range s.events {
 		if ev.Kind == recovery.Cut && ev.Offset <= uint64(at) && uint64(at) < ev.End {

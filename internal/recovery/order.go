@@ -12,7 +12,7 @@ import (
 func (r *Receiver) place(at uint64) uint64 { return at + r.shift }
 
 // measure returns the ULPDU_Length of an FPDU that begins at a stream offset, where b
-// is, and the octets that it takes. ok is false if ULPDU_Length is not there yet.
+// is, and the bytes that it takes. ok is false if ULPDU_Length is not there yet.
 func (r *Receiver) measure(at uint64, b []byte) (length, size int, ok bool) {
 	return layout.Measure(r.place(at), b, r.cfg.Markers)
 }
@@ -32,7 +32,7 @@ func (r *Receiver) inOrder() bool {
 	if !ok || len(b) < size {
 		return ok && r.endsOddly(b, length, size) || r.partial(size)
 	}
-	ev := Event{Offset: r.next, End: r.next + uint64(size), Length: length, Located: r.how, Octets: b[:size:size]}
+	ev := Event{Offset: r.next, End: r.next + uint64(size), Length: length, Located: r.how, Bytes: b[:size:size]}
 	marksValid := r.readMarkers(r.next, b[:size], size)
 	ev.CRCValid = r.cfg.CRC && layout.CRCValid(b[:size])
 	ev.Markers = r.marks
@@ -53,7 +53,7 @@ func (r *Receiver) inOrder() bool {
 	return true
 }
 
-// front returns the octets in order that are in one piece: those of the segment
+// front returns the bytes in order that are in one piece: those of the segment
 // itself, or those held, with as much of the segment as the first FPDU needs.
 func (r *Receiver) front() []byte {
 	if r.run.len() == 0 {
@@ -70,7 +70,7 @@ func (r *Receiver) front() []byte {
 	return r.run.bytes()
 }
 
-// fill moves octets of the segment to those held, until these are n.
+// fill moves bytes of the segment to those held, until these are n.
 func (r *Receiver) fill(n int) {
 	n = min(max(n-r.run.len(), 0), len(r.in))
 	r.run.append(r.in[:n])
@@ -108,7 +108,7 @@ func (r *Receiver) absorb() {
 	}
 }
 
-// partial keeps the octets of an FPDU that is not whole yet. size is 0 if it is not
+// partial keeps the bytes of an FPDU that is not whole yet. size is 0 if it is not
 // known.
 func (r *Receiver) partial(size int) bool {
 	r.run.append(r.in)
@@ -138,7 +138,7 @@ func (r *Receiver) overlap(size int) bool {
 		Code:   mpa.CodeMarker,
 		Offset: r.next + uint64(layout.LeadLen(r.place(r.next), r.cfg.Markers)),
 		Field:  "ULPDU_Length",
-		Reason: fmt.Sprintf("%d octets from %d on reach into the FPDU that a marker located at %d", size, r.next, at),
+		Reason: fmt.Sprintf("%d bytes from %d on reach into the FPDU that a marker located at %d", size, r.next, at),
 		Hint:   "the FPDU was damaged on the way, or the peer's markers are misplaced",
 	})
 }

@@ -102,7 +102,7 @@ func (r *Receiver) judge(i int, c candidate) (size, verdict int) {
 	return size, candidateValid
 }
 
-// note looks at the markers that are whole now that octets from one offset to another
+// note looks at the markers that are whole now that bytes from one offset to another
 // came into span i, and keeps where they say that FPDUs begin. Each marker is looked
 // at once, and each candidate judged once when it is whole, so that the work is
 // bounded.
@@ -125,9 +125,9 @@ func (r *Receiver) note(i int, from, to uint64) {
 // markerTarget returns where the FPDU begins that a marker belongs to: at ULPDU_Length, or
 // at the marker in front of that. ok is false if no FPDU can begin there.
 //
-// RFC 5044, section 4.3: "the location of the first octet of the previous FPDU header
+// RFC 5044, section 4.3: "the location of the first byte of the previous FPDU header
 // can be determined by subtracting the value of the given Marker from the current
-// octet-stream sequence number". "An FPDUPTR value of 0x0000 means that immediately
+// byte-stream sequence number". "An FPDUPTR value of 0x0000 means that immediately
 // following the Marker is an FPDU header". [F09]
 func (r *Receiver) markerTarget(marker uint64, ptr uint16) (start uint64, ok bool) {
 	header := marker - uint64(ptr)
@@ -149,7 +149,7 @@ func (r *Receiver) reportFound(i int, at uint64, size int, how Location) {
 	length, _, _ := r.measure(at, b)
 	ev := Event{
 		Kind: Placed, Located: how, CRCValid: r.cfg.CRC, Offset: at, End: at + uint64(size),
-		Length: length, ULPDU: r.ulpdu(at, b, length), Markers: r.marks, Octets: b[:size:size],
+		Length: length, ULPDU: r.ulpdu(at, b, length), Markers: r.marks, Bytes: b[:size:size],
 	}
 	r.split(i, at, ev.End)
 	r.emit(ev)

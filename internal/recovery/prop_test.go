@@ -16,7 +16,7 @@ import (
 
 // Proves R03, R04, R05, R06, R07: of segments in any order, with overlap, repeats and
 // loss, and with a buffer of any size, exactly what is recoverable is placed, as soon
-// as it is; delivered is what is complete from the beginning, and no octet is held
+// as it is; delivered is what is complete from the beginning, and no byte is held
 // that was passed or dropped. What is missing in the end for want of room comes in
 // when it is sent again.
 func TestReceiverAsSoonAsWhole(t *testing.T) {
@@ -56,7 +56,7 @@ func checkSoon(t *rapid.T, s *sink, buffer int) {
 		t.Fatalf("%+v with a buffer of %d", got, bound)
 	}
 	if got, want := s.r.Stats().Held, s.held(); got != want {
-		t.Fatalf("%d octets held, want %d", got, want)
+		t.Fatalf("%d bytes held, want %d", got, want)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestReceiverGivesUpAtOnce(t *testing.T) {
 	})
 }
 
-// checkLost checks that each octet was placed, cut or lost, and the count of octets lost.
+// checkLost checks that each byte was placed, cut or lost, and the count of bytes lost.
 func checkLost(t *rapid.T, s *sink) {
 	lost, count := slices.Clone(s.passed), uint64(0)
 	for _, ev := range s.events {
@@ -146,10 +146,10 @@ func checkLost(t *rapid.T, s *sink) {
 		}
 	}
 	if i := slices.Index(lost, false); i >= 0 && uint64(i) < s.r.Delivered() {
-		t.Fatalf("nothing was said of octet %d: %s", i, s.story())
+		t.Fatalf("nothing was said of byte %d: %s", i, s.story())
 	}
 	if got := s.r.Stats().Lost; got < count {
-		t.Fatalf("%d octets lost, of which %d were reported", got, count)
+		t.Fatalf("%d bytes lost, of which %d were reported", got, count)
 	}
 }
 
@@ -236,7 +236,7 @@ func checkReceiver(t *rapid.T, s *sink) {
 		}
 	}
 	// A length that reaches into an FPDU found by its marker is an error at once,
-	// where the Reader waits for as many octets to find the CRC wrong.
+	// where the Reader waits for as many bytes to find the CRC wrong.
 	if want != nil && (got == nil || got.Error() != want.Error() && got.Field != "ULPDU_Length") {
 		t.Fatalf("got %v want %v", got, want)
 	}

@@ -1,11 +1,11 @@
 package recovery
 
-// Sizes of a [Receiver], in octets and in pieces.
+// Sizes of a [Receiver], in bytes and in pieces.
 const (
-	// DefaultBuffer is the bound on held octets where none is given.
+	// DefaultBuffer is the bound on held bytes where none is given.
 	DefaultBuffer = 1 << 20
 	// MinBuffer is the least bound there is. RFC 5044, Appendix A.5.2: "If
-	// the MTU is smaller than 140 octets, a buffer of at least 140 octets long is
+	// the MTU is smaller than 140 bytes, a buffer of at least 140 bytes long is
 	// needed to support the minimum FPDU size."
 	MinBuffer = 140
 	// maxSpans bounds the pieces of the stream that a Receiver keeps apart.
@@ -20,11 +20,11 @@ type Config struct {
 	// Markers tells that the half connection has markers, CRC that its CRCs are
 	// generated and so are checked.
 	Markers, CRC bool
-	// Buffer bounds the octets held, which are those that arrived and are not yet
+	// Buffer bounds the bytes held, which are those that arrived and are not yet
 	// handed over; 0 means [DefaultBuffer]. One segment more may be held while the
 	// Receiver looks at it. Buffer must be as large as the largest FPDU that may be split
 	// over segments, at most [layout.MaxFPDU]: a larger FPDU is not found. A search after
-	// lost octets needs twice the size of the FPDU.
+	// lost bytes needs twice the size of the FPDU.
 	Buffer int
 	// Start is the stream offset at which the first FPDU begins that the Receiver looks for:
 	// all before it was received in another way, and is ignored. Unused with MidStream.
@@ -34,16 +34,16 @@ type Config struct {
 	// and the places of markers have to be found: see [Resync].
 	MidStream bool
 	// Guess, with MidStream, tells that Markers and CRC are not known either. The
-	// Receiver waits until enough octets have come to tell that there are no markers: see
+	// Receiver waits until enough bytes have come to tell that there are no markers: see
 	// [Resync].
 	Guess bool
 	// Resync makes the Receiver go on after an error, and give up the first missing
-	// octets when the Buffer is full, as an analyzer wants it. An endpoint does not: RFC
+	// bytes when the Buffer is full, as an analyzer wants it. An endpoint does not: RFC
 	// 5044, section 8: "Once MPA delivers an error of any type, it MUST NOT pass or
 	// deliver any additional FPDUs on that half connection."
 	Resync bool
 	// Plausible, if not nil, tells whether a ULPDU may be one, by its first 64
-	// octets or as much as there is. It is asked where neither CRC nor markers can
+	// bytes or as much as there is. It is asked where neither CRC nor markers can
 	// tell, and must not keep the slice.
 	Plausible func(ulpdu []byte) bool
 	// End, if not nil, is asked with Resync how many bytes a [Doubtful] FPDU takes. The next FPDU
@@ -64,15 +64,15 @@ type Config struct {
 //
 // # What is recoverable
 //
-// An FPDU is found as soon as all its octets are there and its start is known. The
+// An FPDU is found as soon as all its bytes are there and its start is known. The
 // start is known, by RFC 5044, section 6, if
 //
-//   - all octets before it are there (rule 1), or
+//   - all bytes before it are there (rule 1), or
 //   - with markers, a marker stands in it (rule 2), or
 //   - the FPDU in front of it was found (rule 3).
 //
 // With CRC it must have a valid CRC, with markers all of those in it must point to it.
-// There is no other way while missing octets may still come. When octets are given
+// There is no other way while missing bytes may still come. When bytes are given
 // up, by [Receiver.SkipTo] or, with Resync, for lack of room, the start is known too
 //
 //   - with CRC, of every FPDU after them: it is searched for with its CRC;
@@ -90,11 +90,11 @@ type Config struct {
 //
 // # Cost
 //
-// Octets in order are not copied, except for FPDUs that are split over segments or
+// Bytes in order are not copied, except for FPDUs that are split over segments or
 // have a marker within; others once, or a few times where segments come backwards.
 // Nothing is allocated per FPDU in order. Each marker is looked at and each start
 // judged a bounded number of times, and a search takes the same time for any
-// ULPDU_Length, so that the time is linear in the octets given, whatever they are.
+// ULPDU_Length, so that the time is linear in the bytes given, whatever they are.
 type Receiver struct {
 	cfg   Config
 	known bool   // phase, Markers and CRC are known
@@ -104,7 +104,7 @@ type Receiver struct {
 	next   uint64 // everything before is delivered, or given up
 	synced bool   // an FPDU begins at next
 	run    octets // synced: what is held from next on
-	in     []byte // synced: octets of the caller's segment right after run
+	in     []byte // synced: bytes of the caller's segment right after run
 	fresh  bool   // run or in may hold an FPDU that was not looked at
 	doubt  bool   // next comes from a ULPDU_Length that was not verified
 	misled bool   // it is that of an FPDU of which only a marker is wrong
@@ -134,7 +134,7 @@ type Receiver struct {
 	stats Stats
 }
 
-// Stats counts octets of one half connection.
+// Stats counts bytes of one half connection.
 type Stats struct {
 	Held     int    // held now, after the last segment was worked off
 	MostHeld int    // the most ever held so: the reassembly buffer that was needed
@@ -158,9 +158,9 @@ func New(cfg Config) *Receiver {
 	return r
 }
 
-// Segment gives the octets of one TCP segment, which begin at a stream offset: 0 is
-// the first octet of Full Operation. Octets that were there before are ignored, and
-// do not replace those; so are octets from 1<<63 on. b is kept until [Receiver.Next]
+// Segment gives the bytes of one TCP segment, which begin at a stream offset: 0 is
+// the first byte of Full Operation. Bytes that were there before are ignored, and
+// do not replace those; so are bytes from 1<<63 on. b is kept until [Receiver.Next]
 // has nothing more to report, and is not changed.
 //
 // It panics if Next has still something to report of the segment before.
@@ -175,12 +175,12 @@ func (r *Receiver) Segment(offset uint64, b []byte) {
 	r.segment.offset, r.segment.b = offset, b
 }
 
-// SkipTo tells that octets which are missing below a stream offset will never come: they
+// SkipTo tells that bytes which are missing below a stream offset will never come: they
 // are not in the capture. Call [Receiver.Next] then for what can be told without them. At
 // the end of a capture, SkipTo(math.MaxUint64) brings out what is left.
 func (r *Receiver) SkipTo(offset uint64) { r.floor = max(r.floor, offset) }
 
-// Next returns the next event; ok is false if there is none until more octets come
+// Next returns the next event; ok is false if there is none until more bytes come
 // or are given up. What an event refers to is valid until the next call of any
 // method.
 func (r *Receiver) Next() (ev Event, ok bool) {
@@ -223,7 +223,7 @@ func (r *Receiver) step() bool {
 // given up.
 func (r *Receiver) Delivered() uint64 { return r.next }
 
-// Missing returns the first octets that are missing in front of others that have
+// Missing returns the first bytes that are missing in front of others that have
 // come; ok is false if none are.
 func (r *Receiver) Missing() (from, to uint64, ok bool) {
 	from = r.edge()
@@ -243,10 +243,10 @@ func (r *Receiver) Stats() Stats { return r.stats }
 // while that, or where the markers are, is still to be found.
 func (r *Receiver) Mode() (markers, crc, ok bool) { return r.cfg.Markers, r.cfg.CRC, r.known }
 
-// edge returns the offset of the first octet in order that is not there.
+// edge returns the offset of the first byte in order that is not there.
 func (r *Receiver) edge() uint64 { return r.next + uint64(r.run.len()+len(r.in)) }
 
-// held returns the octets held.
+// held returns the bytes held.
 func (r *Receiver) held() int {
 	n := r.run.len()
 	for i := range r.spans {

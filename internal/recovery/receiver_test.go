@@ -14,7 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// even returns a stream of n FPDUs that take 512 octets each: with markers, each has
+// even returns a stream of n FPDUs that take 512 bytes each: with markers, each has
 // one in front.
 func even(markers, crc bool, n int) *plan {
 	var ulpdus [][]byte
@@ -28,7 +28,7 @@ func even(markers, crc bool, n int) *plan {
 	return newPlan(markers, crc, ulpdus)
 }
 
-// told returns an event in words: which octets, how found and what is delivered then.
+// told returns an event in words: which bytes, how found and what is delivered then.
 func told(ev recovery.Event) string {
 	s := fmt.Sprintf("%v %d-%d", ev.Kind, ev.Offset, ev.End)
 	if ev.Located > 0 {
@@ -46,7 +46,7 @@ func (s *sink) story() string {
 }
 
 // Proves R03, R04, R05: the cases of RFC 5044, Appendix A.4, in and out of order: FPDUs
-// of 512 octets, with a marker in front of each.
+// of 512 bytes, with a marker in front of each.
 func TestReceiverAlignment(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -132,7 +132,7 @@ func TestReceiverLargeFPDU(t *testing.T) {
 	}
 }
 
-// Proves R06: octets that come again are not taken, even if they differ.
+// Proves R06: bytes that come again are not taken, even if they differ.
 func TestReceiverKeepsTheFirst(t *testing.T) {
 	l := even(true, true, 3)
 	s := newSink(l, recovery.Config{}, t.Fatalf)
@@ -147,7 +147,7 @@ func TestReceiverKeepsTheFirst(t *testing.T) {
 	}
 	s.segment(segment{0, 200})
 	if ev := s.events[len(s.events)-1]; ev.Kind != recovery.Failed || ev.Offset != 0 || ev.Err.Code != mpa.CodeCRC {
-		t.Errorf("the octets that came first were replaced: %s", s.story())
+		t.Errorf("the bytes that came first were replaced: %s", s.story())
 	}
 }
 
@@ -216,7 +216,7 @@ func TestReceiverOverlap(t *testing.T) {
 	if ev.Kind != recovery.Failed || ev.Err.Code != mpa.CodeMarker || ev.Err.Offset != 4 || ev.Delivered != 0 {
 		t.Errorf("%s: %v", s.story(), ev.Err)
 	}
-	want := "mpa: bad ULPDU_Length at stream offset 4: 17028 octets from 0 on reach into the FPDU that a marker located at 512"
+	want := "mpa: bad ULPDU_Length at stream offset 4: 17028 bytes from 0 on reach into the FPDU that a marker located at 512"
 	if !strings.HasPrefix(ev.Err.Error(), want) {
 		t.Errorf("got %v want %s", ev.Err, want)
 	}
@@ -240,7 +240,7 @@ func TestReceiverDoesNotCopy(t *testing.T) {
 	for _, seg := range []segment{{0, 300}, {300, 1536}} {
 		r.Segment(uint64(seg.from), l.stream[seg.from:seg.to])
 		for ev, ok := r.Next(); ok; ev, ok = r.Next() {
-			if in := &ev.Octets[0] == &l.stream[ev.Offset]; in != (ev.Offset > 0) {
+			if in := &ev.Bytes[0] == &l.stream[ev.Offset]; in != (ev.Offset > 0) {
 				t.Errorf("%s: in the segment: %v", told(ev), in)
 			}
 		}
@@ -270,7 +270,7 @@ func TestReceiverBuffer(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got := s.r.Stats().Lost; got != 1024 {
-		t.Errorf("%d octets lost", got)
+		t.Errorf("%d bytes lost", got)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestReceiverManyHoles(t *testing.T) {
 	}
 }
 
-// With as many pieces as there may be, octets are held only next to one of them.
+// With as many pieces as there may be, bytes are held only next to one of them.
 func TestReceiverMostPieces(t *testing.T) {
 	s := newSink(even(false, true, 10), recovery.Config{}, t.Fatalf)
 	for at := 3; at < 3+2*1024; at += 2 {
@@ -352,7 +352,7 @@ func TestReceiverMisuse(t *testing.T) {
 	r.Segment(16, make([]byte, 8))
 }
 
-// Where stream offsets end, octets are ignored.
+// Where stream offsets end, bytes are ignored.
 func TestReceiverEndOfOffsets(t *testing.T) {
 	r := recovery.New(recovery.Config{})
 	for _, c := range []struct {
@@ -363,7 +363,7 @@ func TestReceiverEndOfOffsets(t *testing.T) {
 	} {
 		r.Segment(c.offset, make([]byte, 100))
 		if ev, ok := r.Next(); ok || r.Stats().Held != c.held {
-			t.Errorf("from %d: %s, %d octets held, want %d", c.offset, told(ev), r.Stats().Held, c.held)
+			t.Errorf("from %d: %s, %d bytes held, want %d", c.offset, told(ev), r.Stats().Held, c.held)
 		}
 	}
 }

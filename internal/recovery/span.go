@@ -6,7 +6,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/layout"
 )
 
-// octets is a buffer that grows at both ends: what is in it is buf[head:].
+// bytes is a buffer that grows at both ends: what is in it is buf[head:].
 type octets struct {
 	buf  []byte
 	head int
@@ -15,7 +15,7 @@ type octets struct {
 func (o *octets) len() int      { return len(o.buf) - o.head }
 func (o *octets) bytes() []byte { return o.buf[o.head:] }
 
-// append adds octets at the end. A front half that is free is used again rather than
+// append adds bytes at the end. A front half that is free is used again rather than
 // to grow.
 func (o *octets) append(b []byte) {
 	if n := o.len(); len(o.buf)+len(b) > cap(o.buf) && o.head >= n+len(b) {
@@ -24,8 +24,8 @@ func (o *octets) append(b []byte) {
 	o.buf = append(o.buf, b...)
 }
 
-// prepend adds octets in front. It leaves as much free in front as there is, so that
-// each octet is moved once on average.
+// prepend adds bytes in front. It leaves as much free in front as there is, so that
+// each byte is moved once on average.
 func (o *octets) prepend(b []byte) {
 	if o.head < len(b) {
 		n := o.len() + len(b)
@@ -37,14 +37,14 @@ func (o *octets) prepend(b []byte) {
 	copy(o.buf[o.head:], b)
 }
 
-// drop removes n octets in front.
+// drop removes n bytes in front.
 func (o *octets) drop(n int) {
 	if o.head += n; o.head == len(o.buf) {
 		o.buf, o.head = o.buf[:0], 0
 	}
 }
 
-// cut removes n octets at the end.
+// cut removes n bytes at the end.
 func (o *octets) cut(n int) { o.buf = o.buf[:len(o.buf)-n] }
 
 // join adds what is in p at the end, and may take p's buffer for that: the shorter one is
@@ -59,7 +59,7 @@ func (o *octets) join(p *octets) {
 }
 
 // A span is a piece of the stream after the part in order. Either FPDUs were found
-// in it from the first octet to the last, and nothing is held; or its octets are held
+// in it from the first byte to the last, and nothing is held; or its bytes are held
 // as they are not yet part of any FPDU.
 type span struct {
 	start, end uint64
@@ -138,7 +138,7 @@ func (r *Receiver) nextPiece() bool {
 	return false
 }
 
-// repeated passes over octets of the segment that were there before.
+// repeated passes over bytes of the segment that were there before.
 //
 // RFC 5044, Appendix A.3: "the MPA/TCP implementation ensures that any TCP segments
 // that duplicate data already received and processed [...] do not overwrite already
@@ -154,7 +154,7 @@ func (r *Receiver) advance(n int) {
 	r.segment.b = r.segment.b[n:]
 }
 
-// acceptBytes accepts n octets of the segment, in order or in front of span i.
+// acceptBytes accepts n bytes of the segment, in order or in front of span i.
 func (r *Receiver) acceptBytes(i, n int, inOrder bool) bool {
 	offset, b := r.segment.offset, r.segment.b[:n]
 	switch {
@@ -173,7 +173,7 @@ func (r *Receiver) acceptBytes(i, n int, inOrder bool) bool {
 	return true
 }
 
-// hasRoom reports whether octets in front of span i can be kept: there is always room
+// hasRoom reports whether bytes in front of span i can be kept: there is always room
 // next to what is there.
 func (r *Receiver) hasRoom(i int, offset uint64, n int) bool {
 	return len(r.spans) < maxSpans || offset == r.next ||
@@ -181,7 +181,7 @@ func (r *Receiver) hasRoom(i int, offset uint64, n int) bool {
 		i < len(r.spans) && r.spans[i].start == offset+uint64(n)
 }
 
-// hold keeps a copy of octets that go in front of span i, together with what is held
+// hold keeps a copy of bytes that go in front of span i, together with what is held
 // right before and after them.
 func (r *Receiver) hold(i int, offset uint64, b []byte) {
 	end := offset + uint64(len(b))

@@ -8,11 +8,11 @@ import (
 )
 
 // A buffer uses the room that it has at either end, rather than to grow; and grows if that
-// would move its octets too often.
-func TestOctetsRoom(t *testing.T) {
+// would move its bytes too often.
+func TestBytesRoom(t *testing.T) {
 	for _, c := range []struct {
 		name            string
-		head, room      int // octets free at the beginning, and at the end
+		head, room      int // bytes free at the beginning, and at the end
 		held, add       int
 		front           bool // they are added there
 		head2, capacity int  // what is free at the beginning then; capacity 0: it grows
@@ -39,7 +39,7 @@ func TestOctetsRoom(t *testing.T) {
 		}
 		if grown := &o.buf[:1][0] != &buf[0]; o.head != c.head2 || grown != (c.capacity == 0) || !grown &&
 			cap(o.buf) != c.capacity {
-			t.Errorf("%s: %d octets free in front, capacity %d", c.name, o.head, cap(o.buf))
+			t.Errorf("%s: %d bytes free in front, capacity %d", c.name, o.head, cap(o.buf))
 		}
 		if !bytes.Equal(o.bytes(), want) {
 			t.Errorf("%s: got %s want %s", c.name, o.bytes(), want)
@@ -55,7 +55,7 @@ func TestRemoveKeepsBuffer(t *testing.T) {
 	} {
 		r.spans = []span{{octets: octets{buf: make([]byte, 1, c.capacity)}}}
 		if r.remove(0); cap(r.spare) != c.want || len(r.spare) != 0 || len(r.spans) != 0 {
-			t.Errorf("after one of %d octets: %d of %d", c.capacity, len(r.spare), cap(r.spare))
+			t.Errorf("after one of %d bytes: %d of %d", c.capacity, len(r.spare), cap(r.spare))
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestSumsAreReleased(t *testing.T) {
 			_, ok = r.Next()
 		}
 		if r.synced != c.synced || (r.sums.after == nil) != c.synced {
-			t.Errorf("after octet %d: synced %v, %d sums", c.to, r.synced, len(r.sums.after))
+			t.Errorf("after byte %d: synced %v, %d sums", c.to, r.synced, len(r.sums.after))
 		}
 	}
 }

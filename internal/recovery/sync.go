@@ -27,7 +27,7 @@ func (c Confidence) String() string {
 // Sync is a boundary of an FPDU that was found in a piece of a stream, and what tells
 // that it is one.
 type Sync struct {
-	// Offset is where the FPDU begins, with the marker in front: in the octets given
+	// Offset is where the FPDU begins, with the marker in front: in the bytes given
 	// to [Resync], or in the stream.
 	Offset uint64
 	// Markers tells whether there are markers, and Phase where: they begin at offsets whose
@@ -40,8 +40,8 @@ type Sync struct {
 	// with valid CRCs if CRC is set. Agreeing is the number of markers in them, which all
 	// agree, and Plausible that of the ULPDUs in them that were found plausible.
 	FPDUs, Agreeing, Plausible int
-	// Octets is what these FPDUs take on the stream.
-	Octets uint64
+	// Bytes is what these FPDUs take on the stream.
+	Bytes uint64
 	// Confidence sums it up.
 	Confidence Confidence
 
@@ -56,9 +56,9 @@ func (s *Sync) unmarked() bool { return !s.Markers && s.before >= layout.MarkerI
 
 // Bounds of a search.
 const (
-	searchWindow = 4 * layout.MaxFPDU // octets looked at
+	searchWindow = 4 * layout.MaxFPDU // bytes looked at
 	searchChain  = 64                 // FPDUs followed from one candidate
-	plausibleLen = 64                 // octets of a ULPDU for Plausible
+	plausibleLen = 64                 // bytes of a ULPDU for Plausible
 
 	// What is asked for without CRCs: markers that agree, FPDUs in a row that are
 	// plausible, or FPDUs in a row after some that may have run into them by chance.
@@ -74,9 +74,9 @@ const (
 // Resync searches a piece of a stream, in full operation and without gaps, of which
 // nothing else is known, for the boundary of an FPDU, and finds out whether there are
 // markers and CRCs. plausible, if not nil, is asked where CRCs do not tell: see
-// [Config.Plausible]. At most the first 264256 octets are looked at.
+// [Config.Plausible]. At most the first 264256 bytes are looked at.
 //
-// A stream with markers and less than 512 octets in whole FPDUs may pass for one without:
+// A stream with markers and less than 512 bytes in whole FPDUs may pass for one without:
 // Confidence is no better than fair then. Without CRCs, markers and plausible, only lengths
 // tell an FPDU from payload: 20 of them in a row have to lead from one to the next, and the
 // first 4 are passed over. Payload can look like that.
@@ -111,7 +111,7 @@ type search struct {
 	plausible    func(ulpdu []byte) bool
 
 	sums *crcSums
-	at   uint64 // stream offset of the octets
+	at   uint64 // stream offset of the bytes
 
 	b     []byte
 	index int // where they begin in sums
@@ -186,11 +186,11 @@ func (s *search) try(at, phase int) (Sync, bool) {
 			break
 		}
 		next += size
-		if sync.before = sync.Octets; s.crc {
-			sync.before += uint64(size) // the CRC tells of its last octet
+		if sync.before = sync.Bytes; s.crc {
+			sync.before += uint64(size) // the CRC tells of its last byte
 		}
-		if sync.Octets += uint64(size); skip > 0 {
-			sync.Offset, sync.FPDUs, sync.Octets = uint64(next), -1, 0
+		if sync.Bytes += uint64(size); skip > 0 {
+			sync.Offset, sync.FPDUs, sync.Bytes = uint64(next), -1, 0
 			skip--
 		}
 	}
@@ -240,7 +240,7 @@ func (s *search) valid(at, phase, length, size int, sync *Sync) bool {
 			return false
 		}
 	} else if length == 0 || length > layout.MaxMULPDU || !s.padded(at, phase, length) {
-		// RFC 5044, section 3: a ULPDU has "between one and 64768 octets". [S02]
+		// RFC 5044, section 3: a ULPDU has "between one and 64768 bytes". [S02]
 		return false
 	}
 	marks, pointing, ok := s.agree(at, phase, size)
@@ -304,7 +304,7 @@ func (s *search) agree(at, phase, size int) (marks, pointing int, ok bool) {
 	return marks, pointing, true
 }
 
-// beginning returns the first n octets of a ULPDU.
+// beginning returns the first n bytes of a ULPDU.
 func (s *search) beginning(at, phase, n int) []byte {
 	if !s.markers {
 		return s.b[at : at+n]

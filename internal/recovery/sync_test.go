@@ -18,7 +18,7 @@ import (
 // tagged tells whether a ULPDU begins like a DDP segment of an RDMA Write.
 func tagged(u []byte) bool { return len(u) >= 14 && (u[0] == 0xc1 || u[0] == 0x81) && u[1] == 0x40 }
 
-// writes returns n ULPDUs of RDMA Writes with payload of random octets, or of zeroes.
+// writes returns n ULPDUs of RDMA Writes with payload of random bytes, or of zeroes.
 func writes(n, length int, random bool) (ulpdus [][]byte) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
@@ -88,7 +88,7 @@ func checkSync(t *testing.T, name string, l *plan, from int, got recovery.Sync, 
 	end := l.frames[first+n-1].end
 	want := recovery.Sync{
 		Offset: got.Offset, Markers: l.markers, Phase: got.Phase, CRC: l.crc,
-		FPDUs: n, Octets: uint64(end - l.frames[first].start), Confidence: got.Confidence,
+		FPDUs: n, Bytes: uint64(end - l.frames[first].start), Confidence: got.Confidence,
 	}
 	if l.markers {
 		want.Phase = (512 - from%512) % 512
@@ -147,7 +147,7 @@ func TestResyncByLengths(t *testing.T) {
 	}
 }
 
-// Without 512 octets of whole FPDUs, that there are no markers is a guess.
+// Without 512 bytes of whole FPDUs, that there are no markers is a guess.
 func TestResyncOfLittle(t *testing.T) {
 	l := newPlan(false, true, writes(3, 30, true))
 	if sync, ok := recovery.Resync(l.stream, nil); !ok ||
@@ -158,15 +158,15 @@ func TestResyncOfLittle(t *testing.T) {
 		t.Errorf("%+v of nothing", sync)
 	}
 	for length, want := range map[int]recovery.Confidence{506: recovery.ConfidenceGood, 502: recovery.ConfidenceFair} {
-		l = newPlan(false, true, [][]byte{bytes.Repeat([]byte{7}, length)}) // an FPDU of 512 octets, and less
+		l = newPlan(false, true, [][]byte{bytes.Repeat([]byte{7}, length)}) // an FPDU of 512 bytes, and less
 		if sync, ok := recovery.Resync(l.stream, nil); !ok || sync.Confidence != want {
-			t.Errorf("a ULPDU of %d octets: %v, %+v", length, ok, sync)
+			t.Errorf("a ULPDU of %d bytes: %v, %+v", length, ok, sync)
 		}
 	}
 }
 
-// An FPDU that begins 8 octets after the beginning of a marker has its first marker after
-// 504 octets.
+// An FPDU that begins 8 bytes after the beginning of a marker has its first marker after
+// 504 bytes.
 func TestResyncLongestWayToAMarker(t *testing.T) {
 	l := newPlan(true, true, [][]byte{make([]byte, 506), make([]byte, 600)})
 	from := l.frames[1].start
@@ -187,17 +187,17 @@ func TestResyncOfJustEnough(t *testing.T) {
 		want      recovery.Sync
 	}{
 		{6, func(n int) *plan { return even(true, false, n) }, nil,
-			recovery.Sync{Markers: true, FPDUs: 6, Agreeing: 6, Octets: 3072, Confidence: recovery.ConfidenceGood}},
+			recovery.Sync{Markers: true, FPDUs: 6, Agreeing: 6, Bytes: 3072, Confidence: recovery.ConfidenceGood}},
 		{2, func(n int) *plan { return newPlan(true, false, slicesOf(700, n)) }, nil,
-			recovery.Sync{Markers: true, FPDUs: 2, Agreeing: 3, Octets: 1428, Confidence: recovery.ConfidenceGood}},
+			recovery.Sync{Markers: true, FPDUs: 2, Agreeing: 3, Bytes: 1428, Confidence: recovery.ConfidenceGood}},
 		{4, func(n int) *plan { return newPlan(false, false, slicesOf(506, n)) }, func([]byte) bool { return true },
-			recovery.Sync{FPDUs: 4, Plausible: 4, Octets: 2048, Confidence: recovery.ConfidenceFair}},
+			recovery.Sync{FPDUs: 4, Plausible: 4, Bytes: 2048, Confidence: recovery.ConfidenceFair}},
 		{4, func(n int) *plan { return newPlan(false, false, slicesOf(layout.MaxMULPDU, n)) },
 			func([]byte) bool { return true },
-			recovery.Sync{FPDUs: 4, Plausible: 4, Octets: 4 * (layout.MaxMULPDU + 8),
+			recovery.Sync{FPDUs: 4, Plausible: 4, Bytes: 4 * (layout.MaxMULPDU + 8),
 				Confidence: recovery.ConfidenceFair}},
 		{20, func(n int) *plan { return newPlan(false, false, slicesOf(506, n)) }, nil,
-			recovery.Sync{Offset: 2048, FPDUs: 16, Octets: 8192, Confidence: recovery.ConfidenceWeak}},
+			recovery.Sync{Offset: 2048, FPDUs: 16, Bytes: 8192, Confidence: recovery.ConfidenceWeak}},
 	} {
 		got, ok := recovery.Resync(c.stream(c.n).stream, c.plausible)
 		if diff := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(recovery.Sync{})); diff != "" || !ok {
@@ -210,11 +210,11 @@ func TestResyncOfJustEnough(t *testing.T) {
 }
 
 // Where payload and unused CRC fields are zero, each CRC field may be a marker that is zero:
-// those that are not tell. Runs of FPDUs of 508 octets between them make this last.
+// those that are not tell. Runs of FPDUs of 508 bytes between them make this last.
 func TestResyncOfZeros(t *testing.T) {
 	for _, c := range []struct{ length, from int }{
 		{23, 2525}, // three in a row, and two markers
-		{80, 0},    // for ever, as five FPDUs have 508 octets
+		{80, 0},    // for ever, as five FPDUs have 508 bytes
 		{80, 1000},
 		{80, 1300},
 		{5, 100}, // 124 FPDUs between six markers
@@ -225,7 +225,7 @@ func TestResyncOfZeros(t *testing.T) {
 			begins := slices.ContainsFunc(l.frames, func(f laid) bool { return f.start == c.from+int(sync.Offset) })
 			if told := ok && sync.Markers; !told && octets >= 4000 || told &&
 				(sync.Phase != (512-c.from%512)%512 || !begins) {
-				t.Errorf("%+v: %v, %+v of %d octets", c, ok, sync, octets)
+				t.Errorf("%+v: %v, %+v of %d bytes", c, ok, sync, octets)
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func TestResyncTooLong(t *testing.T) {
 	for length, want := range map[int]bool{layout.MaxMULPDU: true, layout.MaxMULPDU + 1: false} {
 		l := newPlan(false, false, slicesOf(length, 4))
 		if sync, ok := recovery.Resync(l.stream, func([]byte) bool { return true }); ok != want {
-			t.Errorf("ULPDUs of %d octets: %v, %+v", length, ok, sync)
+			t.Errorf("ULPDUs of %d bytes: %v, %+v", length, ok, sync)
 		}
 	}
 }
@@ -261,12 +261,12 @@ func TestResyncCRCFieldNotUsed(t *testing.T) {
 // Where CRCs are not used, a PAD that is not zero tells that there is no FPDU.
 func TestResyncPadNotZero(t *testing.T) {
 	threes := func(length int) []byte { return bytes.Repeat([]byte{0x33}, length) }
-	// The PAD of 3 octets is in the word after a marker.
+	// The PAD of 3 bytes is in the word after a marker.
 	behind := append([][]byte{threes(507)}, slices.Repeat([][]byte{threes(499)}, 12)...)
 	short := slices.Repeat([][]byte{threes(301)}, 12)
 	for _, c := range []struct {
 		l  *plan
-		at int // octets before the end of each FPDU
+		at int // bytes before the end of each FPDU
 	}{
 		{newPlan(false, false, short), 5},
 		{newPlan(true, false, short), 5},
@@ -277,12 +277,12 @@ func TestResyncPadNotZero(t *testing.T) {
 			c.l.stream[f.end-c.at] = 1
 		}
 		if sync, ok := recovery.Resync(c.l.stream, func(u []byte) bool { return u[0] == 0x33 }); ok {
-			t.Errorf("markers %v, %d octets before the end: %+v", c.l.markers, c.at, sync)
+			t.Errorf("markers %v, %d bytes before the end: %+v", c.l.markers, c.at, sync)
 		}
 	}
 }
 
-// Plausible is asked of the first 64 octets of a ULPDU, without markers.
+// Plausible is asked of the first 64 bytes of a ULPDU, without markers.
 func TestResyncAsksOfBeginnings(t *testing.T) {
 	u := make([]byte, 300)
 	for i := range u {

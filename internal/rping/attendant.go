@@ -55,7 +55,7 @@ func (a *attendant) pong(ctx context.Context, ping int, source message.Advert) e
 // read fetches the client's text.
 func (a *attendant) read(ctx context.Context, ping int, source message.Advert) ([]byte, error) {
 	if source.Length == 0 || source.Length > MaxSize {
-		return nil, fmt.Errorf("rping: the client's buffer has %d octets (valid range is 1 to %d)",
+		return nil, fmt.Errorf("rping: the client's buffer has %d bytes (valid range is 1 to %d)",
 			source.Length, MaxSize)
 	}
 	n := int(source.Length)
@@ -71,7 +71,7 @@ func (a *attendant) read(ctx context.Context, ping int, source message.Advert) (
 	return data, nil
 }
 
-// write echoes the text, with the octet of zero at its end.
+// write echoes the text, with the byte of zero at its end.
 func (a *attendant) write(ctx context.Context, data []byte, sink message.Advert) error {
 	n := len(data)
 	if end := bytes.IndexByte(data, 0); end >= 0 {

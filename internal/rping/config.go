@@ -19,7 +19,7 @@ const (
 	// matters: a server of rdma-core's cannot serve a client whose buffer is
 	// larger than its own.
 	DefaultSize = 64
-	// MaxSize is the longest buffer in octets, as in rdma-core. It is all that
+	// MaxSize is the longest buffer in bytes, as in rdma-core. It is all that
 	// a client can make a server allocate.
 	MaxSize = 64<<10 - 1
 )
@@ -27,7 +27,7 @@ const (
 // ErrSize is wrapped by what CheckSize returns.
 var ErrSize = errors.New("rping: -S: invalid size")
 
-// CheckSize returns an error for a number of octets that no ping can have.
+// CheckSize returns an error for a number of bytes that no ping can have.
 func CheckSize(octets int) error {
 	if octets < 1 || octets > MaxSize {
 		return fmt.Errorf("%w %d (valid range is 1 to %d)", ErrSize, octets, MaxSize)
@@ -62,7 +62,7 @@ type Config struct {
 // ClientConfig configures a client.
 type ClientConfig struct {
 	Config
-	Size  int // octets, 1 to MaxSize; if zero, DefaultSize
+	Size  int // bytes, 1 to MaxSize; if zero, DefaultSize
 	Count int // pings; if zero, until the context ends
 
 	NoFallback bool                             // do not retry with revision 1

@@ -106,7 +106,7 @@ func TestNothingIsKept(t *testing.T) {
 func (s *server) held() string {
 	n := s.rnic.Stats()
 	all := map[string]int{
-		"PDs": n.PDs, "QPs": n.QPs, "CQs": n.CQs, "MRs": n.MRs, "octets": n.RegisteredOctets,
+		"PDs": n.PDs, "QPs": n.QPs, "CQs": n.CQs, "MRs": n.MRs, "bytes": n.RegisteredBytes,
 		"CQ entries": n.CQEntries, "work requests": n.WorkRequests,
 	}
 	maps.DeleteFunc(all, func(_ string, n int) bool { return n == 0 })
@@ -135,7 +135,7 @@ func wantGone(t *testing.T, what string, left func() string) {
 	}
 }
 
-// TestDrippingClient reads an octet again and again, and never closes: the server ends all
+// TestDrippingClient reads a byte again and again, and never closes: the server ends all
 // the same.
 func TestDrippingClient(t *testing.T) {
 	_, s := persistent(t, 1, func(c *ServerConfig) { c.closeTime = 50 * time.Millisecond })

@@ -25,7 +25,7 @@ type endpoint struct {
 	slot *admission.Slot // of a server's client; nil: it needs none
 }
 
-// newEndpoint registers the buffers, size octets of them for data.
+// newEndpoint registers the buffers, size bytes of them for data.
 func newEndpoint(cfg *Config, rnic *iwarp.RNIC, size int) (*endpoint, error) {
 	pd, err := rnic.AllocPD()
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *endpoint) postReceive() error {
 	return e.qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{e.in.Slice(0, message.Len)}})
 }
 
-// advertOf tells of the first n octets of a region.
+// advertOf tells of the first n bytes of a region.
 func advertOf(mr *iwarp.MR, n int) message.Advert {
 	r := mr.Remote(0)
 	return message.Advert{TO: r.TO, STag: r.STag, Length: uint32(n)}
@@ -124,7 +124,7 @@ func (e *endpoint) receive(ctx context.Context) (message.Advert, error) {
 	return a, e.postReceive()
 }
 
-// perform posts an RDMA Read or Write of n octets and waits until it is done.
+// perform posts an RDMA Read or Write of n bytes and waits until it is done.
 func (e *endpoint) perform(ctx context.Context, op iwarp.Op, n int, remote iwarp.Remote) error {
 	err := e.qp.PostSend(&iwarp.SendWR{Op: op, SGL: []iwarp.SGE{e.data.Slice(0, n)}, Remote: remote})
 	if err != nil {

@@ -46,7 +46,7 @@ func attend(t *testing.T, serve func(ctx context.Context, a *attendant) error) (
 	return ln.Addr().String()
 }
 
-func TestClientFindsOneWrongOctet(t *testing.T) {
+func TestClientFindsOneWrongByte(t *testing.T) {
 	addr := attend(t, func(ctx context.Context, a *attendant) error {
 		source, err := a.receive(ctx)
 		if err != nil {
@@ -123,8 +123,8 @@ func TestServerRefusesAdverts(t *testing.T) {
 		advert func(*client) message.Advert
 		want   string
 	}{
-		{"empty", func(c *client) message.Advert { return advertOf(c.data, 0) }, "has 0 octets"},
-		{"too long", func(c *client) message.Advert { return advertOf(c.data, MaxSize+1) }, "has 65536 octets"},
+		{"empty", func(c *client) message.Advert { return advertOf(c.data, 0) }, "has 0 bytes"},
+		{"too long", func(c *client) message.Advert { return advertOf(c.data, MaxSize+1) }, "has 65536 bytes"},
 		{"beyond its region", func(c *client) message.Advert { return advertOf(c.data, 65) }, ""},
 		{"a text that is not a ping's", func(c *client) message.Advert { return advertOf(c.data, 64) },
 			"data mismatch!"},

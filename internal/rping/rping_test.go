@@ -254,7 +254,7 @@ func TestNoRoomForReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		siw, err := iwarp.LookupPreset("siw")
 		testrig.Must(t, err)
-		long := strings.Repeat("a", 300) // siw takes 252 octets
+		long := strings.Repeat("a", 300) // siw takes 252 bytes
 		s := newServer(ServerConfig{Config: Config{Preset: &siw}, Persistent: true, Reject: &long},
 			iwarp.NewRNIC(iwarp.RNICConfig{}))
 		under := testrig.NewListener("server")

@@ -12,7 +12,7 @@ func TestText(t *testing.T) {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz"
 	for _, test := range []struct {
 		size, ping int
-		want       string // without the octet of zero
+		want       string // without the byte of zero
 	}{
 		{1, 0, ""},
 		{3, 0, "rd"},
@@ -27,10 +27,10 @@ func TestText(t *testing.T) {
 		buf := bytes.Repeat([]byte{'?'}, test.size)
 		fill(buf, test.ping)
 		if want := test.want + "\x00"; string(buf) != want {
-			t.Errorf("%d octets, ping %d:\ngot  %q\nwant %q", test.size, test.ping, buf, want)
+			t.Errorf("%d bytes, ping %d:\ngot  %q\nwant %q", test.size, test.ping, buf, want)
 		}
 		if got := string(text(buf)); got != test.want {
-			t.Errorf("%d octets, ping %d: text %q", test.size, test.ping, got)
+			t.Errorf("%d bytes, ping %d: text %q", test.size, test.ping, got)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func TestTextWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestCompareFindsEveryWrongOctet(t *testing.T) {
+func TestCompareFindsEveryWrongByte(t *testing.T) {
 	want := make([]byte, 100)
 	fill(want, 3)
 	got := bytes.Clone(want)
@@ -50,7 +50,7 @@ func TestCompareFindsEveryWrongOctet(t *testing.T) {
 		got[i] ^= 0x20
 		var wrong *MismatchError
 		if err := compare(3, got, want); !errors.As(err, &wrong) || wrong.Offset != i || wrong.Ping != 3 {
-			t.Errorf("octet %d is wrong: got %v", i, err)
+			t.Errorf("byte %d is wrong: got %v", i, err)
 		}
 		got[i] ^= 0x20
 	}

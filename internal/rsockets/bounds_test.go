@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestNoPlace has a peer that offers no octets, and a piece of none: no credit is taken.
+// TestNoPlace has a peer that offers no bytes, and a piece of none: no credit is taken.
 func TestNoPlace(t *testing.T) {
 	none := hello(2, 16, 0)
 	if s := newSender(&none); s.Ready() || s.Next(10) != (Entry{}) || s.seq != 0 {
-		t.Error("there is a place of no octets")
+		t.Error("there is a place of no bytes")
 	}
 	some := hello(2, 16, 100)
 	if s := newSender(&some); s.Next(0) != (Entry{}) || s.seq != 0 || !s.Ready() {
-		t.Error("a piece of no octets has taken a credit")
+		t.Error("a piece of no bytes has taken a credit")
 	}
 }
 

@@ -17,9 +17,9 @@ type Memory interface {
 	Update(f func([]byte)) error
 }
 
-// NewEndpoint begins the account, where both ends have said Hello. Of the ring of ring octets, ours offers the first
-// half; the octets are a multiple of 2*MaxParts. The ring goes to the peer in halves or, if the peer's table has the
-// entries, in smaller parts of part octets at least. No piece is larger than a part, and each part costs a Notice.
+// NewEndpoint begins the account, where both ends have said Hello. Of the ring of ring bytes, ours offers the first
+// half; the bytes are a multiple of 2*MaxParts. The ring goes to the peer in halves or, if the peer's table has the
+// entries, in smaller parts of part bytes at least. No piece is larger than a part, and each part costs a Notice.
 func NewEndpoint(ours, peer Hello, ring, part int) *Endpoint {
 	return &Endpoint{
 		Sender: newSender(&peer), Receiver: newReceiver(ring, part, ours.Credits, &peer),
@@ -104,8 +104,8 @@ func (e *Endpoint) lookAtMap(i uint32, table Memory) error {
 	return err
 }
 
-// Find returns where in the peer's memory the n octets lie that it has mapped at an offset: as many of them as one map
-// has. Where several maps have an octet, it is in the one that came last.
+// Find returns where in the peer's memory the n bytes lie that it has mapped at an offset: as many of them as one map
+// has. Where several maps have a byte, it is in the one that came last.
 func (e *Endpoint) Find(offset uint64, n int) (Entry, bool) { return e.theirs.find(offset, n) }
 
 // MapRoom says whether a word of OpMap can be sent.

@@ -56,7 +56,7 @@ func (e *end) put(slot int, entry Entry) { copy(e.table[slot*EntryLen:], entry.A
 func (e *end) wantNext(t *testing.T, most int, to uint64, n uint32) {
 	t.Helper()
 	if got := e.Next(most); got.Length != n || n > 0 && got.TO != to {
-		t.Fatalf("next: %d octets at %#x, wanted %d at %#x", got.Length, got.TO, n, to)
+		t.Fatalf("next: %d bytes at %#x, wanted %d at %#x", got.Length, got.TO, n, to)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestReceive(t *testing.T) {
 		e.must(t, OpData, 25)
 	}
 	if at, n := e.Readable(); at != 0 || n != 100 {
-		t.Errorf("%d octets at %d", n, at)
+		t.Errorf("%d bytes at %d", n, at)
 	}
 	e.Consume(99)
 	e.wantQuiet(t) // three pieces are done with, and the fourth is not
@@ -140,18 +140,18 @@ func TestReceive(t *testing.T) {
 	e.must(t, OpData, 28)
 	e.must(t, OpData, 128)
 	if at, n := e.Readable(); at != 100 || n != 156 {
-		t.Errorf("%d octets at %d", n, at)
+		t.Errorf("%d bytes at %d", n, at)
 	}
 	e.Consume(28)
 	e.wantDue(t, Notice{Word: NewWord(OpCredit, 13), Offset: 0, Length: 128, Slot: 0})
 	e.must(t, OpData, 1)
 	if at, n := e.Readable(); at != 128 || n != 128 {
-		t.Errorf("a stretch ends with the ring: %d octets at %d", n, at)
+		t.Errorf("a stretch ends with the ring: %d bytes at %d", n, at)
 	}
 	e.Consume(128)
 	e.wantDue(t, Notice{Word: NewWord(OpCredit, 14), Offset: 128, Length: 128, Slot: 1})
 	if at, n := e.Readable(); at != 0 || n != 1 {
-		t.Errorf("%d octets at %d", n, at)
+		t.Errorf("%d bytes at %d", n, at)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestLeastPart(t *testing.T) {
 	for least, want := range map[int]int{1: 32, 32: 32, 33: 64, 64: 64, 65: 128, 1 << 20: 128} {
 		e := NewEndpoint(hello(2, 8, 256), hello(8, 384, 256), 256, least)
 		if got, due := e.Due(); !due || got.Offset != 128 || got.Length != want {
-			t.Errorf("of %d octets at least: %d at %d, wanted %d at 128", least, got.Length, got.Offset, want)
+			t.Errorf("of %d bytes at least: %d at %d, wanted %d at 128", least, got.Length, got.Offset, want)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func TestNewestMap(t *testing.T) {
 	want := func(offset uint64, stag, length uint32) {
 		t.Helper()
 		if at, _ := e.Find(offset, 1000); at.STag != stag || at.Length != length {
-			t.Errorf("offset %d: %d octets of STag %d, wanted %d of %d", offset, at.Length, at.STag, length, stag)
+			t.Errorf("offset %d: %d bytes of STag %d, wanted %d of %d", offset, at.Length, at.STag, length, stag)
 		}
 	}
 	comes(0, 0, 100, 1)
@@ -358,7 +358,7 @@ func TestEnding(t *testing.T) {
 	e.must(t, OpData, 5)
 	e.must(t, OpControl, uint32(Disconnect))
 	if _, n := e.Readable(); n != 5 || !e.Disconnected() || !e.PeerEnded() || e.Ended() {
-		t.Errorf("%d octets, %+v", n, e.Ending)
+		t.Errorf("%d bytes, %+v", n, e.Ending)
 	}
 	w, send = e.End()
 	want(w, send, 0, false)

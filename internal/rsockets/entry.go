@@ -16,10 +16,10 @@ import (
 // In a table it is in the byte order of the table's owner.
 type Entry struct {
 	Place
-	Length uint32 // octets
+	Length uint32 // bytes
 }
 
-// EntryLen is the length of an Entry in octets.
+// EntryLen is the length of an Entry in bytes.
 const EntryLen = 16
 
 const (
@@ -42,18 +42,18 @@ func appendEntry(b []byte, o binary.ByteOrder, e Entry) []byte {
 	return append(b, raw[:]...)
 }
 
-// Append appends the EntryLen octets in a byte order.
+// Append appends the EntryLen bytes in a byte order.
 func (e Entry) Append(b []byte, big bool) []byte { return appendEntry(b, order(big), e) }
 
-// entryAt reads EntryLen octets.
+// entryAt reads EntryLen bytes.
 func entryAt(b []byte, o binary.ByteOrder) Entry {
 	return Entry{Place: Place{TO: o.Uint64(b), STag: o.Uint32(b[entryKey:])}, Length: o.Uint32(b[entryLength:])}
 }
 
-// ends reports whether the octets end before the last tagged offset.
+// ends reports whether the bytes end before the last tagged offset.
 func (e *Entry) ends() bool { return !ddp.Wraps(e.TO, uint64(e.Length)) }
 
-// splitFront returns the first n octets, and leaves the others.
+// splitFront returns the first n bytes, and leaves the others.
 func (e *Entry) splitFront(n uint32) Entry {
 	first := Entry{Place: e.Place, Length: n}
 	e.TO += uint64(n)
@@ -74,19 +74,19 @@ type Map struct {
 	Entry
 }
 
-// MapLen is the length of a Map in octets.
+// MapLen is the length of a Map in bytes.
 const MapLen = 24
 
 const mapEntry = 8
 
-// Append appends the MapLen octets in a byte order.
+// Append appends the MapLen bytes in a byte order.
 func (m Map) Append(b []byte, big bool) []byte {
 	var raw [mapEntry]byte
 	order(big).PutUint64(raw[:], m.Offset)
 	return m.Entry.Append(append(b, raw[:]...), big)
 }
 
-// ParseMap reads MapLen octets. The error is an *Error.
+// ParseMap reads MapLen bytes. The error is an *Error.
 func ParseMap(b []byte, big bool) (Map, error) {
 	if len(b) < MapLen {
 		return Map{}, wrong("map", "length %d, where it is to be %d", len(b), MapLen)
@@ -99,7 +99,7 @@ func ParseMap(b []byte, big bool) (Map, error) {
 	return m, nil
 }
 
-// Find returns where n octets from an offset on lie, as far as the map has them; its Length says how far.
+// Find returns where n bytes from an offset on lie, as far as the map has them; its Length says how far.
 func (m *Map) Find(offset uint64, n int) (Entry, bool) {
 	if offset < m.Offset || offset-m.Offset >= uint64(m.Length) {
 		return Entry{}, false

@@ -20,7 +20,7 @@ import (
 //	+-------------------------------+-------------------------------+
 //	|       address of the first part of the ring (TO)              |
 //	+-------------------------------+-------------------------------+
-//	|    its key (STag)             |     its length in octets      |
+//	|    its key (STag)             |     its length in bytes      |
 //	+-------------------------------+-------------------------------+
 //
 // Kind is reserved to rdma-core, which sends 0 and does not look at it.
@@ -35,7 +35,7 @@ type Hello struct {
 	CountsMaps bool
 	// Maps is how many entries the table of maps has, which lies after that of ring entries. See MapsSaid.
 	Maps int
-	// Table is where the peer writes entries of EntryLen octets, and Entries how many there are.
+	// Table is where the peer writes entries of EntryLen bytes, and Entries how many there are.
 	Table   Place
 	Entries uint32
 	// Ring is the first part of the ring.
@@ -51,7 +51,7 @@ type Place struct {
 const (
 	// Version is the only one.
 	Version = 1
-	// HelloLen is the length of a Hello in octets.
+	// HelloLen is the length of a Hello in bytes.
 	HelloLen = 40
 
 	flagBig  = 0x01
@@ -69,9 +69,9 @@ const (
 
 // MapsSaid returns how many of n entries of a table of maps a Hello can tell of: all of up to 128, 128 below 256, and
 // above that the next lower multiple of 256, up to 32512.
-func MapsSaid(n int) int { return mapsOf(mapsOctet(n)) }
+func MapsSaid(n int) int { return mapsOf(mapsByte(n)) }
 
-func mapsOctet(n int) byte {
+func mapsByte(n int) byte {
 	if n <= 0x80 {
 		return byte(max(n, 0))
 	}
@@ -85,7 +85,7 @@ func mapsOf(octet byte) int {
 	return int(octet&^0x80) << 8
 }
 
-// AppendBinary appends the HelloLen octets. Its error is nil.
+// AppendBinary appends the HelloLen bytes. Its error is nil.
 func (h Hello) AppendBinary(b []byte) ([]byte, error) {
 	flags, kind := byte(flagMaps), byte(0)
 	if h.Big {
@@ -96,7 +96,7 @@ func (h Hello) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = append(b, Version, flags)
 	b = binary.BigEndian.AppendUint16(b, h.Credits)
-	b = append(b, kind, 0, 0, mapsOctet(h.Maps))
+	b = append(b, kind, 0, 0, mapsByte(h.Maps))
 	b = appendEntry(b, binary.BigEndian, Entry{Place: h.Table, Length: h.Entries})
 	return appendEntry(b, binary.BigEndian, h.Ring), nil
 }

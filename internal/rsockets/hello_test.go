@@ -33,7 +33,7 @@ func wantError(t *testing.T, err error, field string) {
 }
 
 func TestHello(t *testing.T) {
-	raw := testrig.Octets(t, linuxHello)
+	raw := testrig.Bytes(t, linuxHello)
 	want := Hello{
 		Credits: 384, Table: Place{TO: 0x7F1C58021000, STag: 0xA1B2}, Entries: 2,
 		Ring: Entry{Place{TO: 0x7F1C58000000, STag: 0xA1B1}, 65536},
@@ -77,7 +77,7 @@ func TestMapsSaid(t *testing.T) {
 }
 
 func TestBadHello(t *testing.T) {
-	raw := testrig.Octets(t, linuxHello)
+	raw := testrig.Bytes(t, linuxHello)
 	for name, spoil := range map[string]func([]byte) []byte{
 		"short":       func(b []byte) []byte { return b[:39] },
 		"no entries":  func(b []byte) []byte { clear(b[20:24]); return b },
@@ -118,7 +118,7 @@ func TestWord(t *testing.T) {
 		{NewWord(OpControl, uint32(Shutdown)), false, "02 00 00 e0", "control 2"},
 		{NewWord(5, 1), true, "a0 00 00 01", "kind 5 1"},
 	} {
-		raw := testrig.Octets(t, c.hex)
+		raw := testrig.Bytes(t, c.hex)
 		got, err := ParseWord(raw, c.big)
 		if err != nil || got != c.word || !bytes.Equal(c.word.Append(nil, c.big), raw) || got.String() != c.named {
 			t.Errorf("%s: %v (%v), and back %x", c.hex, got, err, c.word.Append(nil, c.big))
@@ -136,7 +136,7 @@ func TestEntry(t *testing.T) {
 		"0807060504030201 0d0c0b0a 00000100": false,
 		"0102030405060708 0a0b0c0d 00010000": true,
 	} {
-		raw := testrig.Octets(t, hex)
+		raw := testrig.Bytes(t, hex)
 		if !bytes.Equal(e.Append(nil, big), raw) || entryAt(raw, order(big)) != e {
 			t.Errorf("big %v: %x, %+v", big, e.Append(nil, big), entryAt(raw, order(big)))
 		}
@@ -145,7 +145,7 @@ func TestEntry(t *testing.T) {
 
 func TestMap(t *testing.T) {
 	m := Map{Offset: 0x1000, Entry: Entry{Place{TO: 0x70000, STag: 9}, 0x100}}
-	raw := testrig.Octets(t, "0010000000000000 0000070000000000 09000000 00010000")
+	raw := testrig.Bytes(t, "0010000000000000 0000070000000000 09000000 00010000")
 	if got, err := ParseMap(raw, false); err != nil || got != m || !bytes.Equal(m.Append(nil, false), raw) {
 		t.Errorf("%+v (%v), %x", got, err, m.Append(nil, false))
 	}
@@ -165,8 +165,8 @@ func TestMap(t *testing.T) {
 	}
 	for name, b := range map[string][]byte{
 		"short":        raw[:23],
-		"address ends": testrig.Octets(t, "0010000000000000 ffffffffffffffff 09000000 00010000"),
-		"offset ends":  testrig.Octets(t, "ffffffffffffffff 0000070000000000 09000000 00010000"),
+		"address ends": testrig.Bytes(t, "0010000000000000 ffffffffffffffff 09000000 00010000"),
+		"offset ends":  testrig.Bytes(t, "ffffffffffffffff 0000070000000000 09000000 00010000"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseMap(b, false)
@@ -176,7 +176,7 @@ func TestMap(t *testing.T) {
 }
 
 func FuzzHello(f *testing.F) {
-	f.Add(testrig.Octets(f, linuxHello))
+	f.Add(testrig.Bytes(f, linuxHello))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := ParseHello(b)
 		if err != nil {
@@ -213,14 +213,14 @@ func TestHelloKnown(t *testing.T) {
 		Ring: Entry{Place{1, ^uint32(0)}, 1},
 	}
 	least := Hello{Entries: 1, Table: Place{0, 1}, Ring: Entry{Place{0, 1}, 1}}
-	all := [][]byte{testrig.Octets(t, linuxHello)}
+	all := [][]byte{testrig.Bytes(t, linuxHello)}
 	for _, h := range []Hello{full, least} {
 		b, err := h.AppendBinary(nil)
 		testrig.Must(t, err)
 		all = append(all, b)
 	}
 	for _, b := range all {
-		if got := ulpdata.Describe(b); !strings.HasPrefix(got, "like rsockets, 40 octets") {
+		if got := ulpdata.Describe(b); !strings.HasPrefix(got, "like rsockets, 40 bytes") {
 			t.Error(got)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A wire carries what one end sends: the octets of a Write, and the word after it.
+// A wire carries what one end sends: the bytes of a Write, and the word after it.
 type wire struct{ from, to *end }
 
 func (w wire) word(t *testing.T, word Word) {
@@ -16,7 +16,7 @@ func (w wire) word(t *testing.T, word Word) {
 	}
 }
 
-// send moves up to n octets.
+// send moves up to n bytes.
 func (w wire) send(t *testing.T, data []byte) (n int) {
 	piece := w.from.Next(len(data))
 	if piece.Length == 0 {
@@ -45,7 +45,7 @@ func (w wire) notices(t *testing.T) {
 	}
 }
 
-// TestPair moves octets between two ends of all kinds, in pieces of any size, and compares them.
+// TestPair moves bytes between two ends of all kinds, in pieces of any size, and compares them.
 func TestPair(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -62,7 +62,7 @@ func TestPair(t *testing.T) {
 		sent := 0
 		for steps := 0; len(got) < len(want); steps++ {
 			if steps > 200000 {
-				t.Fatalf("seed %d: stuck after %d octets", seed, len(got))
+				t.Fatalf("seed %d: stuck after %d bytes", seed, len(got))
 			}
 			wire{b, a}.notices(t)
 			if rnd.IntN(2) == 0 {
@@ -75,7 +75,7 @@ func TestPair(t *testing.T) {
 			b.Consume(n)
 		}
 		if !bytes.Equal(got, want) {
-			t.Fatalf("seed %d: the octets differ", seed)
+			t.Fatalf("seed %d: the bytes differ", seed)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func FuzzEndpoint(f *testing.F) {
 			}
 			at, n := e.Readable()
 			if at < 0 || n < 0 || at+n > 256 {
-				t.Fatalf("%d octets at %d are readable", n, at)
+				t.Fatalf("%d bytes at %d are readable", n, at)
 			}
 			e.Consume(n - n/3)
 			if d, due := e.Due(); due && (d.Offset < 0 || d.Length < 0 || d.Offset+d.Length > 256 ||

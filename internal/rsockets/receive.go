@@ -1,7 +1,7 @@
 package rsockets
 
 // A Receiver keeps account of a ring: what of it the peer may write, what has arrived and what was read, as positions
-// in the stream of octets. Position p is at offset p % size of the ring.
+// in the stream of bytes. Position p is at offset p % size of the ring.
 type Receiver struct {
 	size, part             uint64
 	read, arrived, offered uint64
@@ -17,7 +17,7 @@ type Receiver struct {
 const MaxParts = 8
 
 // newReceiver returns the account of a ring of which the first half was offered by the Hello. Parts of it have least
-// octets at least, but halves.
+// bytes at least, but halves.
 func newReceiver(size, least int, credits uint16, peer *Hello) Receiver {
 	slots := int(min(peer.Entries, MaxParts))
 	parts := 2 // the first offer is half of the ring
@@ -34,7 +34,7 @@ func newReceiver(size, least int, credits uint16, peer *Hello) Receiver {
 func (r *Receiver) data(n uint32) error {
 	switch {
 	case n == 0:
-		return wrong("data", "a piece of no octets")
+		return wrong("data", "a piece of no bytes")
 	case r.received == r.told:
 		return wrong("credit", "a piece beyond the %d credits", r.credits)
 	case len(r.ends) == 0 || uint64(n) > r.ends[0]-r.arrived:
@@ -66,13 +66,13 @@ func (r *Receiver) mapped() error {
 	return nil
 }
 
-// Readable returns where in the ring the next octets to be read lie, and how many there are in one stretch.
+// Readable returns where in the ring the next bytes to be read lie, and how many there are in one stretch.
 func (r *Receiver) Readable() (offset, n int) {
 	at := r.read % r.size
 	return int(at), int(min(r.arrived-r.read, r.size-at))
 }
 
-// Consume says that n octets were read, of those that are readable.
+// Consume says that n bytes were read, of those that are readable.
 func (r *Receiver) Consume(n int) {
 	r.read += uint64(n)
 	done := 0
@@ -88,7 +88,7 @@ func (r *Receiver) Consume(n int) {
 type Notice struct {
 	Word   Word
 	Offset int // of the part in the ring
-	Length int // its octets; 0: there is none
+	Length int // its bytes; 0: there is none
 	Slot   int // of the peer's table
 }
 

@@ -1,6 +1,6 @@
 package rsockets
 
-// A Sender says where the next octets go, and keeps account of the peer's credits. The zero value sends nothing.
+// A Sender says where the next bytes go, and keeps account of the peer's credits. The zero value sends nothing.
 type Sender struct {
 	seq, limit uint16
 	reserve    uint16
@@ -29,7 +29,7 @@ func (s *Sender) credited() bool { return s.limit-s.seq > s.reserve }
 // Ready reports whether a piece can be sent.
 func (s *Sender) Ready() bool { return len(s.entries) > 0 && s.credited() }
 
-// Next takes the place for the next piece, of at most so many octets, and a credit. What it returns is to be written at
+// Next takes the place for the next piece, of at most so many bytes, and a credit. What it returns is to be written at
 // once, and told of by the word of OpData that follows. A Length of 0 says that there is no place, or no credit:
 // another word has to come first.
 func (s *Sender) Next(most int) Entry {

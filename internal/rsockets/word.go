@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A Word is what an end tells the other by a Send of WordLen octets, in the byte order of its host.
+// A Word is what an end tells the other by a Send of WordLen bytes, in the byte order of its host.
 //
 //	 31    29 28                                                     0
 //	+--------+--------------------------------------------------------+
@@ -13,7 +13,7 @@ import (
 //	+--------+--------------------------------------------------------+
 type Word uint32
 
-// WordLen is the length of a Word in octets.
+// WordLen is the length of a Word in bytes.
 const WordLen = 4
 
 // Op is the kind of a Word.
@@ -21,7 +21,7 @@ type Op uint8
 
 // The kinds of words. rdma-core sends no other, and takes some of these for data.
 const (
-	OpData Op = 0 // Value octets were written into the ring
+	OpData Op = 0 // Value bytes were written into the ring
 	// words up to this number may be sent, by its low 16 bits; and there may be a new entry in the table
 	OpCredit  Op = 4
 	OpMap     Op = 6 // entry Value of the table of maps is new
@@ -64,7 +64,7 @@ func (w Word) String() string {
 	return fmt.Sprintf("%s %d", name, w.Value())
 }
 
-// Append appends the WordLen octets in a byte order.
+// Append appends the WordLen bytes in a byte order.
 func (w Word) Append(b []byte, big bool) []byte {
 	if big {
 		return binary.BigEndian.AppendUint32(b, uint32(w))
@@ -72,7 +72,7 @@ func (w Word) Append(b []byte, big bool) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(w))
 }
 
-// ParseWord reads what a Send has brought. Any but WordLen octets are an *Error.
+// ParseWord reads what a Send has brought. Any but WordLen bytes are an *Error.
 func ParseWord(b []byte, big bool) (Word, error) {
 	if len(b) != WordLen {
 		return 0, wrong("word", "length %d, where it is to be %d", len(b), WordLen)

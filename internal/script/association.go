@@ -40,7 +40,7 @@ type Association struct {
 	ahead   map[uint32]bool
 	got     []Message
 	parts   chunk.Fragments[Message]
-	held    int // octets of what has come and nobody has taken
+	held    int // bytes of what has come and nobody has taken
 	end     End
 	why     string
 	mute    bool // HoldAcks
@@ -59,8 +59,8 @@ type Message struct {
 	Chunks int // more than one if it was fragmented
 }
 
-// MinFragmented is a size that no message has, in octets, which may be fragmented: RFC 5043,
-// section 9, has one of 516 octets go in one DATA chunk.
+// MinFragmented is a size that no message has, in bytes, which may be fragmented: RFC 5043,
+// section 9, has one of 516 bytes go in one DATA chunk.
 const MinFragmented = sctp.MinMaxMessage + 1
 
 // ErrRefused says that the other end has answered the INIT with an ABORT.

@@ -15,7 +15,7 @@ func (a *Association) Send(m sctp.Message) {
 	a.SendParts(m, len(m.Data))
 }
 
-// SendParts sends a message in DATA chunks of at most n octets, each in a packet of its own.
+// SendParts sends a message in DATA chunks of at most n bytes, each in a packet of its own.
 func (a *Association) SendParts(m sctp.Message, n int) {
 	flags := byte(chunk.FlagBeginning | chunk.FlagUnordered)
 	if m.Ordered {
@@ -35,7 +35,7 @@ func (a *Association) SendParts(m sctp.Message, n int) {
 
 // data sends one DATA chunk: RFC 9260, section 3.3.1.
 func (a *Association) data(m sctp.Message, flags byte, part []byte) {
-	d := chunk.Data{TSN: a.tsn, Stream: m.Stream, PPID: m.PPID, Octets: part}
+	d := chunk.Data{TSN: a.tsn, Stream: m.Stream, PPID: m.PPID, Bytes: part}
 	p := a.packet(a.Peer.Tag, d.Chunk(flags))
 	a.unacked[a.tsn] = p
 	a.tsn++
@@ -184,7 +184,7 @@ func (a *Association) takeSack(c chunk.Chunk) {
 	}
 }
 
-// What nobody has taken is bounded, in DATA chunks and in octets, with what sessions hold ahead of a missing message.
+// What nobody has taken is bounded, in DATA chunks and in bytes, with what sessions hold ahead of a missing message.
 // Where that is much, the missing one need not come any more: who waits for it hears nothing.
 const (
 	maxWaiting = 1 << 12
@@ -207,7 +207,7 @@ func (a *Association) takeData(c chunk.Chunk) {
 		return // it comes again, if it was not there yet
 	}
 	a.ahead[tsn] = true
-	a.held += len(d.Octets)
+	a.held += len(d.Bytes)
 	for a.ahead[a.cum+1] {
 		delete(a.ahead, a.cum+1)
 		a.cum++
@@ -216,7 +216,7 @@ func (a *Association) takeData(c chunk.Chunk) {
 	m := Message{
 		Message: sctp.Message{
 			Stream: d.Stream, PPID: d.PPID, Ordered: flags&chunk.FlagUnordered == 0,
-			Data: append([]byte(nil), d.Octets...),
+			Data: append([]byte(nil), d.Bytes...),
 		},
 		Chunks: 1,
 	}

@@ -113,7 +113,7 @@ func TestFragments(t *testing.T) {
 func TestJoin(t *testing.T) {
 	a := &Association{cum: 9, ahead: map[uint32]bool{}}
 	part := func(tsn uint32, flags byte, text string) {
-		d := chunk.Data{TSN: tsn, Stream: 1, PPID: 16, Octets: []byte(text)}
+		d := chunk.Data{TSN: tsn, Stream: 1, PPID: 16, Bytes: []byte(text)}
 		a.takeData(d.Chunk(flags))
 	}
 	part(12, chunk.FlagEnding, "c")
@@ -137,7 +137,7 @@ func TestHeld(t *testing.T) {
 		a := &Association{conn: near, cum: 9, ahead: map[uint32]bool{}, unacked: map[uint32][]byte{}}
 		return a.Session(1), func(n int) {
 			b := binary.BigEndian.AppendUint16(make([]byte, 0, size), uint16(n))
-			d := chunk.Data{TSN: uint32(10 + n), Stream: 1, PPID: sctp.PPIDSegment, Octets: b[:size]}
+			d := chunk.Data{TSN: uint32(10 + n), Stream: 1, PPID: sctp.PPIDSegment, Bytes: b[:size]}
 			a.takeData(d.Chunk(chunk.FlagsWhole))
 		}
 	}
@@ -150,7 +150,7 @@ func TestHeld(t *testing.T) {
 		}
 	}
 	if kept := len(s.ahead) * size; s.on.held != kept || kept < maxHeld || kept > maxHeld+size {
-		t.Errorf("%d octets are held, and %d counted", kept, s.on.held)
+		t.Errorf("%d bytes are held, and %d counted", kept, s.on.held)
 	}
 	s, come = begin()
 	for _, n := range []int{1, 2, 0} {
@@ -162,7 +162,7 @@ func TestHeld(t *testing.T) {
 		}
 	}
 	if s.on.held != 0 {
-		t.Errorf("%d octets are counted of what was taken", s.on.held)
+		t.Errorf("%d bytes are counted of what was taken", s.on.held)
 	}
 }
 

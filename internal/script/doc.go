@@ -1,11 +1,11 @@
 // Package script is the plumbing of a peer that is played by hand: what conformance
 // cases, probes, simulated implementations and tests share when they speak to an
-// endpoint octet by octet.
+// endpoint byte by byte.
 //
 // A [Link] is one end of a connection:
 //
 //	l := script.NewLink(conn)
-//	q := script.Request(mpa.DialectRFC6581, 4).Octets()
+//	q := script.Request(mpa.DialectRFC6581, 4).Bytes()
 //	err := l.Send(q)
 //	r, err := l.Frame(deadline)
 //	l.Operate(script.TermsOf(mpa.RoleInitiator, q, r))
@@ -19,6 +19,6 @@
 //
 // The package frames, sends, waits and takes apart. What is right and what is wrong
 // is for its users to say, each by a judgment of its own: nothing is refused here
-// that has its octets, and whatever is framed can be changed before it is sent. It
+// that has its bytes, and whatever is framed can be changed before it is sent. It
 // knows nothing of the startup machines and of the engine that it is used against.
 package script

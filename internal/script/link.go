@@ -64,7 +64,7 @@ func EndOf(err error) End {
 
 // A MissingError is what was waited for and has not come.
 type MissingError struct {
-	Got int   // octets of it that have come
+	Got int   // bytes of it that have come
 	End End   // of the connection; Open: the time was over
 	Err error // of the connection
 }
@@ -72,9 +72,9 @@ type MissingError struct {
 // Error says how much has come, and why no more.
 func (e *MissingError) Error() string {
 	if e.End == Open {
-		return fmt.Sprintf("got %d octets of it in the time: %v", e.Got, e.Err)
+		return fmt.Sprintf("got %d bytes of it in the time: %v", e.Got, e.Err)
 	}
-	return fmt.Sprintf("got %d octets of it, and then the connection was %v: %v", e.Got, e.End, e.Err)
+	return fmt.Sprintf("got %d bytes of it, and then the connection was %v: %v", e.Got, e.End, e.Err)
 }
 
 // Unwrap returns the connection's error.
@@ -100,7 +100,7 @@ func (l *Link) SendSplit(gap time.Duration, pieces ...[]byte) error {
 	return nil
 }
 
-// Split cuts octets into pieces of n octets; the last one may be shorter.
+// Split cuts bytes into pieces of n bytes; the last one may be shorter.
 func Split(b []byte, n int) (pieces [][]byte) {
 	for len(b) > 0 {
 		k := min(n, len(b))
@@ -113,10 +113,10 @@ func Split(b []byte, n int) (pieces [][]byte) {
 // End returns how the other end's half has ended, as far as Receive has come.
 func (l *Link) End() End { return l.end }
 
-// Received returns the octets that were received and not taken. They stay.
+// Received returns the bytes that were received and not taken. They stay.
 func (l *Link) Received() []byte { return l.in }
 
-// Receive waits for octets, or for the end of the connection. The error is a
+// Receive waits for bytes, or for the end of the connection. The error is a
 // *MissingError if neither comes in time. At the end of the connection there is none:
 // see [Link.End].
 func (l *Link) Receive(until time.Time) error {
@@ -141,7 +141,7 @@ func (l *Link) Receive(until time.Time) error {
 	return nil
 }
 
-// Need waits until n octets are there. The error is a *MissingError.
+// Need waits until n bytes are there. The error is a *MissingError.
 func (l *Link) Need(n int, until time.Time) error {
 	for len(l.in) < n {
 		if l.end != Open {
@@ -154,15 +154,15 @@ func (l *Link) Need(n int, until time.Time) error {
 	return nil
 }
 
-// Take takes n of the octets received; they must be there.
+// Take takes n of the bytes received; they must be there.
 func (l *Link) Take(n int) []byte {
 	b := l.in[:n:n]
 	l.in = l.in[n:]
 	return b
 }
 
-// Octets waits for n octets and takes them.
-func (l *Link) Octets(n int, until time.Time) ([]byte, error) {
+// Bytes waits for n bytes and takes them.
+func (l *Link) Bytes(n int, until time.Time) ([]byte, error) {
 	if err := l.Need(n, until); err != nil {
 		return nil, err
 	}
@@ -170,23 +170,23 @@ func (l *Link) Octets(n int, until time.Time) ([]byte, error) {
 }
 
 // Frame waits for a whole Request, Reply or Rtr Frame and takes it. Nothing of it is
-// judged, and its private data has what PD_Length says, up to 65535 octets.
+// judged, and its private data has what PD_Length says, up to 65535 bytes.
 func (l *Link) Frame(until time.Time) (mpa.StartupFrame, error) {
 	if err := l.Need(mpa.StartupHeaderLen, until); err != nil {
 		return nil, err
 	}
 	n := mpa.StartupHeaderLen + int(mpa.StartupFrame(l.in).PDLength())
-	return l.Octets(n, until)
+	return l.Bytes(n, until)
 }
 
-// MaxRest bounds what the other end may still send before its end, in octets.
+// MaxRest bounds what the other end may still send before its end, in bytes.
 const MaxRest = 1 << 20
 
-// ErrEndless is why a Link no longer waits for the end: MaxRest octets came instead.
+// ErrEndless is why a Link no longer waits for the end: MaxRest bytes came instead.
 var ErrEndless = errors.New("the other end sends without an end")
 
 // Until waits for the end of the connection, whatever comes before, which is kept. The error is a
-// *MissingError if the connection does not end in time, or if MaxRest octets come before its end;
+// *MissingError if the connection does not end in time, or if MaxRest bytes come before its end;
 // then it wraps ErrEndless.
 func (l *Link) Until(until time.Time) error {
 	for l.end == Open {
@@ -229,10 +229,10 @@ func (l *Link) Reset() error {
 	return l.conn.Close()
 }
 
-// Close closes the connection as the system does: by a RST if octets were not read.
+// Close closes the connection as the system does: by a RST if bytes were not read.
 func (l *Link) Close() error { return l.conn.Close() }
 
-// Leave sends a FIN, and waits for that of the other end, so that no octet that was
+// Leave sends a FIN, and waits for that of the other end, so that no byte that was
 // not read makes a RST of the end. Then it closes the connection.
 func (l *Link) Leave(patience time.Duration) {
 	if l.CloseWrite() == nil {

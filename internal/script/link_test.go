@@ -24,14 +24,14 @@ func links() (a, b *script.Link) {
 func never() time.Time { return time.Now().Add(time.Hour) }
 
 // TestStartup plays the startup of every dialect with frames, and takes both frames
-// from every split of the octets.
+// from every split of the bytes.
 func TestStartup(t *testing.T) {
 	for _, d := range mpa.Dialects() {
 		if d == mpa.DialectStartKey {
 			continue
 		}
-		q := mpa.StartupFrame(script.Request(d, 4).Octets())
-		r := mpa.StartupFrame(script.Reply(d, q, 4).Octets())
+		q := mpa.StartupFrame(script.Request(d, 4).Bytes())
+		r := mpa.StartupFrame(script.Reply(d, q, 4).Bytes())
 		if q.Dialect() != d || q.Key() != mpa.KeyRequest {
 			t.Errorf("%v: the Request is of %v: %v", d, q.Dialect(), q)
 		}
@@ -45,7 +45,7 @@ func TestStartup(t *testing.T) {
 			if err != nil || !bytes.Equal(got, q) {
 				t.Errorf("%v in pieces of %d: %v, %v", d, n, got, err)
 			}
-			if rest, err := b.Octets(1, never()); err != nil || rest[0] != 1 {
+			if rest, err := b.Bytes(1, never()); err != nil || rest[0] != 1 {
 				t.Errorf("%v in pieces of %d: after it % x, %v", d, n, rest, err)
 			}
 		}
@@ -66,7 +66,7 @@ func TestAnswer(t *testing.T) {
 	} {
 		q := script.Request(mpa.DialectRFC6581, 4)
 		q.Enhanced = &c.asked
-		if got := script.Reply(mpa.DialectRFC6581, q.Octets(), 4).Enhanced; *got != c.want {
+		if got := script.Reply(mpa.DialectRFC6581, q.Bytes(), 4).Enhanced; *got != c.want {
 			t.Errorf("asked %v: %v, want %v", c.asked, got, c.want)
 		}
 	}
@@ -159,7 +159,7 @@ func TestPeek(t *testing.T) {
 		}
 	}
 	f, err := b.NextFPDU(never())
-	if err != nil || len(f.Octets) != f.Size || !b.Heard() || len(b.Received()) != 0 {
+	if err != nil || len(f.Bytes) != f.Size || !b.Heard() || len(b.Received()) != 0 {
 		t.Errorf("%v, %v", f, err)
 	}
 }
@@ -185,22 +185,22 @@ func TestSpoil(t *testing.T) {
 
 // TestParting leaves Responders that wait for an RTR indication, and others.
 func TestParting(t *testing.T) {
-	q := mpa.StartupFrame(script.Request(mpa.DialectRFC6581, 4).Octets())
+	q := mpa.StartupFrame(script.Request(mpa.DialectRFC6581, 4).Bytes())
 	r := script.Reply(mpa.DialectRFC6581, q, 4)
 	a, b := links()
-	b.Operate(script.TermsOf(mpa.RoleResponder, q, r.Octets()))
-	for _, fpdu := range a.Parting(q, r.Octets()) {
+	b.Operate(script.TermsOf(mpa.RoleResponder, q, r.Bytes()))
+	for _, fpdu := range a.Parting(q, r.Bytes()) {
 		a.Send(fpdu)
 		seg, err := b.NextSegment(never())
 		if err != nil || mpa.RTROf(rdmap.ZeroLength(&seg)) != mpa.RTRWrite {
 			t.Errorf("%v, %v", seg.Header, err)
 		}
 	}
-	if again := a.Parting(q, r.Octets()); len(again) != 1 {
+	if again := a.Parting(q, r.Bytes()); len(again) != 1 {
 		t.Errorf("%d FPDUs after the RTR indication", len(again))
 	}
-	plain := script.Request(mpa.DialectRFC5044, 0).Octets()
-	if c, _ := links(); c.Parting(plain, script.Reply(mpa.DialectRFC5044, plain, 0).Octets()) != nil {
+	plain := script.Request(mpa.DialectRFC5044, 0).Bytes()
+	if c, _ := links(); c.Parting(plain, script.Reply(mpa.DialectRFC5044, plain, 0).Bytes()) != nil {
 		t.Error("RFC 5044 has no RTR indication")
 	}
 }
@@ -209,17 +209,17 @@ func TestParting(t *testing.T) {
 func TestTerms(t *testing.T) {
 	q, r := script.Request(mpa.DialectRFC5044, 0), script.Request(mpa.DialectRFC5044, 0)
 	q.M, q.C, r.C = true, false, true
-	if got := script.TermsOf(mpa.RoleInitiator, q.Octets(),
-		r.Octets()).String(); got != "version 1, CRC, markers received" {
+	if got := script.TermsOf(mpa.RoleInitiator, q.Bytes(),
+		r.Bytes()).String(); got != "version 1, CRC, markers received" {
 		t.Error(got)
 	}
-	if got := script.TermsOf(mpa.RoleResponder, q.Octets(),
-		r.Octets()).String(); got != "version 1, CRC, markers sent" {
+	if got := script.TermsOf(mpa.RoleResponder, q.Bytes(),
+		r.Bytes()).String(); got != "version 1, CRC, markers sent" {
 		t.Error(got)
 	}
 	r.Rev = 0
-	if got := script.TermsOf(mpa.RoleInitiator, q.Octets(),
-		r.Octets()).String(); got != "version 0, CRC, markers sent, markers received" {
+	if got := script.TermsOf(mpa.RoleInitiator, q.Bytes(),
+		r.Bytes()).String(); got != "version 0, CRC, markers sent, markers received" {
 		t.Error(got)
 	}
 	ours := mpa.AppendStartKey(nil, &mpa.StartKeyFields{M: true})
@@ -247,6 +247,6 @@ func TestEndless(t *testing.T) {
 	var missing *script.MissingError
 	if _, err := b.Rest(never()); !errors.Is(err, script.ErrEndless) || !errors.As(err, &missing) ||
 		missing.End != script.Open || len(b.Received()) > 2*script.MaxRest {
-		t.Errorf("%v, %d octets kept", err, len(b.Received()))
+		t.Errorf("%v, %d bytes kept", err, len(b.Received()))
 	}
 }

@@ -19,7 +19,7 @@ type operation struct {
 }
 
 // Operate begins Full Operation with the given terms: what follows in either
-// direction are FPDUs. Octets received and not taken are the first of them.
+// direction are FPDUs. Bytes received and not taken are the first of them.
 func (l *Link) Operate(t Terms) {
 	l.op = &operation{
 		Terms: t, w: mpa.NewWriter(t.MarkersSend, t.CRC), r: mpa.NewReader(t.MarkersReceive, t.CRC),
@@ -144,7 +144,7 @@ func (l *Link) Parting(q, r mpa.StartupFrame) [][]byte {
 // An FPDU is one that the other end has sent.
 type FPDU struct {
 	mpa.FPDU
-	Octets []byte // as received, with markers, PAD and CRC
+	Bytes []byte // as received, with markers, PAD and CRC
 }
 
 // NextFPDU waits for an FPDU and takes it. The error is an *mpa.Error for one that is
@@ -195,7 +195,7 @@ func (l *Link) NextSegment(until time.Time) (ddp.Segment, error) {
 	return ddp.Parse(f.ULPDU)
 }
 
-// SpoilCRC inverts the CRC of an FPDU, and Seal makes it right again after octets
+// SpoilCRC inverts the CRC of an FPDU, and Seal makes it right again after bytes
 // have been changed.
 func SpoilCRC(fpdu []byte) []byte {
 	for i := len(fpdu) - layout.CRCLen; i < len(fpdu); i++ {

@@ -8,7 +8,7 @@ import (
 )
 
 // Part says how much b is of a frame whose rest has not come, and shows it: of a Reply Frame or a Start Key, by the
-// key. Octets with which frames of other keys begin as well are a part of it all the same. It is empty where b is no
+// key. Bytes with which frames of other keys begin as well are a part of it all the same. It is empty where b is no
 // part of such a frame, or has a whole one.
 func Part(b []byte, key string) string {
 	n := min(len(b), len(key))
@@ -20,11 +20,11 @@ func Part(b []byte, key string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %s%s of a %s: %+q", len(b),
-		wording.If(openEnded(b, key), "at least ", ""), wording.Octets(whole),
+		wording.If(openEnded(b, key), "at least ", ""), wording.Bytes(whole),
 		wording.If(key == mpa.KeyStart, "Start Key", "Reply Frame"), b[:min(len(b), shown)])
 }
 
-// shown is how many octets of a part are shown.
+// shown is how many bytes of a part are shown.
 const shown = 32
 
 // wholeOf returns how long the frame is, as far as what has come of it tells.

@@ -9,7 +9,7 @@ import (
 
 // TestPart tells the beginning of an answer from another protocol, and from a whole one.
 func TestPart(t *testing.T) {
-	const header = mpa.KeyReply + "\x40\x02\x00\x04" // C=1, revision 2, 4 octets of private data
+	const header = mpa.KeyReply + "\x40\x02\x00\x04" // C=1, revision 2, 4 bytes of private data
 	for _, c := range []struct{ in, key, want string }{
 		{"", mpa.KeyReply, ""},
 		{"M", mpa.KeyReply, `1 of at least 20 octets of a Reply Frame: "M"`},

@@ -56,7 +56,7 @@ func RelaySCTP(to string, pass Pass) (*SCTPRelay, error) {
 	return r, nil
 }
 
-// relayBuffer is how much a socket of a relay holds, in octets, where the system allows it.
+// relayBuffer is how much a socket of a relay holds, in bytes, where the system allows it.
 const relayBuffer = 4 << 20
 
 // Addr is where to dial, on this host.

@@ -56,7 +56,7 @@ func (s *Session) Ready(kind mpa.RTR) sctp.Message {
 	return s.Segment(h, nil)
 }
 
-// EmptyRead returns the next message with an RDMA Read Request of no octets, which every peer answers by itself: no
+// EmptyRead returns the next message with an RDMA Read Request of no bytes, which every peer answers by itself: no
 // memory is looked at.
 func (s *Session) EmptyRead() sctp.Message {
 	r := emptyRead()

@@ -16,8 +16,8 @@ type Startup struct {
 	ULP      []byte        // private data after it
 }
 
-// Octets returns the frame as it is sent.
-func (f Startup) Octets() []byte {
+// Bytes returns the frame as it is sent.
+func (f Startup) Bytes() []byte {
 	fields := f.StartupFields
 	if fields.PrivateData == nil {
 		if f.Enhanced != nil {

@@ -41,15 +41,15 @@ func TestFrames(t *testing.T) {
 		mpa.DialectRFC5044: {rev: 1, c: true}, mpa.DialectRFC6581: {rev: 2, c: true, s: true},
 		mpa.DialectRtr: {rev: 1, c: true, s: true}, mpa.DialectRevision0: {rev: 0, c: true, m: true},
 	} {
-		q := script.Request(d, 4).Octets()
-		r := script.Reply(d, q, 4).Octets()
+		q := script.Request(d, 4).Bytes()
+		r := script.Reply(d, q, 4).Bytes()
 		if of(q) != want || of(r) != want {
 			t.Errorf("%v: %+v and %+v, want %+v", d, of(q), of(r), want)
 		}
 	}
 	for _, c := range []bool{false, true} {
 		reply := mpa.AppendStartup(nil, &mpa.StartupFields{Key: mpa.KeyReply, C: c, S: true, Rev: 1})
-		if f := mpa.StartupFrame(script.RtrFrame(reply).Octets()); f.Key() != mpa.KeyRtr ||
+		if f := mpa.StartupFrame(script.RtrFrame(reply).Bytes()); f.Key() != mpa.KeyRtr ||
 			of(f) != (fields{rev: 1, c: c}) {
 			t.Errorf("Rtr Frame after C=%v: %v", c, f)
 		}

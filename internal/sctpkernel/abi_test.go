@@ -14,7 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/lowerlayer"
 )
 
-// The octets are those of Linux 6.1 on x86-64, as recvmsg gave them.
+// The bytes are those of Linux 6.1 on x86-64, as recvmsg gave them.
 const (
 	upHex         = "0180000014000000000000001000100005000000"
 	otherUpHex    = "0180000014000000000000000a00100005000000"
@@ -42,7 +42,7 @@ func octets(t testing.TB, text string) []byte {
 func littleEndian64(t *testing.T) {
 	t.Helper()
 	if wordLen != 8 || native.Uint16([]byte{1, 0}) != 1 {
-		t.Skip("the octets are of a little-endian machine of 64 bits")
+		t.Skip("the bytes are of a little-endian machine of 64 bits")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestNotifications(t *testing.T) {
 		}
 		for n := range leastLen(want.kind) {
 			if _, err := parseNotification(b[:n]); !errors.Is(err, errShort) {
-				t.Errorf("%s: %d octets of it: %v", text, n, err)
+				t.Errorf("%s: %d bytes of it: %v", text, n, err)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func TestControl(t *testing.T) {
 	}
 	for n := range 0x2c {
 		if got, ok := parseControl(b[:n]); ok {
-			t.Errorf("%d octets of it: %+v", n, got)
+			t.Errorf("%d bytes of it: %+v", n, got)
 		}
 	}
 	for _, n := range []byte{0, 15, 16, 0x2b} { // a header that lies about its length
@@ -159,7 +159,7 @@ func TestStructures(t *testing.T) {
 	}
 	for _, o := range c.options() {
 		if len(o.value) != sizes[o.opt] {
-			t.Errorf("%s: %d octets", o.name, len(o.value))
+			t.Errorf("%s: %d bytes", o.name, len(o.value))
 		}
 	}
 }

@@ -7,7 +7,7 @@ import "testing"
 func TestAhead(t *testing.T) {
 	for largest, want := range map[int]int{1452: 4096 * 1452, 8952: 4096 * 8952, 65484: 36 << 20} {
 		if got := (&Conn{largest: largest}).Ahead(); got != want {
-			t.Errorf("messages of %d octets: %d octets, want %d", largest, got, want)
+			t.Errorf("messages of %d bytes: %d bytes, want %d", largest, got, want)
 		}
 	}
 }

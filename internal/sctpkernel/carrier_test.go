@@ -74,11 +74,11 @@ func next[V any](t *testing.T, c <-chan V) (v V) {
 	return v
 }
 
-// TestMessages: messages keep their stream, their PPID and their octets, are unordered, and are known to have arrived.
+// TestMessages: messages keep their stream, their PPID and their bytes, are unordered, and are known to have arrived.
 func TestMessages(t *testing.T) {
 	a, b := pair(t)
 	if a.Streams() != 16 || b.Streams() != 16 || a.MaxMessage() < sctp.MinMaxMessage || a.Ahead() < a.MaxMessage() {
-		t.Errorf("%d and %d streams, messages up to %d, %d octets ahead",
+		t.Errorf("%d and %d streams, messages up to %d, %d bytes ahead",
 			a.Streams(), b.Streams(), a.MaxMessage(), a.Ahead())
 	}
 	if a.RemoteAddr().String() != b.LocalAddr().String() || a.LocalAddr().String() != b.RemoteAddr().String() {
@@ -92,7 +92,7 @@ func TestMessages(t *testing.T) {
 			must(t, a.Send(m))
 			if got := next(t, b.heard); got.Stream != m.Stream || got.PPID != m.PPID || got.Ordered ||
 				string(got.Data) != string(data) {
-				t.Errorf("%d octets came as %d, on stream %d with PPID %d, ordered %v",
+				t.Errorf("%d bytes came as %d, on stream %d with PPID %d, ordered %v",
 					n, len(got.Data), got.Stream, got.PPID, got.Ordered)
 			}
 		}

@@ -123,7 +123,7 @@ func (c *Conn) indicated() error {
 // Streams is how many there are in both directions.
 func (c *Conn) Streams() int { return c.streams }
 
-// MaxMessage is the largest message that needs no fragmentation now, in octets. It is never more than at first.
+// MaxMessage is the largest message that needs no fragmentation now, in bytes. It is never more than at first.
 func (c *Conn) MaxMessage() int { return int(c.limit.Load()) }
 
 // maxDistance is how many TSNs from the first missing one on Linux takes (SCTP_TSN_MAP_SIZE). What is beyond it drops.
@@ -132,7 +132,7 @@ const maxDistance = 4096
 // largePacket is that of an Ethernet with jumbo frames. What takes larger ones is loopback, which loses none.
 const largePacket = 9 << 10
 
-// Ahead is how many octets of messages can come ahead of a missing one, on a network.
+// Ahead is how many bytes of messages can come ahead of a missing one, on a network.
 func (c *Conn) Ahead() int { return maxDistance * min(c.largest, largePacket) }
 
 // LocalAddr is the address by which the peer reaches us.

@@ -13,7 +13,7 @@ import (
 type Config struct {
 	// Streams is how many streams to ask for in both directions. If zero, 16.
 	Streams int
-	// Window is how many octets an association takes that were not read yet; the system may allow less. If zero, 1 MiB.
+	// Window is how many bytes an association takes that were not read yet; the system may allow less. If zero, 1 MiB.
 	Window int
 	// MaxAssociations bounds those of a Listener. If zero, 1024.
 	MaxAssociations int

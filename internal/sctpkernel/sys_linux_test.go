@@ -148,7 +148,7 @@ func TestSocketOptions(t *testing.T) {
 		t.Errorf("the last error is %v", err)
 	}
 	if n, err := unacknowledged(-1); err == nil {
-		t.Errorf("a socket that is not open has %d octets", n)
+		t.Errorf("a socket that is not open has %d bytes", n)
 	}
 	if err := getsockopt(fd, protocol, optStatus, make([]byte, 4)); err == nil {
 		t.Error("TCP has SCTP's options")

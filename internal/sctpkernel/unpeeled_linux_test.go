@@ -54,7 +54,7 @@ func TestUnsettled(t *testing.T) {
 	}
 	c.sent[3] = uint64(octets / 1000)
 	if got := c.settled(); len(got) != 0 {
-		t.Errorf("with octets that are not acknowledged: %v", got)
+		t.Errorf("with bytes that are not acknowledged: %v", got)
 	}
 	go func() { _, _ = io.Copy(io.Discard, peer) }()
 	for over := testrig.Within(t); ; time.Sleep(time.Millisecond) {
@@ -109,7 +109,7 @@ func TestFollowPath(t *testing.T) {
 	for _, ago := range []time.Duration{time.Hour, 0} {
 		c.asked = time.Now().Add(-ago)
 		was := c.asked
-		testrig.Must(t, c.Send(sctp.Message{Data: []byte("octets")}))
+		testrig.Must(t, c.Send(sctp.Message{Data: []byte("bytes")}))
 		if asked := c.asked != was; asked != (ago > 0) || c.MaxMessage() != 1000 {
 			t.Errorf("after %v: asked again %t, messages of %d", ago, asked, c.MaxMessage())
 		}

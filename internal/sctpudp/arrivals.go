@@ -24,9 +24,9 @@ type arrivals struct {
 	next    uint32              // the first that is missing
 	highest uint32              // of those that have come
 	ahead   map[uint32]struct{} // those beyond next
-	unread  int                 // octets of messages that pion was given, and has not handed out
+	unread  int                 // bytes of messages that pion was given, and has not handed out
 	hold    bool
-	offered int           // octets that the peer may still send, by our last SACK
+	offered int           // bytes that the peer may still send, by our last SACK
 	said    uint32        // the Cumulative TSN Ack of that
 	asked   bool          // for another, for the sake of the window
 	left    chan struct{} // closed when the next has left; nil: nobody waits for it
@@ -37,7 +37,7 @@ func newArrivals(first uint32, window int) *arrivals {
 		offered: window, said: first - 1}
 }
 
-// admits reports whether a chunk with n octets of a message is taken, and notes it then. pion gets none that it would
+// admits reports whether a chunk with n bytes of a message is taken, and notes it then. pion gets none that it would
 // drop itself for lack of room.
 func (a *arrivals) admits(tsn uint32, n int) bool {
 	a.mu.Lock()
@@ -70,11 +70,11 @@ func (a *arrivals) fills(tsn uint32) bool {
 	return !again && !chunk.Before(tsn, a.next) && chunk.Before(tsn, a.highest)
 }
 
-// lag bounds the octets of messages that pion has handed out, and announced the room of, and read does not know of yet.
+// lag bounds the bytes of messages that pion has handed out, and announced the room of, and read does not know of yet.
 // pion has so much more room than is announced.
 const lag = 4 * maxPacket
 
-// isFull reports whether there is no room for n octets more, nor was any announced.
+// isFull reports whether there is no room for n bytes more, nor was any announced.
 func (a *arrivals) isFull(n int) bool {
 	return a.unread+n > a.window && (n > a.offered || a.unread+n > a.window+lag)
 }
@@ -100,7 +100,7 @@ func (a *arrivals) note(tsn uint32) {
 	}
 }
 
-// read notes that pion has handed out n octets.
+// read notes that pion has handed out n bytes.
 func (a *arrivals) read(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,15 +156,15 @@ const flagImmediate = 8
 func (a *arrivals) known() chunk.Chunk {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	d := chunk.Data{TSN: a.said, PPID: odd, Octets: []byte{0}}
+	d := chunk.Data{TSN: a.said, PPID: odd, Bytes: []byte{0}}
 	return d.Chunk(plain | flagImmediate)
 }
 
 // announce has the SACKs of a packet of pion's say how much room there is, none while nothing new is taken: RFC 9260,
 // section 3.3.4. It returns what is to be closed when the packet has left, or nil.
 func (a *arrivals) announce(packet []byte) (left chan struct{}) {
-	rest := chunk.Chunks{Octets: packet[min(chunk.HeaderLen, len(packet)):]}
-	rest.Sent = len(rest.Octets)
+	rest := chunk.Chunks{Bytes: packet[min(chunk.HeaderLen, len(packet)):]}
+	rest.Sent = len(rest.Bytes)
 	for c, ok := rest.Next(); ok; c, ok = rest.Next() {
 		if c.Type == chunk.TypeSack {
 			left = cmp.Or(left, a.announceSack(&c))

@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
-// wantAdmitted gives TSNs to arrivals, with ten octets each.
+// wantAdmitted gives TSNs to arrivals, with ten bytes each.
 func wantAdmitted(t *testing.T, a *arrivals, want bool, tsns ...uint32) {
 	t.Helper()
 	for _, tsn := range tsns {
@@ -65,7 +65,7 @@ func TestRoomInPion(t *testing.T) {
 func TestClosedWindow(t *testing.T) {
 	sack := binary.BigEndian.AppendUint32(nil, 7)
 	sack = append(binary.BigEndian.AppendUint32(sack, 5000+lag), 0, 0, 0, 0)
-	d := chunk.Data{TSN: 1, Stream: 3, Number: 4, PPID: 16, Octets: []byte("odd")}
+	d := chunk.Data{TSN: 1, Stream: 3, Number: 4, PPID: 16, Bytes: []byte("odd")}
 	packet := func() []byte {
 		return chunk.Header{}.Packet(d.Chunk(chunk.FlagsWhole), chunk.Chunk{Type: chunk.TypeSack, Value: sack})
 	}
@@ -82,7 +82,7 @@ func TestClosedWindow(t *testing.T) {
 		t.Errorf("a window of %d", window(b))
 	}
 	if n := len(b) - 8; !bytes.Equal(b[:n], before[:n]) {
-		t.Errorf("other octets have changed: % x, before % x", b[:n], before[:n])
+		t.Errorf("other bytes have changed: % x, before % x", b[:n], before[:n])
 	}
 	a.announce(b[:len(b)-9]) // cut
 	a.announce(chunk.Header{}.Packet(chunk.Chunk{Type: chunk.TypeSack, Value: sack[:7]}))
@@ -110,7 +110,7 @@ func TestAnnounced(t *testing.T) {
 		wantAdmitted(t, a, true, tsn)
 	}
 	if a.unread != 22+lag {
-		t.Errorf("%d octets are unread", a.unread)
+		t.Errorf("%d bytes are unread", a.unread)
 	}
 	wantAdmitted(t, a, false, a.next)
 

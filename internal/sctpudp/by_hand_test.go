@@ -63,7 +63,7 @@ func TestHoldOnTheWire(t *testing.T) {
 	c.Hold(true)
 	s.says(theirs.Tag, chunk.TypeData, 7, data(s.ours.TSN+2, 1, 16, "more"))
 	if n := window(); n != 0 {
-		t.Errorf("held back, the peer is told of %d octets", n)
+		t.Errorf("held back, the peer is told of %d bytes", n)
 	}
 	c.Hold(false)
 	if n := window(); n == 0 {
@@ -72,7 +72,7 @@ func TestHoldOnTheWire(t *testing.T) {
 }
 
 // TestShutdownOfBoth: where the peer has begun to shut the association down, so that it goes on until the peer has our
-// last octet, a Shutdown of ours waits for that end, or for its context.
+// last byte, a Shutdown of ours waits for that end, or for its context.
 //
 // RFC 9260, section 9.2, has the state SHUTDOWN-RECEIVED go on by itself, whatever its user asks for.
 func TestShutdownOfBoth(t *testing.T) {
@@ -192,7 +192,7 @@ func TestBehindCookieEcho(t *testing.T) {
 	e := endpoint(t, true, Config{})
 	s := meet(t, e)
 	theirs := s.asks()
-	first := chunk.Data{TSN: s.ours.TSN, Stream: 1, PPID: 16, Octets: []byte("first")}
+	first := chunk.Data{TSN: s.ours.TSN, Stream: 1, PPID: 16, Bytes: []byte("first")}
 	s.sends(s.packet(theirs.Tag, chunk.Chunk{Type: chunk.TypeCookieEcho, Value: theirs.Cookie}, first.Chunk(plain)))
 	s.hears(chunk.TypeCookieAck)
 	c, err := e.Accept(t.Context())

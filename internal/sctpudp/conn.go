@@ -99,15 +99,15 @@ func (c *Conn) pulse() {
 // Streams is how many there are in both directions.
 func (c *Conn) Streams() int { return c.path.streams() }
 
-// MaxMessage is the largest message that needs no fragmentation, in octets.
+// MaxMessage is the largest message that needs no fragmentation, in bytes.
 func (c *Conn) MaxMessage() int { return (c.path.mtu() - chunk.HeaderLen - chunk.DataLen) &^ 3 }
 
-// Ahead is how many octets of messages a peer that does its part can have come ahead of a missing one, with Hold in
+// Ahead is how many bytes of messages a peer that does its part can have come ahead of a missing one, with Hold in
 // time: what waits here and in pion when that is called, what the peer has under way then, and as much for the call
 // to take effect.
 func (c *Conn) Ahead() int { return 4 * c.path.e.cfg.Window }
 
-// HoldFrom is from how many octets held ahead of missing messages on Hold is to be called.
+// HoldFrom is from how many bytes held ahead of missing messages on Hold is to be called.
 func (c *Conn) HoldFrom() int { return c.path.e.cfg.Window / 2 }
 
 // Hold says whether the consumer holds so much ahead of missing messages that only those are to come.
@@ -116,7 +116,7 @@ func (c *Conn) Hold(on bool) { c.path.arrived.setHold(on) }
 // AckProgress changes whenever the peer has acknowledged more.
 func (c *Conn) AckProgress() uint32 { return c.path.probes.reached() }
 
-// Unacked returns how many octets of a stream's messages the peer has not acknowledged.
+// Unacked returns how many bytes of a stream's messages the peer has not acknowledged.
 func (c *Conn) Unacked(id uint16) int {
 	c.mu.Lock()
 	s := c.streams[id]

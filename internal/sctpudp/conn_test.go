@@ -39,7 +39,7 @@ func TestMessages(t *testing.T) {
 			i := int(m.Data[0])
 			if len(m.Data) != 1+i*7 || int(m.Stream) != i%16 || int(m.PPID) != 16+i%2 ||
 				m.Data[len(m.Data)-1] != byte(i) {
-				t.Fatalf("%d octets of message %d on stream %d with PPID %d", len(m.Data), i, m.Stream, m.PPID)
+				t.Fatalf("%d bytes of message %d on stream %d with PPID %d", len(m.Data), i, m.Stream, m.PPID)
 			}
 			seen[fmt.Sprint(i)] = true
 		}
@@ -206,7 +206,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("dialed: %v, accepted: %v", a, b)
 		}
 		to, from := run(passive), run(active)
-		testrig.Must(t, from.Send(sctp.Message{PPID: 16, Data: []byte("octets")}))
+		testrig.Must(t, from.Send(sctp.Message{PPID: 16, Data: []byte("bytes")}))
 		<-to.messages
 		<-from.acks
 		if got := active.RoundTrip(); got <= 2*delay || got > time.Second { // with the delay of a SACK
@@ -228,7 +228,7 @@ func TestUnsent(t *testing.T) {
 			}
 		}
 		want("before the first", false)
-		testrig.Must(t, from.Send(sctp.Message{Stream: 2, PPID: 16, Data: []byte("octets")}))
+		testrig.Must(t, from.Send(sctp.Message{Stream: 2, PPID: 16, Data: []byte("bytes")}))
 		want("after one", false)
 		const more = 50
 		go func() {
@@ -252,16 +252,16 @@ func TestUnacked(t *testing.T) {
 		run(to)
 		const id, octets = 3, 100
 		if n := from.Unacked(id); n != 0 {
-			t.Errorf("%d octets before the first message", n)
+			t.Errorf("%d bytes before the first message", n)
 		}
 		testrig.Must(t, from.Send(sctp.Message{Stream: id, PPID: 16, Data: make([]byte, octets)}))
 		if n, other := from.Unacked(id), from.Unacked(id+1); n != octets || other != 0 {
-			t.Errorf("%d octets, and %d of another stream, want %d and none", n, other, octets)
+			t.Errorf("%d bytes, and %d of another stream, want %d and none", n, other, octets)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := from.Unacked(id); n != 0 {
-			t.Errorf("%d octets are not acknowledged after a second", n)
+			t.Errorf("%d bytes are not acknowledged after a second", n)
 		}
 		free := make(chan struct{})
 		go func() { from.Unacked(id); close(free) }()

@@ -45,7 +45,7 @@ type token struct {
 	ties         ties // of the association that there was with the peer
 }
 
-// tokenLen is the octets before the MAC.
+// tokenLen is the bytes before the MAC.
 const tokenLen = 8 + 2*chunk.SetupLen + 8
 
 // mint returns a cookie. It is good for the addresses and ports that it was made for.

@@ -18,10 +18,10 @@ import (
 type Config struct {
 	// Streams is how many streams to ask for in both directions. If zero, 64.
 	Streams int
-	// MTU is that of the path: the largest IP packet that is sent, in octets, from [MinMTU] to [MaxMTU]. If zero, 1500.
+	// MTU is that of the path: the largest IP packet that is sent, in bytes, from [MinMTU] to [MaxMTU]. If zero, 1500.
 	// It is not discovered (RFC 6951, section 5.6).
 	MTU int
-	// Window is how many octets an association takes that were not read yet. If zero, 256 KiB.
+	// Window is how many bytes an association takes that were not read yet. If zero, 256 KiB.
 	Window int
 	// MaxAssociations bounds those of the Endpoint. If zero, 1024.
 	MaxAssociations int
@@ -33,7 +33,7 @@ type Config struct {
 	HandshakeTimeout time.Duration
 }
 
-// Octets.
+// Bytes.
 const (
 	// MinMTU leaves room for the largest session control message (RFC 5043, section 9), over IPv6.
 	MinMTU = ipv6UDP + chunk.HeaderLen + chunk.DataLen + sctp.MinMaxMessage
@@ -82,7 +82,7 @@ type Endpoint struct {
 	tags       map[uint32]*path
 	peers      map[key]*path
 	handshakes map[uint32]*handshake // under way from here, by our tag
-	held       int                   // octets of messages that are not whole
+	held       int                   // bytes of messages that are not whole
 }
 
 // maxBacklog bounds the associations that nobody has accepted yet.

@@ -23,6 +23,6 @@ func TestEnlarged(t *testing.T) {
 	e := New(pc, false, Config{})
 	defer func() { testrig.Must(t, e.Close()) }()
 	if r, s := room(pc, unix.SO_RCVBUF), room(pc, unix.SO_SNDBUF); r <= receive || s <= send {
-		t.Errorf("room for %d octets that arrive and %d that leave, and it was %d and %d", r, s, receive, send)
+		t.Errorf("room for %d bytes that arrive and %d that leave, and it was %d and %d", r, s, receive, send)
 	}
 }

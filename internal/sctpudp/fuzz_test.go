@@ -44,13 +44,13 @@ func FuzzEnvelope(f *testing.F) {
 	f.Add(byte(2), uint32(1), uint32(odd), []byte("x"))
 	f.Add(byte(0x87), uint32(1), uint32(odd), []byte("x"))
 	f.Fuzz(func(t *testing.T, flags byte, tsn, ppid uint32, data []byte) {
-		d := chunk.Data{TSN: tsn, Stream: 3, PPID: ppid, Octets: data}
+		d := chunk.Data{TSN: tsn, Stream: 3, PPID: ppid, Bytes: data}
 		e := enveloped(d.Chunk(flags), &d)
 		in, ok := e.Data()
 		if !ok || in.TSN != tsn || in.Stream != 3 || e.Flags&plain != plain {
 			t.Fatalf("%+v in %+v", d, e)
 		}
-		p := pieceOf(in.PPID, in.Octets)
+		p := pieceOf(in.PPID, in.Bytes)
 		if p.ppid != ppid || !bytes.Equal(p.data, data) || (p.flags^flags)&plain != 0 || p.flags&astray != 0 ||
 			p.flags&plain != plain && p.tsn != tsn {
 			t.Fatalf("%+v came as %+v", d, p)

@@ -103,7 +103,7 @@ func (s *stranger) opens(e *Endpoint) (theirs chunk.Setup, c *end) {
 
 // data returns the value of a DATA chunk.
 func data(tsn uint32, stream uint16, ppid uint32, text string) []byte {
-	d := chunk.Data{TSN: tsn, Stream: stream, PPID: ppid, Octets: []byte(text)}
+	d := chunk.Data{TSN: tsn, Stream: stream, PPID: ppid, Bytes: []byte(text)}
 	return d.Chunk(0).Value
 }
 

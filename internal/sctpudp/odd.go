@@ -17,7 +17,7 @@ import (
 // odd is the PPID of envelopes. What has a PPID from here on comes in one, too.
 const odd = 1 << 31
 
-// oddLen is the octets before the user data: flags, TSN and PPID.
+// oddLen is the bytes before the user data: flags, TSN and PPID.
 const oddLen = 9
 
 const plain = chunk.FlagsWhole | chunk.FlagUnordered
@@ -27,10 +27,10 @@ func enveloped(c chunk.Chunk, d *chunk.Data) chunk.Chunk {
 	if c.Flags&plain == plain && d.PPID < odd {
 		return c
 	}
-	b := append(make([]byte, 0, oddLen+len(d.Octets)), c.Flags&^astray)
+	b := append(make([]byte, 0, oddLen+len(d.Bytes)), c.Flags&^astray)
 	b = binary.BigEndian.AppendUint32(b, d.TSN)
 	b = binary.BigEndian.AppendUint32(b, d.PPID)
-	e := chunk.Data{TSN: d.TSN, Stream: d.Stream, PPID: odd, Octets: append(b, d.Octets...)}
+	e := chunk.Data{TSN: d.TSN, Stream: d.Stream, PPID: odd, Bytes: append(b, d.Bytes...)}
 	return e.Chunk(c.Flags | plain)
 }
 
@@ -41,7 +41,7 @@ const astray = 0x80
 // nowhere returns a DATA chunk on a stream that does not exist, as pion is to see it: without its data.
 func nowhere(c chunk.Chunk, d *chunk.Data) chunk.Chunk {
 	b := binary.BigEndian.AppendUint32([]byte{c.Flags | astray}, uint32(d.Stream))
-	e := chunk.Data{TSN: d.TSN, PPID: odd, Octets: binary.BigEndian.AppendUint32(b, d.PPID)}
+	e := chunk.Data{TSN: d.TSN, PPID: odd, Bytes: binary.BigEndian.AppendUint32(b, d.PPID)}
 	return e.Chunk(c.Flags | plain)
 }
 
@@ -64,7 +64,7 @@ func pieceOf(ppid uint32, data []byte) piece {
 // Bounds of what is held of messages that are not whole. An association cannot have more of a peer that keeps to its
 // window and makes no fragments for which there is no need; one that exceeds a bound is ended.
 const (
-	fragmentCost = 512      // octets that a fragment counts beside its own
+	fragmentCost = 512      // bytes that a fragment counts beside its own
 	maxFragments = 16 << 20 // of all associations of an Endpoint
 )
 
@@ -98,13 +98,13 @@ func (c *Conn) join(stream uint16, held *fragments, p piece) (m sctp.Message, ok
 	c.path.holds(-len(m.Data) - len(parts)*fragmentCost)
 	if len(m.Data) > lowerlayer.MaxMessage {
 		c.path.violated(&sctp.Violation{Stream: stream, Rule: sctp.RuleFragmented,
-			Reason: fmt.Sprintf("%d octets in all", len(m.Data))})
+			Reason: fmt.Sprintf("%d bytes in all", len(m.Data))})
 		return m, false
 	}
 	return m, true
 }
 
-// holds counts octets that are held of messages that are not whole, or are no longer if n is negative. It reports false
+// holds counts bytes that are held of messages that are not whole, or are no longer if n is negative. It reports false
 // if there is no room for them.
 func (p *path) holds(n int) bool {
 	p.e.mu.Lock()

@@ -33,7 +33,7 @@ func TestFragments(t *testing.T) {
 			if rest = rest[len(part):]; rest == "" {
 				flags |= chunk.FlagEnding
 			}
-			d := chunk.Data{TSN: tsn, Stream: uint16(i % 4), PPID: 16, Octets: []byte(part)}
+			d := chunk.Data{TSN: tsn, Stream: uint16(i % 4), PPID: 16, Bytes: []byte(part)}
 			chunks = append(chunks, d.Chunk(flags|chunk.FlagUnordered))
 			tsn++
 		}
@@ -46,12 +46,12 @@ func TestFragments(t *testing.T) {
 	for range 20 {
 		m := within(t, c.messages)
 		if text := string(m.Data); !want[text] || m.Ordered || m.PPID != 16 {
-			t.Errorf("%d octets with PPID %d, ordered %t", len(text), m.PPID, m.Ordered)
+			t.Errorf("%d bytes with PPID %d, ordered %t", len(text), m.PPID, m.Ordered)
 		}
 		delete(want, string(m.Data))
 	}
 	if e.holding() != 0 {
-		t.Errorf("%d octets are held", e.holding())
+		t.Errorf("%d bytes are held", e.holding())
 	}
 }
 
@@ -70,7 +70,7 @@ func TestFragmentsAreBounded(t *testing.T) {
 	part := bytes.Repeat([]byte("x"), 1000)
 	most, told := 0, ""
 	for i := uint32(0); i < 200 && told == ""; i++ {
-		d := chunk.Data{TSN: s.ours.TSN + 2*i, Stream: 3, PPID: 16, Octets: part}
+		d := chunk.Data{TSN: s.ours.TSN + 2*i, Stream: 3, PPID: 16, Bytes: part}
 		s.sends(s.packet(theirs.Tag, d.Chunk(chunk.FlagBeginning|chunk.FlagUnordered)))
 		_, _, c := s.answer() // a SACK, or
 		told = c.Reason()
@@ -85,7 +85,7 @@ func TestFragmentsAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	if most < 64<<10 || most > 2*64<<10 || e.holding() != 0 {
-		t.Errorf("%d octets were held, and %d are", most, e.holding())
+		t.Errorf("%d bytes were held, and %d are", most, e.holding())
 	}
 }
 
@@ -103,7 +103,7 @@ func TestOdd(t *testing.T) {
 		if m.Ordered {
 			flags = chunk.FlagsWhole
 		}
-		d := chunk.Data{TSN: s.ours.TSN + uint32(i), Stream: 2, PPID: m.PPID, Octets: []byte(text)}
+		d := chunk.Data{TSN: s.ours.TSN + uint32(i), Stream: 2, PPID: m.PPID, Bytes: []byte(text)}
 		s.sends(s.packet(theirs.Tag, d.Chunk(flags)))
 		if got := within(t, c.messages); got.PPID != m.PPID || got.Ordered != m.Ordered || got.Stream != 2 ||
 			string(got.Data) != text {
@@ -120,21 +120,21 @@ func TestLargePackets(t *testing.T) {
 	theirs, c := s.opens(e)
 	var chunks []chunk.Chunk
 	for i := range uint32(6) {
-		d := chunk.Data{TSN: s.ours.TSN + i, Stream: 1, PPID: 16, Octets: bytes.Repeat([]byte{byte(i)}, 8000)}
+		d := chunk.Data{TSN: s.ours.TSN + i, Stream: 1, PPID: 16, Bytes: bytes.Repeat([]byte{byte(i)}, 8000)}
 		chunks = append(chunks, d.Chunk(plain))
 	}
 	s.sends(s.packet(theirs.Tag, chunks...))
 	for range 6 {
 		if m := within(t, c.messages); len(m.Data) != 8000 {
-			t.Errorf("%d octets", len(m.Data))
+			t.Errorf("%d bytes", len(m.Data))
 		}
 	}
-	d := chunk.Data{TSN: s.ours.TSN + 6, Stream: 1, PPID: 16, Octets: make([]byte, 9000)}
+	d := chunk.Data{TSN: s.ours.TSN + 6, Stream: 1, PPID: 16, Bytes: make([]byte, 9000)}
 	s.sends(s.packet(theirs.Tag, d.Chunk(plain)))
 	if err := within(t, c.lost); !errors.Is(err, lowerlayer.ErrTooLarge) {
 		t.Error(err)
 	}
-	if _, told := s.hears(chunk.TypeAbort); !strings.Contains(told.Reason(), "9016 octets") {
+	if _, told := s.hears(chunk.TypeAbort); !strings.Contains(told.Reason(), "9016 bytes") {
 		t.Errorf("ABORT: %q", told.Reason())
 	}
 }
@@ -145,13 +145,13 @@ func TestMTU(t *testing.T) {
 		MaxMTU: 8164, 1 << 20: 8164} {
 		a, b := connect(t, Config{MTU: mtu})
 		if a.MaxMessage() != want {
-			t.Errorf("MTU %d: messages of %d octets, want %d", mtu, a.MaxMessage(), want)
+			t.Errorf("MTU %d: messages of %d bytes, want %d", mtu, a.MaxMessage(), want)
 		}
 		if err := a.Send(sctp.Message{PPID: 16, Data: make([]byte, want)}); err != nil {
 			t.Error(err)
 		}
 		if m := within(t, b.messages); len(m.Data) != want {
-			t.Errorf("MTU %d: %d octets", mtu, len(m.Data))
+			t.Errorf("MTU %d: %d bytes", mtu, len(m.Data))
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestStreamFlood(t *testing.T) {
 	for range rounds {
 		var all []chunk.Chunk
 		for range 2 * strays {
-			d := chunk.Data{TSN: s.ours.TSN, Stream: 9, PPID: 16, Octets: []byte("x")}
+			d := chunk.Data{TSN: s.ours.TSN, Stream: 9, PPID: 16, Bytes: []byte("x")}
 			all = append(all, d.Chunk(plain))
 			s.ours.TSN++
 		}
@@ -189,14 +189,14 @@ func TestStreamFlood(t *testing.T) {
 	}
 }
 
-// inFragments returns the DATA chunks of a message on stream 1, in parts of 8000 octets.
+// inFragments returns the DATA chunks of a message on stream 1, in parts of 8000 bytes.
 func (s *stranger) inFragments(text []byte, flags byte) (all []chunk.Chunk) {
 	for flags |= chunk.FlagBeginning; len(text) > 0; flags &^= chunk.FlagBeginning {
 		n := min(8000, len(text))
 		if n == len(text) {
 			flags |= chunk.FlagEnding
 		}
-		d := chunk.Data{TSN: s.ours.TSN, Stream: 1, PPID: 16, Octets: text[:n]}
+		d := chunk.Data{TSN: s.ours.TSN, Stream: 1, PPID: 16, Bytes: text[:n]}
 		all = append(all, d.Chunk(flags))
 		text = text[n:]
 		s.ours.TSN++
@@ -212,12 +212,12 @@ func TestFragmentsOrdered(t *testing.T) {
 	for flags, want := range map[byte]bool{0: true, chunk.FlagUnordered: false} {
 		s.sends(s.packet(theirs.Tag, s.inFragments(make([]byte, 8001), flags)...))
 		if m := within(t, c.messages); m.Ordered != want || len(m.Data) != 8001 {
-			t.Errorf("with flags %d %d octets come ordered %t", flags, len(m.Data), m.Ordered)
+			t.Errorf("with flags %d %d bytes come ordered %t", flags, len(m.Data), m.Ordered)
 		}
 	}
 }
 
-// TestFragmentsTooLong: fragments make up a message of the longest kind, and for one octet more the association ends,
+// TestFragmentsTooLong: fragments make up a message of the longest kind, and for one byte more the association ends,
 // and both ends hear why.
 func TestFragmentsTooLong(t *testing.T) {
 	e := endpoint(t, true, Config{})
@@ -227,12 +227,12 @@ func TestFragmentsTooLong(t *testing.T) {
 		s.sends(s.packet(theirs.Tag, part))
 	}
 	if m := within(t, c.messages); len(m.Data) != lowerlayer.MaxMessage {
-		t.Errorf("%d octets", len(m.Data))
+		t.Errorf("%d bytes", len(m.Data))
 	}
 	for _, part := range s.inFragments(make([]byte, lowerlayer.MaxMessage+1), chunk.FlagUnordered) {
 		s.sends(s.packet(theirs.Tag, part))
 	}
-	if _, told := s.hears(chunk.TypeAbort); !strings.Contains(told.Reason(), "67585 octets in all") {
+	if _, told := s.hears(chunk.TypeAbort); !strings.Contains(told.Reason(), "67585 bytes in all") {
 		t.Errorf("ABORT: %q", told.Reason())
 	}
 	var v *sctp.Violation
@@ -240,7 +240,7 @@ func TestFragmentsTooLong(t *testing.T) {
 		t.Error(err)
 	}
 	if len(c.messages) > 0 || e.holding() != 0 {
-		t.Errorf("%d more messages came, and %d octets are held", len(c.messages), e.holding())
+		t.Errorf("%d more messages came, and %d bytes are held", len(c.messages), e.holding())
 	}
 }
 
@@ -258,11 +258,11 @@ func TestFragmentsNowhere(t *testing.T) {
 		}
 	}
 	if e.holding() != 0 {
-		t.Errorf("%d octets are held", e.holding())
+		t.Errorf("%d bytes are held", e.holding())
 	}
 }
 
-// TestHolds: an association holds two windows, to the octet, and all of them together hold so much. What one has held
+// TestHolds: an association holds two windows, to the byte, and all of them together hold so much. What one has held
 // is free when it is given back, or when the association ends, and then once.
 func TestHolds(t *testing.T) {
 	e := endpoint(t, true, Config{Window: maxFragments})
@@ -270,7 +270,7 @@ func TestHolds(t *testing.T) {
 	wantHeld := func(p *path, n int, want bool, all int) {
 		t.Helper()
 		if got := p.holds(n); got != want || e.holding() != all {
-			t.Errorf("%d octets more are held %t, and %d in all, want %d", n, got, e.holding(), all)
+			t.Errorf("%d bytes more are held %t, and %d in all, want %d", n, got, e.holding(), all)
 		}
 	}
 	a, b := opens(1), opens(2)

@@ -36,7 +36,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestSetups: an INIT has a tag, streams in both directions, and a window of 1500 octets.
+// TestSetups: an INIT has a tag, streams in both directions, and a window of 1500 bytes.
 //
 // RFC 9260, section 3.3.2.
 func TestSetups(t *testing.T) {

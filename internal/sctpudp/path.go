@@ -15,7 +15,7 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// maxPackets bounds the packets that wait to be read by one association, whose octets are bounded by its window, too.
+// maxPackets bounds the packets that wait to be read by one association, whose bytes are bounded by its window, too.
 const maxPackets = 1024
 
 // A key is where an association's peer is. Two peers at one address may have the same port of SCTP, and not that of
@@ -34,12 +34,12 @@ type path struct {
 	// from our INIT to the peer's INIT ACK, or from ours to its COOKIE ECHO
 	answered time.Duration
 	peer     atomic.Pointer[netip.AddrPort] // of UDP; the Endpoint's lock is held when it changes
-	// octets of messages that are not whole; the Endpoint's lock guards it and over
+	// bytes of messages that are not whole; the Endpoint's lock guards it and over
 	held           int
 	over           bool
 	in             chan []byte
 	done           chan struct{}
-	waiting        atomic.Int64  // octets in in
+	waiting        atomic.Int64  // bytes in in
 	interrupt      chan struct{} // closed by a read deadline
 	heard          atomic.Int64  // when the peer's last packet came, in nanoseconds
 	once, deadOnce sync.Once
@@ -87,7 +87,7 @@ func (p *path) follow(from netip.AddrPort) {
 	}
 }
 
-// mtu is the largest packet of SCTP that is sent, in octets.
+// mtu is the largest packet of SCTP that is sent, in bytes.
 func (p *path) mtu() int {
 	if p.peer.Load().Addr().Is4() {
 		return p.e.cfg.MTU - ipv4UDP
@@ -140,7 +140,7 @@ func (p *path) hasRoom(chunks []chunk.Chunk) bool {
 	return len(p.in)+2*size/maxPacket < cap(p.in) && p.waiting.Load()+int64(size) <= p.maxWaiting()
 }
 
-// maxWaiting bounds the octets that wait to be read. Those of messages, which the window bounds, have headers.
+// maxWaiting bounds the bytes that wait to be read. Those of messages, which the window bounds, have headers.
 func (p *path) maxWaiting() int64 { return 2 * int64(p.e.cfg.Window) }
 
 // queue has pion read a packet, for which hasRoom has seen room.
@@ -154,7 +154,7 @@ func (p *path) queue(b []byte) {
 
 // tooLarge ends the association over a chunk that pion cannot take, since it would come again and again.
 func (p *path) tooLarge(octets int) {
-	err := fmt.Errorf("%w: a chunk of %d octets in a packet, of %d at most",
+	err := fmt.Errorf("%w: a chunk of %d bytes in a packet, of %d at most",
 		lowerlayer.ErrTooLarge, octets, maxPacket-chunk.HeaderLen)
 	p.noteCause(err)
 	p.abort(chunk.CauseUserAbort, err.Error())
@@ -242,11 +242,11 @@ func (p *path) takesData(c *chunk.Chunk) bool {
 		*c = nowhere(*c, &d)
 	}
 	in, _ := c.Data()
-	if m := (sctp.Message{PPID: d.PPID, Data: d.Octets}); m.Function() == sctp.FunctionTerminate ||
+	if m := (sctp.Message{PPID: d.PPID, Data: d.Bytes}); m.Function() == sctp.FunctionTerminate ||
 		p.arrived.fills(d.TSN) {
 		c.Flags |= flagImmediate
 	}
-	if !p.arrived.admits(d.TSN, len(in.Octets)) {
+	if !p.arrived.admits(d.TSN, len(in.Bytes)) {
 		*c = p.arrived.known()
 		return true
 	}

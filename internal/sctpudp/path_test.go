@@ -30,12 +30,12 @@ func (p *path) gets(n int, chunks ...chunk.Chunk) int {
 	return len(p.in)
 }
 
-// TestWaiting: packets wait to be read up to twice the window, to the octet, and up to so many; and for each that is
+// TestWaiting: packets wait to be read up to twice the window, to the byte, and up to so many; and for each that is
 // read there is room for another.
 func TestWaiting(t *testing.T) {
 	beat := func(n int) chunk.Chunk { return chunk.Chunk{Type: chunk.TypeHeartbeat, Value: make([]byte, n)} }
 	buf := make([]byte, maxPacket)
-	// Each is 1024 octets, and has to have room for 12 more, as if it came in an envelope.
+	// Each is 1024 bytes, and has to have room for 12 more, as if it came in an envelope.
 	for window, want := range map[int]int{64<<10 + 6: 128, 64<<10 + 5: 127} {
 		p := quietPath(t, Config{Window: window}, "127.0.0.1:9")
 		if got := p.gets(200, beat(1024-16)); got != want {
@@ -43,7 +43,7 @@ func TestWaiting(t *testing.T) {
 		}
 		for range 3 {
 			if n, err := p.Read(buf); n != 1024 || err != nil {
-				t.Errorf("read %d octets (%v)", n, err)
+				t.Errorf("read %d bytes (%v)", n, err)
 			}
 			if got := p.gets(2, beat(1024-16)); got != want {
 				t.Errorf("window %d: then %d packets wait, want %d", window, got, want)
@@ -54,7 +54,7 @@ func TestWaiting(t *testing.T) {
 	if got := p.gets(maxPackets+10, beat(0)); got != maxPackets {
 		t.Errorf("%d packets wait", got)
 	}
-	small := chunk.Data{TSN: p.theirs.TSN, Stream: 1, PPID: 16, Octets: []byte("small")}
+	small := chunk.Data{TSN: p.theirs.TSN, Stream: 1, PPID: 16, Bytes: []byte("small")}
 	if p.gets(1, small.Chunk(plain)); p.arrived.next != p.theirs.TSN {
 		t.Error("what there is no room for counts as arrived")
 	}
@@ -63,7 +63,7 @@ func TestWaiting(t *testing.T) {
 	}
 	var large []chunk.Chunk
 	for i := range uint32(6) {
-		d := chunk.Data{TSN: p.theirs.TSN + i, Stream: 1, PPID: 16, Octets: make([]byte, 8000)}
+		d := chunk.Data{TSN: p.theirs.TSN + i, Stream: 1, PPID: 16, Bytes: make([]byte, 8000)}
 		large = append(large, d.Chunk(plain))
 	}
 	if got := p.gets(1, large...); got != maxPackets-4 || p.arrived.next != p.theirs.TSN {
@@ -77,14 +77,14 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestDivided: chunks that fit into a packet of pion's stay in one, to the octet, and of a packet of which nothing is
+// TestDivided: chunks that fit into a packet of pion's stay in one, to the byte, and of a packet of which nothing is
 // taken nothing comes.
 func TestDivided(t *testing.T) {
 	beat := func(n int) chunk.Chunk { return chunk.Chunk{Type: chunk.TypeHeartbeat, Value: make([]byte, n-4)} }
 	for last, want := range map[int]int{4088: 1, 4092: 2} {
 		p := quietPath(t, Config{}, "127.0.0.1:9")
 		if got := p.gets(1, beat(4092), beat(last)); got != want {
-			t.Errorf("chunks of 4092 and %d octets are in %d packets", last, got)
+			t.Errorf("chunks of 4092 and %d bytes are in %d packets", last, got)
 		}
 	}
 	p := quietPath(t, Config{}, "127.0.0.1:9")
@@ -100,7 +100,7 @@ func TestGapFilled(t *testing.T) {
 		tsn  uint32
 		want bool
 	}{{0, false}, {2, false}, {1, true}, {3, false}} {
-		d := chunk.Data{TSN: p.theirs.TSN + c.tsn, Stream: 1, PPID: 16, Octets: []byte("text")}
+		d := chunk.Data{TSN: p.theirs.TSN + c.tsn, Stream: 1, PPID: 16, Bytes: []byte("text")}
 		p.gets(1, d.Chunk(plain))
 		b := make([]byte, maxPacket)
 		if _, err := p.Read(b); err != nil || (b[chunk.HeaderLen+1]&flagImmediate != 0) != c.want {
@@ -125,7 +125,7 @@ func TestFollowed(t *testing.T) {
 func TestMTUOverIPv6(t *testing.T) {
 	for mtu, want := range map[int]int{1500: 1452, MinMTU: MinMTU - 48, MaxMTU: MaxMTU - 48} {
 		if got := quietPath(t, Config{MTU: mtu}, "[::1]:9").mtu(); got != want {
-			t.Errorf("MTU %d: packets of %d octets, want %d", mtu, got, want)
+			t.Errorf("MTU %d: packets of %d bytes, want %d", mtu, got, want)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestReadDeadline(t *testing.T) {
 	default:
 	}
 	if n, err := p.Read(make([]byte, 100)); n != 16 || err != nil {
-		t.Errorf("read %d octets (%v)", n, err)
+		t.Errorf("read %d bytes (%v)", n, err)
 	}
 	for range 2 {
 		testrig.Must(t, p.SetDeadline(time.Now()))
@@ -179,10 +179,10 @@ func TestWrittenTo(t *testing.T) {
 	for _, kind := range []chunk.Type{chunk.TypeShutdownComplete, chunk.TypeAbort} {
 		b := chunk.Header{Source: 1, Destination: 2, Tag: s.ours.Tag}.Packet(chunk.Chunk{Type: kind})
 		if n, err := p.Write(b); n != len(b) || err != nil {
-			t.Errorf("wrote %d octets (%v)", n, err)
+			t.Errorf("wrote %d bytes (%v)", n, err)
 		}
 		if n, tag, c := s.answer(); n != len(b) || tag != s.ours.Tag || c.Type != kind {
-			t.Errorf("%d octets with tag %x, type %d", n, tag, c.Type)
+			t.Errorf("%d bytes with tag %x, type %d", n, tag, c.Type)
 		}
 	}
 	if !errors.Is(p.reason, lowerlayer.ErrViolated) {
@@ -209,7 +209,7 @@ func TestBlankHeartbeat(t *testing.T) {
 	p := e.newPath(s.pc.LocalAddr().(*net.UDPAddr).AddrPort(), s.port(), e.setup(), s.ours)
 	b := chunk.Header{Source: 1, Destination: 2, Tag: s.ours.Tag}.Packet(chunk.Chunk{Type: chunk.TypeHeartbeat})
 	if n, err := p.Write(b); n != len(b) || err != nil {
-		t.Errorf("wrote %d octets (%v)", n, err)
+		t.Errorf("wrote %d bytes (%v)", n, err)
 	}
 	_, tag, c := s.answer()
 	if tag != s.ours.Tag || c.Type != chunk.TypeHeartbeat || len(c.Value) != 12 ||

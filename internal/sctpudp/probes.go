@@ -22,7 +22,7 @@ type probes struct {
 	opened bool   // which only that has changed by it
 	held   []byte // a packet with the last probe, until that is acknowledged
 	tsn    uint32 // of the probe
-	size   uint32 // octets of its message
+	size   uint32 // bytes of its message
 }
 
 func newProbes(first, window uint32) *probes {
@@ -58,11 +58,11 @@ func (p *probes) passes(packet []byte) bool {
 	return !probe
 }
 
-// dataIn returns the DATA chunk that begins a packet of pion's, the TSN of the last, and how many octets of messages
+// dataIn returns the DATA chunk that begins a packet of pion's, the TSN of the last, and how many bytes of messages
 // all have. pion puts nothing else beside them.
 func dataIn(packet []byte) (first chunk.Data, last uint32, octets int, ok bool) {
-	rest := chunk.Chunks{Octets: packet[min(chunk.HeaderLen, len(packet)):]}
-	rest.Sent = len(rest.Octets)
+	rest := chunk.Chunks{Bytes: packet[min(chunk.HeaderLen, len(packet)):]}
+	rest.Sent = len(rest.Bytes)
 	for c, more := rest.Next(); more && c.Type == chunk.TypeData; c, more = rest.Next() {
 		d, whole := c.Data()
 		if !whole {

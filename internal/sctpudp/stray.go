@@ -9,7 +9,7 @@ import (
 )
 
 // strays is how many packets that belong to no association are answered at once, and how many a second. The answer has
-// 16 octets, no more than the shortest packet that gets one: nobody gains by having us send it to others.
+// 16 bytes, no more than the shortest packet that gets one: nobody gains by having us send it to others.
 const strays = 64
 
 // A budget is how many may be answered; it grows with time. The goroutine that receives uses it.

@@ -13,7 +13,7 @@ import (
 )
 
 // TestStray: what belongs to no association is answered as RFC 9260, section 8.4, says, or not at all, and never by
-// more octets than it has.
+// more bytes than it has.
 func TestStray(t *testing.T) {
 	for _, listening := range []bool{true, false} {
 		e := endpoint(t, listening, Config{})
@@ -52,7 +52,7 @@ func TestStray(t *testing.T) {
 			if c.want >= 0 {
 				if n, tag, got := s.answer(); int(got.Type) != c.want || tag != c.tag ||
 					got.Flags != chunk.FlagT || n > len(b) {
-					t.Errorf("%s: %d octets with type %d, tag %d, flags %d", c.name, n, got.Type, tag, got.Flags)
+					t.Errorf("%s: %d bytes with type %d, tag %d, flags %d", c.name, n, got.Type, tag, got.Flags)
 				}
 			}
 			if _, tag, got := s.answer(); tag != 815 || got.Type != chunk.TypeAbort {

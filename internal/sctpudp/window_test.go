@@ -48,7 +48,7 @@ func (c *consumer) takes(sctp.Message) {
 	}
 }
 
-// transferred is how many messages of 1444 octets, eleven windows, a transfer has.
+// transferred is how many messages of 1444 bytes, eleven windows, a transfer has.
 const transferred = 2000
 
 // transfer has a consumer take everything, from when nothing has moved for a while, and returns how long that took.
@@ -127,7 +127,7 @@ func TestWindowUpdateLost(t *testing.T) {
 	})
 }
 
-// fills opens an association whose consumer takes nothing yet, and sends messages of 1000 octets as long as there is
+// fills opens an association whose consumer takes nothing yet, and sends messages of 1000 bytes as long as there is
 // room. It returns the room that is left.
 func (s *stranger) fills(e *Endpoint) (theirs chunk.Setup, c *Conn, room uint32) {
 	s.Helper()
@@ -145,7 +145,7 @@ func (s *stranger) fills(e *Endpoint) (theirs chunk.Setup, c *Conn, room uint32)
 	return theirs, c, room
 }
 
-// thousand sends a message of 1000 octets, which asks for a SACK at once.
+// thousand sends a message of 1000 bytes, which asks for a SACK at once.
 func (s *stranger) thousand(theirs *chunk.Setup) {
 	s.Helper()
 	s.says(theirs.Tag, chunk.TypeData, plain|flagImmediate, data(s.ours.TSN, 1, 16, string(make([]byte, 1000))))
@@ -174,20 +174,20 @@ func TestNoRoom(t *testing.T) {
 	theirs, c, room := s.fills(e)
 	last := s.ours.TSN
 	if room != window%1000 {
-		t.Errorf("room for %d octets", room)
+		t.Errorf("room for %d bytes", room)
 	}
 	for range 3 {
 		s.ours.TSN++
 		s.thousand(&theirs)
 		if got := s.wantSack(last); got != room {
-			t.Errorf("room for %d octets, before %d", got, room)
+			t.Errorf("room for %d bytes, before %d", got, room)
 		}
 	}
 	run(c)
 	for steps := 1; room < window*3/4; steps++ {
 		before := room
 		if room = s.wantSack(last); room < before+window/4 || steps > 4 {
-			t.Errorf("step %d: room for %d octets, before %d", steps, room, before)
+			t.Errorf("step %d: room for %d bytes, before %d", steps, room, before)
 		}
 	}
 	s.ours.TSN = last + 1
@@ -243,7 +243,7 @@ func TestProbes(t *testing.T) {
 		t.Helper()
 		var all []chunk.Chunk
 		for _, tsn := range tsns {
-			d := chunk.Data{TSN: tsn, PPID: 16, Octets: make([]byte, 1000)}
+			d := chunk.Data{TSN: tsn, PPID: 16, Bytes: make([]byte, 1000)}
 			all = append(all, d.Chunk(plain))
 		}
 		b := chunk.Header{}.Packet(all...)
@@ -265,7 +265,7 @@ func TestProbes(t *testing.T) {
 	immediate := func(b []byte) {
 		t.Helper()
 		if b == nil || b[chunk.HeaderLen+1] != plain|flagImmediate {
-			t.Fatalf("%d octets, % x", len(b), b[:min(len(b), 20)])
+			t.Fatalf("%d bytes, % x", len(b), b[:min(len(b), 20)])
 		}
 	}
 	if !p.passes(chunk.Header{}.Packet(chunk.Chunk{Type: chunk.TypeSack, Value: make([]byte, 12)})) {
@@ -298,9 +298,9 @@ func TestProbes(t *testing.T) {
 // TestFirstProbe: what is sent first is a probe if the INIT has announced no room for it.
 func TestFirstProbe(t *testing.T) {
 	for window, want := range map[uint32]bool{999: false, 1000: true} {
-		d := chunk.Data{TSN: 5, PPID: 16, Octets: make([]byte, 1000)}
+		d := chunk.Data{TSN: 5, PPID: 16, Bytes: make([]byte, 1000)}
 		if got := newProbes(5, window).passes(chunk.Header{}.Packet(d.Chunk(plain))); got != want {
-			t.Errorf("with room for %d octets it passes %t", window, got)
+			t.Errorf("with room for %d bytes it passes %t", window, got)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func TestFirstProbe(t *testing.T) {
 func TestNoProbe(t *testing.T) {
 	p := newProbes(5, 2000)
 	for tsn := uint32(5); tsn < 8; tsn++ {
-		d := chunk.Data{TSN: tsn, PPID: 16, Octets: make([]byte, 1000)}
+		d := chunk.Data{TSN: tsn, PPID: 16, Bytes: make([]byte, 1000)}
 		if !p.passes(chunk.Header{}.Packet(d.Chunk(plain))) {
 			t.Errorf("TSN %d is held back", tsn)
 		}
@@ -322,7 +322,7 @@ func TestNoProbe(t *testing.T) {
 func TestProbeAcrossZero(t *testing.T) {
 	p := newProbes(1<<32-2, 1000)
 	for i, want := range []bool{true, false} {
-		d := chunk.Data{TSN: 1<<32 - 2 + uint32(i), PPID: 16, Octets: make([]byte, 1000)}
+		d := chunk.Data{TSN: 1<<32 - 2 + uint32(i), PPID: 16, Bytes: make([]byte, 1000)}
 		if got := p.passes(chunk.Header{}.Packet(d.Chunk(plain))); got != want {
 			t.Errorf("TSN %d passes %t", d.TSN, got)
 		}
@@ -335,7 +335,7 @@ func TestProbeAcrossZero(t *testing.T) {
 // where only the window has become larger, or has no room for two, a SACK is asked for.
 func TestProbesKnow(t *testing.T) {
 	d := func(tsn uint32) []byte {
-		d := chunk.Data{TSN: tsn, PPID: 16, Octets: make([]byte, 1000)}
+		d := chunk.Data{TSN: tsn, PPID: 16, Bytes: make([]byte, 1000)}
 		return chunk.Header{}.Packet(d.Chunk(plain))
 	}
 	sack := func(tsn, window uint32) *chunk.Chunk {

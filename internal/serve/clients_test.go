@@ -33,7 +33,7 @@ func (r *rig) gone(qp *iwarp.QP, want bool) {
 	}
 }
 
-// moves has an octet and more move on a connection, as Writes of nothing do.
+// moves has a byte and more move on a connection, as Writes of nothing do.
 func moves(t *testing.T, qp *iwarp.QP) {
 	t.Helper()
 	testrig.Must(t, qp.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite}))

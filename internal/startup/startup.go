@@ -44,7 +44,7 @@ type Phase struct {
 }
 
 // Exchange sends first, if there is something in it, and then feeds the machine from the connection
-// until it wants no more; what the machine has to send goes out in between. It reads no octet beyond the
+// until it wants no more; what the machine has to send goes out in between. It reads no byte beyond the
 // startup frames: what follows belongs to the first FPDU (RFC 5044, section 7.1.2), or to the consumer.
 //
 // An error is the machine's, or wraps that of the context. The connection stays open.
@@ -72,7 +72,7 @@ func (p Phase) Exchange(ctx context.Context, m Machine, first []byte) error {
 	return g.lift()
 }
 
-// Send sends octets that belong to no machine's exchange, such as the last message of the streaming
+// Send sends bytes that belong to no machine's exchange, such as the last message of the streaming
 // mode, in one write.
 func (p Phase) Send(ctx context.Context, b []byte) error {
 	g := watch(ctx, p.Conn)
@@ -110,7 +110,7 @@ func (p Phase) send(g guard, m Machine, frame []byte) error {
 	return nil
 }
 
-// firstRead is the room, in octets, for what is read at first: most startup frames need no more with their private
+// firstRead is the room, in bytes, for what is read at first: most startup frames need no more with their private
 // data. It grows as the machine wants more.
 const firstRead = 64
 
@@ -142,7 +142,7 @@ func (p Phase) trace(sent bool, frame []byte) {
 	}
 }
 
-// Await waits for octets after the startup frames, no longer than a limit if that is positive. It returns the
+// Await waits for bytes after the startup frames, no longer than a limit if that is positive. It returns the
 // connection with them in front.
 func (p Phase) Await(ctx context.Context, limit time.Duration) (net.Conn, error) {
 	g := watch(ctx, p.Conn)

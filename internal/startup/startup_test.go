@@ -81,7 +81,7 @@ func (e *exchange) want(b []byte) {
 	}
 }
 
-// TestExchange: each frame leaves in one write, arrives in any split, and not an octet after the last is
+// TestExchange: each frame leaves in one write, arrives in any split, and not a byte after the last is
 // read.
 //
 // Proves Q13.
@@ -100,7 +100,7 @@ func TestExchange(t *testing.T) {
 			testrig.Must(t, <-e.outcome)
 			_ = e.conn.SetWriteDeadline(time.Now().Add(time.Hour))
 			if n, err := e.conn.Write([]byte("FPDU")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("%d octets after the Reply were read (%v)", n, err)
+				t.Errorf("%d bytes after the Reply were read (%v)", n, err)
 			}
 			if got := strings.Join(e.trace, ", "); got != "sent "+mpa.KeyRequest+", received "+mpa.KeyReply {
 				t.Errorf("traced %q", got)

@@ -129,7 +129,7 @@ func TestLinger(t *testing.T) {
 			}}
 			_ = p.Exchange(ctx, m, nil)
 			if said != mpa.StartupHeaderLen {
-				t.Errorf("traced %d octets", said)
+				t.Errorf("traced %d bytes", said)
 			}
 		}, request(0), reply(1)},
 		"Terminate": {func(ctx context.Context,

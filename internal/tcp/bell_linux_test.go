@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestBellTells has a bell's timer ring it, and then octets, and closes it: the descriptor of the timer is closed too.
+// TestBellTells has a bell's timer ring it, and then bytes, and closes it: the descriptor of the timer is closed too.
 func TestBellTells(t *testing.T) {
 	a, b := pair(t)
 	bell := a.raw.newBell()
@@ -26,7 +26,7 @@ func TestBellTells(t *testing.T) {
 	}
 	sendAll(t, b, []byte("x"))
 	if bell.wait() {
-		t.Error("octets are said to be the timer")
+		t.Error("bytes are said to be the timer")
 	}
 	timer := bell.timer
 	bell.close()
@@ -133,15 +133,15 @@ func TestBellMadeOnce(t *testing.T) {
 	}
 }
 
-// TestLimits asks what TCP sends: segments of some octets, and pieces of whole segments.
+// TestLimits asks what TCP sends: segments of some bytes, and pieces of whole segments.
 func TestLimits(t *testing.T) {
 	a, _ := pair(t)
 	if emss, piece := a.Limits(); emss <= 0 || emss > 1<<16 || piece < emss || piece%emss != 0 {
-		t.Errorf("segments of %d octets, pieces of %d", emss, piece)
+		t.Errorf("segments of %d bytes, pieces of %d", emss, piece)
 	}
 	testrig.Must(t, a.Close())
 	if emss, piece := a.Limits(); emss != 0 || piece != 0 {
-		t.Errorf("closed: segments of %d octets, pieces of %d", emss, piece)
+		t.Errorf("closed: segments of %d bytes, pieces of %d", emss, piece)
 	}
 }
 

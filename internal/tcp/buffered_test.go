@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// ahead returns a connection of which a reader has read n octets of sent ahead, and the
+// ahead returns a connection of which a reader has read n bytes of sent ahead, and the
 // rest of which follows.
 func ahead(t *testing.T, connect func(*testing.T) (*Conn, *Conn), sent []byte, n int) (*Buffered, *bufio.Reader) {
 	t.Helper()
@@ -49,7 +49,7 @@ func TestBuffered(t *testing.T) {
 			c := New(b)
 			got := received(t, c, bytes.Clone(sent[:min(n, 7)]), len(sent))
 			if !bytes.Equal(got, sent) {
-				t.Errorf("%d read ahead: the octets differ", n)
+				t.Errorf("%d read ahead: the bytes differ", n)
 			}
 			if (c.raw != nil) != (New(b.Conn).raw != nil) {
 				t.Errorf("%d read ahead: the socket is not used directly", n)
@@ -67,7 +67,7 @@ func TestBufferedTwice(t *testing.T) {
 	}
 	c := New(NewBuffered(b, r))
 	if ok, _ := c.TryRecv(); ok {
-		t.Error("TryRecv has read while octets wait that were read ahead")
+		t.Error("TryRecv has read while bytes wait that were read ahead")
 	}
 	var got []byte
 	for len(got) < 18 {

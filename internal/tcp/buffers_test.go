@@ -32,7 +32,7 @@ func (j *joiner) WriteBuffers(v *net.Buffers) (n int64, err error) {
 }
 
 // TestWriteBuffers: slices stay together on a connection that can keep them so, also
-// where octets of it were read ahead.
+// where bytes of it were read ahead.
 func TestWriteBuffers(t *testing.T) {
 	plain, joins := &recorder{}, &joiner{}
 	for _, c := range []struct {
@@ -50,12 +50,12 @@ func TestWriteBuffers(t *testing.T) {
 		v := net.Buffers{[]byte("one"), []byte("two"), []byte("three")}
 		n, err := WriteBuffers(c.conn, &v)
 		if got := strings.Join(c.to.calls, "|"); got != c.want || n != 11 || err != nil || len(v) != 0 {
-			t.Errorf("%s: wrote %q, %d octets (%v), %d slices left", c.name, got, n, err, len(v))
+			t.Errorf("%s: wrote %q, %d bytes (%v), %d slices left", c.name, got, n, err, len(v))
 		}
 		c.to.calls = nil
 		if n, err := New(c.conn).Send([][]byte{[]byte("one"), []byte("two"), []byte("three")}); n != 11 || err != nil ||
 			strings.Join(c.to.calls, "|") != c.want {
-			t.Errorf("%s: Send wrote %q, %d octets (%v)", c.name, c.to.calls, n, err)
+			t.Errorf("%s: Send wrote %q, %d bytes (%v)", c.name, c.to.calls, n, err)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestWriteEmbedded(t *testing.T) {
 	e := &embedder{TCPConn: a.Conn.(*net.TCPConn)}
 	sendAll(t, New(e), []byte("one"), []byte("two"))
 	if got := recv(t, b, 6, 0); string(got) != "onetwo" || e.written != 6 {
-		t.Errorf("%d octets by its Write, and %q came", e.written, got)
+		t.Errorf("%d bytes by its Write, and %q came", e.written, got)
 	}
 }
 

@@ -16,7 +16,7 @@ func TestClosedSocket(t *testing.T) {
 		t.Errorf("a timeout: %v", err)
 	}
 	if Waiting(a.Conn) {
-		t.Error("octets are waiting")
+		t.Error("bytes are waiting")
 	}
 	if n := emssOf(a); n != 0 {
 		t.Errorf("EMSS %d", n)
@@ -33,7 +33,7 @@ func TestNoSocket(t *testing.T) {
 		t.Errorf("a timeout: %v", err)
 	}
 	if Waiting(c.Conn) {
-		t.Error("octets are waiting")
+		t.Error("bytes are waiting")
 	}
 	if p, ok := c.Path(); ok {
 		t.Errorf("a path: %+v", p)
@@ -55,7 +55,7 @@ func TestSendAfterReset(t *testing.T) {
 			a.Done()
 			slices := [][]byte{[]byte("one"), []byte("two")}[:n]
 			if sent, err := a.Send(slices); sent > 0 || !errors.Is(err, syscall.EPIPE) {
-				t.Errorf("records %t, %d slices: sent %d octets, %v", records, n, sent, err)
+				t.Errorf("records %t, %d slices: sent %d bytes, %v", records, n, sent, err)
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func TestLossKept(t *testing.T) {
 }
 
 // TestResetTaken has a write, or the end of our half, take the reset that the system tells once: whoever reads then
-// reads no FIN. Octets that came before it are read first.
+// reads no FIN. Bytes that came before it are read first.
 func TestResetTaken(t *testing.T) {
 	takers := map[string]func(c *Conn) error{
 		"write":      func(c *Conn) error { _, _, err := c.TrySend([][]byte{[]byte("x")}); return err },
@@ -124,7 +124,7 @@ func TestOwes(t *testing.T) {
 	}
 	testrig.Must(t, a.CloseWrite())
 	if owed, err := a.Unacked(); owed < 2 || owed > sent+1 || err != nil {
-		t.Errorf("%d octets and a FIN were sent: %d, %v", sent, owed, err)
+		t.Errorf("%d bytes and a FIN were sent: %d, %v", sent, owed, err)
 	}
 	testrig.Must(t, b.Reset())
 	if owed, err := a.Unacked(); owed > 0 || !errors.Is(err, syscall.ECONNRESET) {

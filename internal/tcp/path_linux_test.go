@@ -6,7 +6,7 @@ import (
 )
 
 // TestPath asks for the round trip on the loopback interface, also below another
-// connection, and for octets that cannot be sent, as the peer reads none.
+// connection, and for bytes that cannot be sent, as the peer reads none.
 func TestPath(t *testing.T) {
 	a, b := pair(t)
 	for _, c := range []*Conn{a, New(&onSocket{Conn: b.Conn})} {

@@ -10,7 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestWaitingKeepsNothing waits for octets, and looks at the memory of that.
+// TestWaitingKeepsNothing waits for bytes, and looks at the memory of that.
 func TestWaitingKeepsNothing(t *testing.T) {
 	c, peer := pair(t)
 	done := make(chan error)

@@ -19,7 +19,7 @@ func corkedNow(t *testing.T, c *Conn) bool {
 	return v != 0
 }
 
-// Records arrive as the octets that they are, however many there are at once, and all of
+// Records arrive as the bytes that they are, however many there are at once, and all of
 // them at once: none waits for more.
 func TestRecords(t *testing.T) {
 	a, b := pair(t)
@@ -56,7 +56,7 @@ func TestRecords(t *testing.T) {
 		}
 		<-sent
 		if !bytes.Equal(got, want) {
-			t.Fatalf("%s: %d octets, other than were sent", c.what, len(got))
+			t.Fatalf("%s: %d bytes, other than were sent", c.what, len(got))
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestRecordsCorked(t *testing.T) {
 	}
 }
 
-// unacknowledged asks whether octets are on their way.
+// unacknowledged asks whether bytes are on their way.
 func unacknowledged(t *testing.T, c *Conn) bool {
 	t.Helper()
 	n := 0
@@ -105,7 +105,7 @@ func unacknowledged(t *testing.T, c *Conn) bool {
 	return n > 0
 }
 
-// What the peer's window has room for is asked once for as many octets, and then again.
+// What the peer's window has room for is asked once for as many bytes, and then again.
 func TestWindowAskedOnce(t *testing.T) {
 	a, b := pair(t)
 	a.EndRecords(true)
@@ -115,7 +115,7 @@ func TestWindowAskedOnce(t *testing.T) {
 		room := a.raw.records.room
 		if before > 0 && room != before-1000 {
 			if before >= 1000 {
-				t.Errorf("room for %d octets after 1000, before them for %d", room, before)
+				t.Errorf("room for %d bytes after 1000, before them for %d", room, before)
 			}
 			return
 		}

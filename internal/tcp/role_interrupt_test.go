@@ -8,7 +8,7 @@ import (
 )
 
 // TestInterrupt ends what a consumer waits for: before it reads, while it reads, or when there
-// are octets already, which are not lost.
+// are bytes already, which are not lost.
 func TestInterrupt(t *testing.T) {
 	s := standBack(t)
 	s.acquire()

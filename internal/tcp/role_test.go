@@ -104,10 +104,10 @@ func (s *standby) wantInterrupted() {
 // also if it was there before.
 func TestBell(t *testing.T) {
 	for name, come := range map[string]func(*standby){
-		"octets": func(s *standby) { s.write("x") },
-		"FIN":    func(s *standby) { testrig.Must(s.t, s.peer.CloseWrite()) },
-		"RST":    func(s *standby) { testrig.Must(s.t, s.peer.Reset()) },
-		"Close":  func(s *standby) { testrig.Must(s.t, s.c.Close()) },
+		"bytes": func(s *standby) { s.write("x") },
+		"FIN":   func(s *standby) { testrig.Must(s.t, s.peer.CloseWrite()) },
+		"RST":   func(s *standby) { testrig.Must(s.t, s.peer.Reset()) },
+		"Close": func(s *standby) { testrig.Must(s.t, s.c.Close()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := standBack(t)
@@ -121,7 +121,7 @@ func TestBell(t *testing.T) {
 			}
 			err := s.c.Recv()
 			s.c.Done()
-			if name == "octets" && err != nil || name == "FIN" && !errors.Is(err, io.EOF) || name == "Close" &&
+			if name == "bytes" && err != nil || name == "FIN" && !errors.Is(err, io.EOF) || name == "Close" &&
 				!errors.Is(err, net.ErrClosed) {
 				t.Error(err)
 			}
@@ -129,7 +129,7 @@ func TestBell(t *testing.T) {
 	}
 }
 
-// TestTake has consumers receive in turns, and octets that come between two of them go to
+// TestTake has consumers receive in turns, and bytes that come between two of them go to
 // whoever is first.
 func TestTake(t *testing.T) {
 	s := standBack(t)
@@ -151,7 +151,7 @@ func TestTake(t *testing.T) {
 }
 
 // TestTakeSteadily has consumers come so often that the bell stays disarmed between them. When
-// none comes any more, octets reach the receiving goroutine all the same, and so does what the
+// none comes any more, bytes reach the receiving goroutine all the same, and so does what the
 // consumers left.
 func TestTakeSteadily(t *testing.T) {
 	s := standBack(t)
@@ -312,7 +312,7 @@ func TestNoBell(t *testing.T) {
 }
 
 // TestRole has consumers and the receiving goroutine hand the role to each other while a
-// stream comes, with interruptions: not an octet is lost or comes twice.
+// stream comes, with interruptions: not a byte is lost or comes twice.
 func TestRole(t *testing.T) {
 	s := standBack(t)
 	const size = 200_000
@@ -323,7 +323,7 @@ func TestRole(t *testing.T) {
 		defer mu.Unlock()
 		for _, b := range s.c.Unread() {
 			if b != byte(got) {
-				t.Errorf("octet %d is %d", got, b)
+				t.Errorf("byte %d is %d", got, b)
 			}
 			got++
 		}
@@ -381,7 +381,7 @@ func TestRole(t *testing.T) {
 	}
 	for ctx := testrig.Within(t); !ended(); runtime.Gosched() {
 		if ctx.Err() != nil {
-			t.Fatalf("%d octets of %d", got, size)
+			t.Fatalf("%d bytes of %d", got, size)
 		}
 	}
 	_ = s.c.Close()

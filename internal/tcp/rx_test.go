@@ -33,7 +33,7 @@ func TestRoom(t *testing.T) {
 			t.Errorf("%s: it moves: %t", c.what, moved)
 		}
 		if !bytes.Equal(x.bytes(), unread) || len(room) != whole-x.w || len(room) == 0 {
-			t.Errorf("%s: %d octets are unread, with room for %d", c.what, len(x.bytes()), len(room))
+			t.Errorf("%s: %d bytes are unread, with room for %d", c.what, len(x.bytes()), len(room))
 		}
 		x.release()
 	}
@@ -50,6 +50,6 @@ func TestLandsInLittle(t *testing.T) {
 		t.Fatal("much was read to little")
 	}
 	if room := len(x.landing()); room != smallSize || x.more != nil {
-		t.Errorf("it waits with %d octets, and the others", room)
+		t.Errorf("it waits with %d bytes, and the others", room)
 	}
 }

@@ -22,7 +22,7 @@ func (c *trickle) Read(b []byte) (int, error) {
 }
 
 // recvAll receives until there is nothing more, and consumes what has come but for an unfinished FPDU of so
-// many octets.
+// many bytes.
 func recvAll(c *Conn, keep int) (got []byte) {
 	for {
 		err := c.Recv()
@@ -41,18 +41,18 @@ func recvAll(c *Conn, keep int) (got []byte) {
 }
 
 // Much is read in larger pieces, with and without some of it left for the next time; before
-// that, and when all has come, a connection waits with a few octets of memory.
+// that, and when all has come, a connection waits with a few bytes of memory.
 func TestLanding(t *testing.T) {
 	for _, keep := range []int{0, 100, hold + 1} {
 		text := []byte(strings.Repeat("0123456789abcdef", 10_000))
 		in := &trickle{r: io.MultiReader(bytes.NewReader(text[:100]), bytes.NewReader(text[100:]))}
 		c := New(in)
 		if got := recvAll(c, keep); !bytes.Equal(got, text) {
-			t.Errorf("%d octets left each time: %d of %d received, or others", keep, len(got), len(text))
+			t.Errorf("%d bytes left each time: %d of %d received, or others", keep, len(got), len(text))
 		}
 		if in.rooms[0] != smallSize || in.rooms[1] != smallSize || in.rooms[2] < hold ||
 			len(in.rooms) > 2*len(text)/hold+4 {
-			t.Errorf("%d octets left each time: read in pieces of %v", keep, in.rooms)
+			t.Errorf("%d bytes left each time: read in pieces of %v", keep, in.rooms)
 		}
 		c.Release()
 		if c.rx.more != nil || c.rx.big != nil || c.rx.kept != nil {
@@ -106,7 +106,7 @@ func TestSegmented(t *testing.T) {
 	v := [][]byte{[]byte("one"), []byte("two")}
 	for _, records := range []bool{true, false} {
 		if n, err := c.Send(v); n != 3 || err != nil || c.EndRecords(records) != true {
-			t.Errorf("%d octets sent (%v)", n, err)
+			t.Errorf("%d bytes sent (%v)", n, err)
 		}
 	}
 	if _, err := c.Send(v); err != nil || aware.fpdus != 1 || aware.written != 2 {

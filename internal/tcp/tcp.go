@@ -37,7 +37,7 @@ type Conn struct {
 	segments, below lowerlayer.SegmentedConn
 	records         bool
 	bufs            net.Buffers // of Send, where there is no raw
-	// ahead have octets that come before those of the connection: see Buffered. Only
+	// ahead have bytes that come before those of the connection: see Buffered. Only
 	// Recv reads them, as long as isAhead says that there may be some.
 	ahead   []*bufio.Reader
 	isAhead atomic.Bool

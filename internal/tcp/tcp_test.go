@@ -37,7 +37,7 @@ func own(t *testing.T, c net.Conn) *Conn {
 	return New(c)
 }
 
-// recv receives once, takes n octets off, and returns all that was there.
+// recv receives once, takes n bytes off, and returns all that was there.
 func recv(t *testing.T, c *Conn, n, need int) []byte {
 	t.Helper()
 	if err := c.Recv(); err != nil {
@@ -80,7 +80,7 @@ func drop(v [][]byte, n int) [][]byte {
 	return v
 }
 
-// TestStream carries octets in pieces of many sizes, and leaves a part of each
+// TestStream carries bytes in pieces of many sizes, and leaves a part of each
 // unread.
 func TestStream(t *testing.T) {
 	for _, connect := range []func(*testing.T) (*Conn, *Conn){pair, piped} {
@@ -98,12 +98,12 @@ func TestStream(t *testing.T) {
 		}()
 		got := received(t, b, nil, len(sent))
 		if !bytes.Equal(got, sent) {
-			t.Error("the octets differ")
+			t.Error("the bytes differ")
 		}
 	}
 }
 
-// TestIdle waits with nothing, and with a few octets of an unfinished FPDU: no
+// TestIdle waits with nothing, and with a few bytes of an unfinished FPDU: no
 // pooled buffer is held. With many, it is.
 func TestIdle(t *testing.T) {
 	for _, connect := range []func(*testing.T) (*Conn, *Conn){pair, piped} {
@@ -121,7 +121,7 @@ func TestIdle(t *testing.T) {
 			b.Consume(c.taken, c.sent)
 			b.Done()
 			if held := waitsHolding(t, b); held != c.held {
-				t.Errorf("%d of %d octets taken: a buffer held: %v", c.taken, c.sent, held)
+				t.Errorf("%d of %d bytes taken: a buffer held: %v", c.taken, c.sent, held)
 			}
 			waiting := make(chan error)
 			go func() { waiting <- b.Recv(); b.Done() }()
@@ -131,7 +131,7 @@ func TestIdle(t *testing.T) {
 			testrig.Must(t, <-waiting)
 			b.rx.mu.Lock()
 			if n := len(b.Unread()); n != c.sent-c.taken+4 {
-				t.Errorf("%d octets are unread, want %d", n, c.sent-c.taken+4)
+				t.Errorf("%d bytes are unread, want %d", n, c.sent-c.taken+4)
 			}
 			b.Done()
 			sender.Wait()
@@ -174,7 +174,7 @@ func TestTrySend(t *testing.T) {
 	}()
 	n, err := io.Copy(io.Discard, b.Conn)
 	if err != nil || n != int64(sent+len(chunk)) {
-		t.Errorf("%d octets arrived (%v), want %d", n, err, sent+len(chunk))
+		t.Errorf("%d bytes arrived (%v), want %d", n, err, sent+len(chunk))
 	}
 }
 
@@ -191,7 +191,7 @@ func TestManySlices(t *testing.T) {
 		_ = a.CloseWrite()
 	}()
 	if got, err := io.ReadAll(b.Conn); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d octets (%v)", len(got), err)
+		t.Errorf("%d bytes (%v)", len(got), err)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestTryRecv(t *testing.T) {
 	}()
 	go func() {
 		for range n {
-			sendAll(t, a, []byte("octets"))
+			sendAll(t, a, []byte("bytes"))
 		}
 		_ = a.CloseWrite()
 	}()
@@ -249,7 +249,7 @@ func TestTryRecv(t *testing.T) {
 		sum += k
 	}
 	if sum != 6*n {
-		t.Errorf("%d octets of %d", sum, 6*n)
+		t.Errorf("%d bytes of %d", sum, 6*n)
 	}
 	if ok, _ := b.TryRecv(); ok {
 		t.Error("something was read after Release")
@@ -347,7 +347,7 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// received reads octets after others until there are n. It leaves some of them unread each time, as of an FPDU that is
+// received reads bytes after others until there are n. It leaves some of them unread each time, as of an FPDU that is
 // not whole.
 func received(t *testing.T, c *Conn, got []byte, n int) []byte {
 	t.Helper()

@@ -11,12 +11,12 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// TestWaiting: octets that nobody has read are seen, and on a socket or in front of one they stay.
+// TestWaiting: bytes that nobody has read are seen, and on a socket or in front of one they stay.
 func TestWaiting(t *testing.T) {
 	x, y := pair(t)
 	a, b := x.Conn, y.Conn
 	if Waiting(b) {
-		t.Error("octets before any were sent")
+		t.Error("bytes before any were sent")
 	}
 	write(t, a, "xy")
 	var first [1]byte
@@ -31,10 +31,10 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("read %q, %v", y, err)
 	}
 	if Waiting(b) {
-		t.Error("octets after all were read")
+		t.Error("bytes after all were read")
 	}
 	if Waiting(NewBuffered(b, r)) {
-		t.Error("octets where none were read ahead")
+		t.Error("bytes where none were read ahead")
 	}
 	write(t, a, "z")
 	if _, err := r.Peek(1); err != nil {
@@ -45,8 +45,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestFINIsNoOctet: where the peer has closed its half, there is nothing that anybody could read.
-func TestFINIsNoOctet(t *testing.T) {
+// TestFINIsNoByte: where the peer has closed its half, there is nothing that anybody could read.
+func TestFINIsNoByte(t *testing.T) {
 	a, b := pair(t)
 	testrig.Must(t, a.CloseWrite())
 	if err := b.Recv(); !errors.Is(err, io.EOF) {
@@ -54,7 +54,7 @@ func TestFINIsNoOctet(t *testing.T) {
 	}
 	b.Done()
 	if Waiting(b.Conn) {
-		t.Error("octets after the FIN")
+		t.Error("bytes after the FIN")
 	}
 }
 
@@ -68,7 +68,7 @@ func TestWaitingEmbedded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !Waiting(y.Conn) || Waiting(&embedder{TCPConn: y.Conn.(*net.TCPConn)}) {
-		t.Error("octets of the socket's are not told from those of the connection")
+		t.Error("bytes of the socket's are not told from those of the connection")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestWaitingEmbedded(t *testing.T) {
 func TestWaitingWithoutSocket(t *testing.T) {
 	_, b := piped(t)
 	if Waiting(b.Conn) {
-		t.Error("octets where nobody can tell")
+		t.Error("bytes where nobody can tell")
 	}
 }
 

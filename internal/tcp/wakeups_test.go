@@ -12,7 +12,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// A suppressed connection has a goroutine in Recv, which octets do not wake.
+// A suppressed connection has a goroutine in Recv, which bytes do not wake.
 type suppressed struct {
 	t       *testing.T
 	c, peer *Conn
@@ -22,7 +22,7 @@ type suppressed struct {
 func hushPair(t *testing.T, every time.Duration) *suppressed {
 	t.Helper()
 	if !canSuppress {
-		t.Skip("octets wake their reader here, however few")
+		t.Skip("bytes wake their reader here, however few")
 	}
 	c, peer := pair(t)
 	h := &suppressed{t: t, c: c, peer: peer, got: make(chan string, 1)}
@@ -57,7 +57,7 @@ func (h *suppressed) idle() {
 	}
 }
 
-// quiet sends octets that wake nobody: they are there, and the system does not say so to who waits.
+// quiet sends bytes that wake nobody: they are there, and the system does not say so to who waits.
 func (h *suppressed) quiet(b string) {
 	h.t.Helper()
 	sendAll(h.t, h.peer, []byte(b))
@@ -128,14 +128,14 @@ func TestHushByTimer(t *testing.T) {
 	h.wants("few")
 }
 
-// Many octets, and the end of a connection, wake the reader of one that is suppressed.
+// Many bytes, and the end of a connection, wake the reader of one that is suppressed.
 func TestHushWakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		come func(*suppressed)
 		want string
 	}{
 		"FIN": {func(h *suppressed) { testrig.Must(t, h.peer.CloseWrite()) }, io.EOF.Error()},
-		"octets and FIN": {func(h *suppressed) {
+		"bytes and FIN": {func(h *suppressed) {
 			sendAll(t, h.peer, []byte("last"))
 			testrig.Must(t, h.peer.CloseWrite())
 		}, "last"},
@@ -167,7 +167,7 @@ func TestHushWakes(t *testing.T) {
 func TestHushAndTake(t *testing.T) {
 	s := standBack(t)
 	if !canSuppress {
-		t.Skip("octets wake their reader here, however few")
+		t.Skip("bytes wake their reader here, however few")
 	}
 	s.c.role.suppression = &suppression{every: time.Hour}
 	s.c.SuppressWakeUps()

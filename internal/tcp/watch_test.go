@@ -134,13 +134,13 @@ func TestSendWaits(t *testing.T) {
 			continue
 		}
 		if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("sent %d octets: %v", n, err)
+			t.Errorf("sent %d bytes: %v", n, err)
 		}
 		return
 	}
 }
 
-// TestNothingBesideAhead has octets on the socket, and others that were read ahead of them: whoever reads what is there
+// TestNothingBesideAhead has bytes on the socket, and others that were read ahead of them: whoever reads what is there
 // leaves them to Recv, in their order.
 func TestNothingBesideAhead(t *testing.T) {
 	a, b := pair(t)
@@ -186,7 +186,7 @@ func TestBufferedReads(t *testing.T) {
 	for buf := make([]byte, 2); len(got) < 6; {
 		n, err := c.Read(buf)
 		if n == 0 || err != nil {
-			t.Fatalf("read %d octets: %v", n, err)
+			t.Fatalf("read %d bytes: %v", n, err)
 		}
 		got = append(got, buf[:n]...)
 	}

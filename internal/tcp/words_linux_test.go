@@ -12,17 +12,17 @@ import (
 // TestRouteMTU asks for the MTU of the loopback interface, and of the way to what is no address.
 func TestRouteMTU(t *testing.T) {
 	if mtu, headers := routeMTU(t.Context(), "127.0.0.1:9"); mtu < 576 || headers != headersIPv4 {
-		t.Errorf("IPv4: an MTU of %d, %d octets of headers", mtu, headers)
+		t.Errorf("IPv4: an MTU of %d, %d bytes of headers", mtu, headers)
 	}
 	if mtu, headers := routeMTU(t.Context(), "nowhere"); mtu != 0 || headers != 0 {
-		t.Errorf("nowhere: an MTU of %d, %d octets of headers", mtu, headers)
+		t.Errorf("nowhere: an MTU of %d, %d bytes of headers", mtu, headers)
 	}
 	mtu, headers := routeMTU(t.Context(), "[::1]:9")
 	if mtu == 0 {
 		t.Skip("there is no IPv6")
 	}
 	if mtu < 1280 || headers != headersIPv6 {
-		t.Errorf("IPv6: an MTU of %d, %d octets of headers", mtu, headers)
+		t.Errorf("IPv6: an MTU of %d, %d bytes of headers", mtu, headers)
 	}
 }
 
@@ -49,6 +49,6 @@ func TestMaxSegment(t *testing.T) {
 	testrig.Must(t, err)
 	defer conn.Close()
 	if emss := emssOf(New(conn)); emss > 1004 || emss < 1004-40 { // less TCP's options
-		t.Errorf("segments of %d octets", emss)
+		t.Errorf("segments of %d bytes", emss)
 	}
 }

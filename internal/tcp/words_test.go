@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// An MTU that leaves a multiple of four octets is left alone, and one that holds nothing.
+// An MTU that leaves a multiple of four bytes is left alone, and one that holds nothing.
 func TestWholeWordsOfMTU(t *testing.T) {
 	for _, c := range []struct{ mtu, headers, want int }{
 		{1500, headersIPv4, 0}, {1500, headersIPv6, 0}, {9000, headersIPv4, 0}, {65536, headersIPv4, 0},

@@ -12,7 +12,7 @@ import (
 
 // Escape makes what a peer has said fit to be printed in a line on a terminal: characters
 // that a terminal would obey rather than show, line ends among them, become \u and four
-// hexadecimal digits (twice that for what has more than 16 bits), and octets that are not UTF-8 become \x and two. All
+// hexadecimal digits (twice that for what has more than 16 bits), and bytes that are not UTF-8 become \x and two. All
 // else stays as it is.
 func Escape(s string) string { return string(appendEscaped(nil, []byte(s), false)) }
 

@@ -31,7 +31,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// TestGuardAtEveryCut divides each text at every octet: what comes out is the same.
+// TestGuardAtEveryCut divides each text at every byte: what comes out is the same.
 func TestGuardAtEveryCut(t *testing.T) {
 	for _, c := range said {
 		for cut := range len(c.text) + 1 {
@@ -39,7 +39,7 @@ func TestGuardAtEveryCut(t *testing.T) {
 			g := NewGuard(&out)
 			for _, part := range []string{c.text[:cut], c.text[cut:]} {
 				if n, err := g.Write([]byte(part)); n != len(part) || err != nil {
-					t.Fatalf("wrote %d of %d octets (%v)", n, len(part), err)
+					t.Fatalf("wrote %d of %d bytes (%v)", n, len(part), err)
 				}
 			}
 			testrig.Must(t, g.Flush())

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Octets reads hex with any white space between the octets, and comments that
+// Bytes reads hex with any white space between the bytes, and comments that
 // begin with # and end with the line.
-func Octets(tb testing.TB, text string) []byte {
+func Bytes(tb testing.TB, text string) []byte {
 	tb.Helper()
 	var digits strings.Builder
 	for line := range strings.Lines(text) {
@@ -25,7 +25,7 @@ func Octets(tb testing.TB, text string) []byte {
 	return b
 }
 
-// Vectors reads the annotated octets of testdata/name.hex, by the name that a
+// Vectors reads the annotated bytes of testdata/name.hex, by the name that a
 // line "vector NAME" gives to what follows it.
 func Vectors(tb testing.TB, name string) map[string][]byte {
 	tb.Helper()
@@ -37,16 +37,16 @@ func Vectors(tb testing.TB, name string) map[string][]byte {
 			current = strings.TrimSpace(current)
 			continue
 		}
-		all[current] = append(all[current], Octets(tb, line)...)
+		all[current] = append(all[current], Bytes(tb, line)...)
 	}
 	delete(all, "")
 	return all
 }
 
-// Vector reads the annotated octets of testdata/name.hex, which is one vector.
+// Vector reads the annotated bytes of testdata/name.hex, which is one vector.
 func Vector(tb testing.TB, name string) []byte {
 	tb.Helper()
-	return Octets(tb, readHex(tb, name))
+	return Bytes(tb, readHex(tb, name))
 }
 
 func readHex(tb testing.TB, name string) string {
@@ -58,7 +58,7 @@ func readHex(tb testing.TB, name string) string {
 	return string(text)
 }
 
-// Numbered returns n octets, none of them zero, which differ from their neighbors.
+// Numbered returns n bytes, none of them zero, which differ from their neighbors.
 func Numbered(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -11,7 +11,7 @@ import (
 // A Link joins two UDP sockets in memory. In a synctest bubble its time is virtual.
 type Link struct {
 	Delay time.Duration // of each way
-	Rate  int           // octets a second of each way; 0: no limit
+	Rate  int           // bytes a second of each way; 0: no limit
 	Lose  func() bool   // whether the next packet is lost; nil: none is
 }
 
@@ -68,7 +68,7 @@ func (s *Socket) WriteToUDPAddrPort(b []byte, _ netip.AddrPort) (int, error) {
 	return len(b), nil
 }
 
-// leaves returns when so many octets are on their way.
+// leaves returns when so many bytes are on their way.
 func (s *Socket) leaves(octets int) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

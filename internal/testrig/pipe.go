@@ -13,8 +13,8 @@ import (
 )
 
 // A Conn is one end of a connection in memory that ends as a TCP connection does: by
-// halves, by FIN, or by RST if it is closed with octets unread, after SetLinger(0), or
-// if its closed end is written to. Octets arrive in order and at once. Deadlines obey
+// halves, by FIN, or by RST if it is closed with bytes unread, after SetLinger(0), or
+// if its closed end is written to. Bytes arrive in order and at once. Deadlines obey
 // the clock of package time, so that it can be used within testing/synctest.
 type Conn struct {
 	in, out *half
@@ -29,7 +29,7 @@ func (address) Network() string  { return "memory" }
 func (a address) String() string { return string(a) }
 
 // Pipe returns the two ends of a connection in memory, whose addresses are the names
-// given. Each direction holds any number of octets: see [Conn.SetWriteBuffer].
+// given. Each direction holds any number of bytes: see [Conn.SetWriteBuffer].
 func Pipe(nameA, nameB string) (a, b *Conn) {
 	x, y := newHalf(), newHalf()
 	return &Conn{in: x, out: y, name: address(nameA), peer: address(nameB)},
@@ -43,7 +43,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, c.opError("read", err)
 }
 
-// Write sends octets. It fails with an error that wraps syscall.ECONNRESET if the
+// Write sends bytes. It fails with an error that wraps syscall.ECONNRESET if the
 // other end is closed, which resets the connection.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
@@ -73,16 +73,16 @@ func (c *Conn) SetLinger(sec int) error {
 	return nil
 }
 
-// SetWriteBuffer bounds the octets that were written and that the other end has not
-// read; a Write waits for room. Without a bound, or with 0, it never waits. If octets is
-// negative there is no buffer: a Write waits until all its octets were read, and no Read
-// returns octets of two Writes.
+// SetWriteBuffer bounds the bytes that were written and that the other end has not
+// read; a Write waits for room. Without a bound, or with 0, it never waits. If bytes is
+// negative there is no buffer: a Write waits until all its bytes were read, and no Read
+// returns bytes of two Writes.
 func (c *Conn) SetWriteBuffer(octets int) error {
 	c.out.set(func() { c.out.room = octets })
 	return nil
 }
 
-// Close ends the connection: by FIN, or by RST if octets were not read.
+// Close ends the connection: by FIN, or by RST if bytes were not read.
 func (c *Conn) Close() error {
 	abort := c.abort.Load()
 	c.in.set(func() {

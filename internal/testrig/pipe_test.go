@@ -29,7 +29,7 @@ func TestPipeEnds(t *testing.T) {
 	}{
 		{"FIN", func(a *testrig.Conn) { a.CloseWrite() }, "", "abc", io.EOF, nil},
 		{"close", func(a *testrig.Conn) { a.Close() }, "", "abc", io.EOF, syscall.ECONNRESET},
-		{"close with octets unread", func(a *testrig.Conn) { a.Close() }, "xyz", "abc",
+		{"close with bytes unread", func(a *testrig.Conn) { a.Close() }, "xyz", "abc",
 			syscall.ECONNRESET, syscall.ECONNRESET},
 		{"RST", func(a *testrig.Conn) { a.SetLinger(0); a.Close() }, "", "abc", syscall.ECONNRESET, syscall.ECONNRESET},
 	} {
@@ -136,7 +136,7 @@ func TestCarry(t *testing.T) {
 		a, x := testrig.Pipe("a", "relay")
 		y, b := testrig.Pipe("relay", "b")
 		var kept []byte
-		io.WriteString(a, "octets")
+		io.WriteString(a, "bytes")
 		if reset {
 			script.NewLink(a).Reset()
 		} else {
@@ -149,7 +149,7 @@ func TestCarry(t *testing.T) {
 		}
 		l := script.NewLink(b)
 		got, err := l.Rest(time.Time{})
-		if err != nil || l.End() != want || !bytes.Equal(got, []byte("octets")) || !bytes.Equal(kept, got) {
+		if err != nil || l.End() != want || !bytes.Equal(got, []byte("bytes")) || !bytes.Equal(kept, got) {
 			t.Errorf("got %q, %v (%v), want %v", got, l.End(), err, want)
 		}
 	}
@@ -161,8 +161,8 @@ func TestTCP(t *testing.T) {
 		a, b, err := testrig.TCPPair(t.Context())
 		testrig.Must(t, err)
 		l, other := script.NewLink(a), script.NewLink(b)
-		testrig.Must(t, l.SendSplit(time.Microsecond, script.Split([]byte("octets"), 4)...))
-		if got, err := other.Octets(6, time.Now().Add(time.Minute)); err != nil || string(got) != "octets" {
+		testrig.Must(t, l.SendSplit(time.Microsecond, script.Split([]byte("bytes"), 4)...))
+		if got, err := other.Bytes(6, time.Now().Add(time.Minute)); err != nil || string(got) != "bytes" {
 			t.Fatalf("%q, %v", got, err)
 		}
 		if want == script.RST {
@@ -177,7 +177,7 @@ func TestTCP(t *testing.T) {
 	}
 }
 
-// TestUnbuffered: a Write waits for its readers, a Read returns octets of one Write, and
+// TestUnbuffered: a Write waits for its readers, a Read returns bytes of one Write, and
 // what was not read by the deadline, or by the end, is taken back.
 func TestUnbuffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestUnbuffered(t *testing.T) {
 		}()
 		for _, s := range []string{"oneoneone", "two"} {
 			if n, err := a.Write([]byte(s)); n != len(s) || err != nil {
-				t.Errorf("wrote %d octets of %q (%v)", n, s, err)
+				t.Errorf("wrote %d bytes of %q (%v)", n, s, err)
 			}
 		}
 		if took := time.Since(begun); took != time.Second {
@@ -204,12 +204,12 @@ func TestUnbuffered(t *testing.T) {
 		a.SetWriteDeadline(begun.Add(2 * time.Second))
 		if n, err := a.Write([]byte("late")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) ||
 			time.Since(begun) != 2*time.Second {
-			t.Errorf("wrote %d octets (%v) after %v", n, err, time.Since(begun))
+			t.Errorf("wrote %d bytes (%v) after %v", n, err, time.Since(begun))
 		}
 		a.SetWriteDeadline(time.Time{})
 		go b.Close()
 		if n, err := a.Write([]byte("gone")); n != 0 || !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("wrote %d octets (%v)", n, err)
+			t.Errorf("wrote %d bytes (%v)", n, err)
 		}
 	})
 }

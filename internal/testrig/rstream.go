@@ -8,15 +8,15 @@ import (
 )
 
 // An Rstream is what the two ends of rdma-core's rstream do with -I 1 -T v: they greet each other, and then the client
-// sends so many messages, and the server as many back. The octets of each direction count up from its first.
+// sends so many messages, and the server as many back. The bytes of each direction count up from its first.
 type Rstream struct {
 	Size, Count int // of the messages: -S and -C
 }
 
-// RstreamGreeting is how many octets a greeting has.
+// RstreamGreeting is how many bytes a greeting has.
 const RstreamGreeting = 16
 
-// octets are all of a direction.
+// bytes are all of a direction.
 func (x *Rstream) octets() []byte {
 	all := make([]byte, RstreamGreeting+x.Size*x.Count)
 	for i := range all {
@@ -42,7 +42,7 @@ func (x *Rstream) Greet(conn io.Writer) error {
 }
 
 func (x *Rstream) greeted(conn io.Reader) error {
-	return wantOctets(conn, x.octets()[:RstreamGreeting])
+	return wantBytes(conn, x.octets()[:RstreamGreeting])
 }
 
 func (x *Rstream) send(conn io.Writer) error {
@@ -56,15 +56,15 @@ func (x *Rstream) send(conn io.Writer) error {
 }
 
 func (x *Rstream) receive(conn io.Reader) error {
-	return wantOctets(conn, x.octets()[RstreamGreeting:])
+	return wantBytes(conn, x.octets()[RstreamGreeting:])
 }
 
-func wantOctets(conn io.Reader, octets []byte) error {
+func wantBytes(conn io.Reader, octets []byte) error {
 	got := make([]byte, len(octets))
 	n, err := io.ReadFull(conn, got)
 	switch {
 	case !bytes.Equal(got[:n], octets[:n]):
-		return errors.New("the octets differ")
+		return errors.New("the bytes differ")
 	case err != nil:
 		return &CutError{n, err}
 	}
@@ -73,12 +73,12 @@ func wantOctets(conn io.Reader, octets []byte) error {
 
 // A CutError says that less came than was to come. What came was right.
 type CutError struct {
-	Octets int
-	Err    error
+	Bytes int
+	Err   error
 }
 
 // Error says how much came, and why no more.
-func (e *CutError) Error() string { return fmt.Sprintf("after %d octets: %v", e.Octets, e.Err) }
+func (e *CutError) Error() string { return fmt.Sprintf("after %d bytes: %v", e.Bytes, e.Err) }
 
 // Unwrap returns why no more came.
 func (e *CutError) Unwrap() error { return e.Err }

@@ -17,7 +17,7 @@ func Swap(t testing.TB, conn io.ReadWriter, out, want []byte) error {
 	}()
 	came, err := io.ReadAll(conn)
 	if err != nil || !bytes.Equal(came, want) {
-		t.Errorf("%d octets came, want %d (%v)", len(came), len(want), err)
+		t.Errorf("%d bytes came, want %d (%v)", len(came), len(want), err)
 	}
 	return <-wrote
 }

@@ -27,7 +27,7 @@ type Client struct {
 	Resume bool
 	// Recursive copies directories with all that is in them.
 	Recursive bool
-	// Rate bounds the octets of files that go over the network in a second; 0: nothing does.
+	// Rate bounds the bytes of files that go over the network in a second; 0: nothing does.
 	Rate uint64
 	// Silence is how long the server may do nothing; if zero, DefaultSilence.
 	Silence time.Duration

@@ -72,7 +72,7 @@ func TestNetworks(t *testing.T) {
 			testrig.Must(t, r.get("f", over))
 			has(t, data, r.here, "f")
 			r.serving.Wait()
-			if n := ln.RNIC().Stats(); n.MRs+n.QPs+n.CQs+n.RegisteredOctets != 0 {
+			if n := ln.RNIC().Stats(); n.MRs+n.QPs+n.CQs+n.RegisteredBytes != 0 {
 				t.Errorf("left: %+v", n)
 			}
 		})
@@ -189,12 +189,12 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestPace has as many octets in a second as are asked for, and no more.
+// TestPace has as many bytes in a second as are asked for, and no more.
 func TestPace(t *testing.T) {
 	began := time.Now()
 	p := newPace(1 << 20)
 	if p.Burst() > 1<<17 || newPace(0) != nil || newPace(1<<40).Burst() != 256<<10 || newPace(1).Burst() != 1 {
-		t.Errorf("%d octets at once", p.Burst())
+		t.Errorf("%d bytes at once", p.Burst())
 	}
 	if got := p.ReserveN(began, p.Burst()).DelayFrom(began) + p.ReserveN(began,
 		1<<17).DelayFrom(began); got != time.Second/8 {
@@ -238,7 +238,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestCounts: octets are those of files that the receiver has, and who watches learns of the beginning and the end of
+// TestCounts: bytes are those of files that the receiver has, and who watches learns of the beginning and the end of
 // each.
 func TestCounts(t *testing.T) {
 	var seen []Event
@@ -251,8 +251,8 @@ func TestCounts(t *testing.T) {
 	if want := []Event{Begun{"a", 5}, good, Begun{"b", 7}, left}; !slices.Equal(seen, want) {
 		t.Errorf("told %v, want %v", seen, want)
 	}
-	sum := Summary{Files: 1, Octets: 2, Left: 3}
-	if sum.Add(tell.sum); sum != (Summary{Files: 2, Octets: 7, Left: 4}) {
+	sum := Summary{Files: 1, Bytes: 2, Left: 3}
+	if sum.Add(tell.sum); sum != (Summary{Files: 2, Bytes: 7, Left: 4}) {
 		t.Errorf("%+v", sum)
 	}
 }

@@ -77,14 +77,14 @@ func TestMemory(t *testing.T) {
 	var took int
 	for _, way := range []string{"put", "get"} {
 		testrig.Must(t, ways[way](r, force, func(c *Client) {
-			c.Watch = func(Event) { took = max(took, r.rnic.Stats().RegisteredOctets) }
+			c.Watch = func(Event) { took = max(took, r.rnic.Stats().RegisteredBytes) }
 		}))
 		r.serving.Wait() // the server hears of the end after the client
 	}
 	if took > most || took < message.MaxBlock {
-		t.Errorf("%d octets, of at most %d", took, most)
+		t.Errorf("%d bytes, of at most %d", took, most)
 	}
-	if n := r.rnic.Stats(); n.RegisteredOctets+n.QPs+n.MRs+n.CQs+n.PDs != 0 {
+	if n := r.rnic.Stats(); n.RegisteredBytes+n.QPs+n.MRs+n.CQs+n.PDs != 0 {
 		t.Errorf("left: %+v", n)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// A knife is a connection that ends after so many octets, in either direction, or so many writes.
+// A knife is a connection that ends after so many bytes, in either direction, or so many writes.
 type knife struct {
 	net.Conn
 	octets, writes *atomic.Int64
@@ -110,8 +110,8 @@ func (r *rig) cut(t *testing.T, way string, data []byte, cuts func() (octets, wr
 	r.serving.Wait()
 }
 
-// TestCutAtOctets cuts connections after any number of octets, again and again.
-func TestCutAtOctets(t *testing.T) {
+// TestCutAtBytes cuts connections after any number of bytes, again and again.
+func TestCutAtBytes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	data := octets(5<<20+12345, 8)
@@ -184,7 +184,7 @@ func TestResumeIsCheap(t *testing.T) {
 			testrig.Must(t, ways[way](r, resume))
 			has(t, data, r.to(way), "f")
 			if took := never - left.Load(); took > size-info.Size()+200<<10 {
-				t.Errorf("%d octets passed, and %d of %d were there", took, info.Size(), size)
+				t.Errorf("%d bytes passed, and %d of %d were there", took, info.Size(), size)
 			}
 		})
 	}
@@ -203,14 +203,14 @@ func TestForceBeginsAnew(t *testing.T) {
 	lists(t, r.there, "f", "hard")
 }
 
-// TestSpoiledPart resumes what is not what it was: a part with other octets, or of another file, shorter or longer.
+// TestSpoiledPart resumes what is not what it was: a part with other bytes, or of another file, shorter or longer.
 func TestSpoiledPart(t *testing.T) {
 	t.Parallel()
 	data := octets(3<<20+7, 13)
 	for name, part := range map[string][]byte{
 		"empty": nil, "other": octets(2<<20, 14), "longer": octets(9<<20, 15), "whole": data,
-		"zeros":     make([]byte, len(data)),
-		"one octet": bytes.Join([][]byte{data[:2<<20], {data[2<<20] ^ 1}, data[2<<20+1:]}, nil),
+		"zeros":    make([]byte, len(data)),
+		"one byte": bytes.Join([][]byte{data[:2<<20], {data[2<<20] ^ 1}, data[2<<20+1:]}, nil),
 	} {
 		for way := range ways {
 			t.Run(name+" "+way, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package transfer copies files and directories between hosts: names, sizes and digests go by Sends, octets by RDMA
+// Package transfer copies files and directories between hosts: names, sizes and digests go by Sends, bytes by RDMA
 // Writes from the sender's buffers into those of the receiver.
 //
 // A client connects with private data that begin with message.Magic, and begins: it wants to put something into the

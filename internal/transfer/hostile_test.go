@@ -16,7 +16,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// raw is octets in place of a message.
+// raw is bytes in place of a message.
 type raw []byte
 
 func (raw) Type() message.Type       { return 0 }

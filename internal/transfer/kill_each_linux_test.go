@@ -195,7 +195,7 @@ func (k *killing) whole(name string, data []byte) {
 	}
 	testrig.Must(k.t, err)
 	if !slices.Equal(got, data) && (!k.force || !slices.Equal(got, octets(1<<20+5, 34))) {
-		k.t.Errorf("%s has %d octets that are of no file", name, len(got))
+		k.t.Errorf("%s has %d bytes that are of no file", name, len(got))
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 // DefaultSilence is how long the other end may do nothing.
 const DefaultSilence = time.Minute
 
-// slowest is how long a block, or a message, may be on its way while octets move: at 1 KiB/s, the least that a sender
+// slowest is how long a block, or a message, may be on its way while bytes move: at 1 KiB/s, the least that a sender
 // may be bounded to, a block takes 17 minutes.
 const slowest = 20 * time.Minute
 
@@ -42,7 +42,7 @@ type link struct {
 	posted   int // Sends that are not complete
 	answered int // grants that the other end has answered
 	silence  time.Duration
-	moved    uint64 // octets of the connection, when that was looked at last
+	moved    uint64 // bytes of the connection, when that was looked at last
 	asks     bool   // the other end owes an answer, and may say that it is working
 	share    *share // of a server's memory; nil: this end has no others
 	give     func() // gives back what is reserved; nil: nothing is
@@ -76,7 +76,7 @@ func (l *link) config() iwarp.QPConfig {
 // closeTime bounds a close that makes no progress.
 const closeTime = 5 * time.Second
 
-// reserved is how many octets a connection never lacks: its receives, and a block of any length. With those it can go
+// reserved is how many bytes a connection never lacks: its receives, and a block of any length. With those it can go
 // on, however slowly.
 const reserved = recvDepth*message.MaxLen + message.MaxBlock
 
@@ -163,7 +163,7 @@ func (l *link) step(ctx context.Context) error {
 		}
 		return nil
 	}
-	m, err := message.Parse(l.arrived.Octets(&wc))
+	m, err := message.Parse(l.arrived.Bytes(&wc))
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (l *link) releaseBlocks() error {
 	return nil
 }
 
-// next waits for a completion as long as anything moves, but not for ever: a block that comes octet by octet keeps
+// next waits for a completion as long as anything moves, but not for ever: a block that comes byte by byte keeps
 // memory from others.
 func (l *link) next(ctx context.Context) (iwarp.WC, error) {
 	began := time.Now()
@@ -220,7 +220,7 @@ func (l *link) next(ctx context.Context) (iwarp.WC, error) {
 			return wc, fmt.Errorf("%w: nothing has come for %v", ErrSilent, l.silence)
 		}
 		if time.Since(began) >= max(slowest, l.silence) {
-			return wc, fmt.Errorf("%w: octets have come for %v, and nothing whole", ErrSilent, time.Since(began))
+			return wc, fmt.Errorf("%w: bytes have come for %v, and nothing whole", ErrSilent, time.Since(began))
 		}
 	}
 }
@@ -235,7 +235,7 @@ func (l *link) nextWithin(ctx context.Context) (iwarp.WC, error) {
 	return l.qp.SendCQ().Next(ctx)
 }
 
-// moves reports whether octets went either way since it was called last.
+// moves reports whether bytes went either way since it was called last.
 func (l *link) moves() bool {
 	s := l.qp.Stats()
 	before := l.moved
@@ -251,7 +251,7 @@ func (l *link) cause(err error) error {
 	return l.qp.Cause(err)
 }
 
-// acquireBlock returns the memory of a block that nothing is under way with, of at least n octets. There is one as soon
+// acquireBlock returns the memory of a block that nothing is under way with, of at least n bytes. There is one as soon
 // as a request is complete.
 func (l *link) acquireBlock(ctx context.Context, n int, access iwarp.Access) (*block, uint64, error) {
 	for {
@@ -324,7 +324,7 @@ func (l *link) tooSmallBlock() int {
 	return slices.IndexFunc(l.blocks, func(b *block) bool { return !b.busy && b.mr != nil })
 }
 
-// len is how many octets of memory a block has.
+// len is how many bytes of memory a block has.
 func (b *block) len() int {
 	if b.mr == nil {
 		return 0

@@ -69,7 +69,7 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
-// TestMoves has as many octets go in one direction as in the other, which is not nothing.
+// TestMoves has as many bytes go in one direction as in the other, which is not nothing.
 func TestMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, v := linked(t, nil)
@@ -114,7 +114,7 @@ func TestBlocks(t *testing.T) {
 			for _, n := range []int{1000, 1001} {
 				v.blocks[free].busy = false
 				if i, err := take(n, time.Second); i != free || err != nil || v.blocks[i].len() < n {
-					t.Errorf("%d octets are in block %d, %v", n, i, err)
+					t.Errorf("%d bytes are in block %d, %v", n, i, err)
 				}
 			}
 		}
@@ -124,7 +124,7 @@ func TestBlocks(t *testing.T) {
 // TestBlocksShort has room for one block alone: a small one gives way to a larger.
 func TestBlocksShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, v := linked(t, iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: reserved}}))
+		_, v := linked(t, iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: reserved}}))
 		for _, n := range []int{1000, message.MaxBlock} {
 			b, _, err := v.acquireBlock(t.Context(), n, iwarp.RemoteWrite)
 			testrig.Must(t, err)
@@ -180,7 +180,7 @@ func TestSaysNothing(t *testing.T) {
 // TestWrongBlocks has a sender answer what was not granted, or claim what is not so.
 func TestWrongBlocks(t *testing.T) {
 	grant := granted{Grant: message.Grant{Offset: 10, Length: 10, Have: true,
-		Digest: sha256.Sum256([]byte("ten octets"))}}
+		Digest: sha256.Sum256([]byte("ten bytes"))}}
 	unknown := grant
 	unknown.Have, unknown.Digest = false, message.Digest{}
 	other := sha256.Sum256([]byte("others"))
@@ -228,7 +228,7 @@ func TestWrongBlocks(t *testing.T) {
 func TestWrongGrants(t *testing.T) {
 	for _, g := range []message.Grant{{Offset: 4, Length: 1}, {Offset: 6, Length: 1}, {Offset: 5, Length: 6}} {
 		if err := (&sending{sender: &sender{}, size: 10, next: 5}).grant(t.Context(), g); err == nil {
-			t.Errorf("%d octets at %d are granted", g.Length, g.Offset)
+			t.Errorf("%d bytes at %d are granted", g.Length, g.Offset)
 		}
 	}
 }
@@ -265,13 +265,13 @@ func TestKeepChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l := linked(t, nil)
 		p, dir := newPart(t)
-		old, err := os.Open(made(t, []byte("ten octets"), dir, "old"))
+		old, err := os.Open(made(t, []byte("ten bytes"), dir, "old"))
 		testrig.Must(t, err)
 		defer old.Close()
 		b, _, err := l.acquireBlock(t.Context(), 10, iwarp.RemoteWrite)
 		testrig.Must(t, err)
 		v := &receiving{receiver: &receiver{link: l}, part: p, old: old}
-		for text, code := range map[string]message.Code{"ten octets": message.OK, "others....": message.Changed} {
+		for text, code := range map[string]message.Code{"ten bytes": message.OK, "others....": message.Changed} {
 			w := message.Wrote{State: message.Same, Length: 10, Digest: sha256.Sum256([]byte(text))}
 			if a := answerOf(v.keep(granted{b: b, old: true}, w)); a.Code != code {
 				t.Errorf("%s: %v", text, a)

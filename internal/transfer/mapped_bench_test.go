@@ -17,7 +17,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/transfer/message"
 )
 
-// benchLen is how many octets the file of the benchmark has.
+// benchLen is how many bytes the file of the benchmark has.
 const benchLen = 256 << 20
 
 // BenchmarkMapped sends a file that is in memory already over loopback as a copy does, block by block with its digest:

@@ -26,8 +26,8 @@ func TestStalled(t *testing.T) {
 		}
 		began := time.Now()
 		synctest.Wait()
-		if n := r.rnic.Stats().RegisteredOctets; n < message.MaxBlock || n > message.MaxBlock+recvDepth*message.MaxLen {
-			t.Errorf("it has %d octets", n)
+		if n := r.rnic.Stats().RegisteredBytes; n < message.MaxBlock || n > message.MaxBlock+recvDepth*message.MaxLen {
+			t.Errorf("it has %d bytes", n)
 		}
 		if err := r.served(); !errors.Is(err, ErrSilent) {
 			t.Errorf("got %v", err)
@@ -35,8 +35,8 @@ func TestStalled(t *testing.T) {
 		if took := time.Since(began); took < time.Minute || took > 90*time.Second {
 			t.Errorf("after %v", took)
 		}
-		if n := r.rnic.Stats().RegisteredOctets; n != 0 {
-			t.Errorf("left: %d octets", n)
+		if n := r.rnic.Stats().RegisteredBytes; n != 0 {
+			t.Errorf("left: %d bytes", n)
 		}
 		_ = l.close(errors.New("over"))
 	})
@@ -47,7 +47,7 @@ func TestLittleMemory(t *testing.T) {
 	small, large := octets(minBlock, 41), octets(10*message.MaxBlock+5, 42)
 	for _, blocks := range []int{1, 3} {
 		r := newRig(t)
-		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: int64(
+		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: int64(
 			blocks*message.MaxBlock + recvDepth*message.MaxLen)}})
 		made(t, small, r.here, "d", "a")
 		made(t, large, r.here, "d", "b")
@@ -66,7 +66,7 @@ func TestLittleMemory(t *testing.T) {
 func TestMemoryTaken(t *testing.T) {
 	for _, way := range []string{"put", "get"} {
 		r := newRig(t)
-		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 9 << 20}})
+		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: 9 << 20}})
 		for i, n := range []int{1, 3 * message.MaxBlock, minBlock + 1, 9*message.MaxBlock + 5, 1000, message.MaxBlock} {
 			made(t, octets(n, uint64(i)), r.from(way), "f", fmt.Sprint(i))
 		}

@@ -33,27 +33,27 @@ func (o *Outcome) Good() bool { return o.Code == message.OK || o.Code == message
 // An Event is what is told of a transfer: a Begun, Moved or *Outcome, which is its end.
 type Event any
 
-// Begun tells of a file whose octets follow.
+// Begun tells of a file whose bytes follow.
 type Begun struct {
 	Path string
 	Size int64
 }
 
-// Moved tells that so many octets more of it were sent or received, or need not be.
+// Moved tells that so many bytes more of it were sent or received, or need not be.
 type Moved int
 
 // A Summary counts.
 type Summary struct {
-	Files  int   // that the receiver has
-	There  int   // of these, the ones that it had before
-	Octets int64 // of these
-	Left   int   // files and others that it does not have
+	Files int   // that the receiver has
+	There int   // of these, the ones that it had before
+	Bytes int64 // of these
+	Left  int   // files and others that it does not have
 }
 
 // Add adds what another transfer has done.
 func (s *Summary) Add(other Summary) {
-	s.Files, s.There, s.Octets, s.Left = s.Files+other.Files, s.There+other.There,
-		s.Octets+other.Octets, s.Left+other.Left
+	s.Files, s.There, s.Bytes, s.Left = s.Files+other.Files, s.There+other.There,
+		s.Bytes+other.Bytes, s.Left+other.Left
 }
 
 // Err is an *IncompleteError if something was left.
@@ -108,7 +108,7 @@ func (t *teller) ended(o *Outcome) {
 		if o.Code == message.Already {
 			t.sum.There++
 		}
-		t.sum.Octets += t.size
+		t.sum.Bytes += t.size
 	} else {
 		t.sum.Left++
 	}
@@ -116,7 +116,7 @@ func (t *teller) ended(o *Outcome) {
 	t.report(o)
 }
 
-// made tells of something without octets that was not made, or that lacks something. No file is counted for it.
+// made tells of something without bytes that was not made, or that lacks something. No file is counted for it.
 func (t *teller) made(o *Outcome) {
 	if !o.Good() {
 		t.ended(o)

@@ -17,14 +17,14 @@ type part struct {
 	*os.File
 	root *os.Root
 	at   string // where it is in root
-	had  int64  // octets that were there
+	had  int64  // bytes that were there
 	done bool   // it has its name
 }
 
 // partMode is the mode of a part until it has that of the file.
 const partMode = 0o600
 
-// maxName is how long a name may be on most systems, in octets.
+// maxName is how long a name may be on most systems, in bytes.
 const maxName = 255
 
 // partOf returns the name of a file's part.

@@ -38,7 +38,7 @@ func TestReadOnlyPart(t *testing.T) {
 				p, err = way.openPart("f")
 				testrig.Must(t, err)
 				if want := map[bool]int64{true: 5}[way.resume]; p.had != want {
-					t.Errorf("%d octets are there", p.had)
+					t.Errorf("%d bytes are there", p.had)
 				}
 				testrig.Must(t, p.complete("f", o, false))
 				p.drop()
@@ -47,7 +47,7 @@ func TestReadOnlyPart(t *testing.T) {
 			info, err := os.Stat(filepath.Join(dir, "f"))
 			testrig.Must(t, err)
 			if info.Mode() != mode || info.Size() != 5 {
-				t.Errorf("%v, %d octets, and not %v", info.Mode(), info.Size(), mode)
+				t.Errorf("%v, %d bytes, and not %v", info.Mode(), info.Size(), mode)
 			}
 			testrig.Should(t, root.Close())
 		}

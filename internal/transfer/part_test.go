@@ -68,7 +68,7 @@ func TestPartBesideAnother(t *testing.T) {
 	testrig.Must(t, r.put("f", resume, force))
 	has(t, data, r.there, "f")
 	if took := never - left.Load(); took > message.MaxBlock+100<<10 {
-		t.Errorf("%d octets passed, and one block of %d was missing", took, message.MaxBlock)
+		t.Errorf("%d bytes passed, and one block of %d was missing", took, message.MaxBlock)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestChangedInLength(t *testing.T) {
 	for _, n := range []int{1000, 999} {
 		made(t, octets(n, 63), name)
 		if (&sending{f: f}).changed(before) != (n != 1000) {
-			t.Errorf("%d octets, and it was changed: %t", n, n == 1000)
+			t.Errorf("%d bytes, and it was changed: %t", n, n == 1000)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestComesMeanwhile(t *testing.T) {
 			made(t, octets(n, 64), r.here, "f")
 			err := r.put("f", resume, r.during(func() { made(t, c.there, r.there, "f") }))
 			if got := r.outcome(); got != c.code || (err == nil) != (c.code == message.Already) {
-				t.Errorf("%d octets, and %d come meanwhile: %v, %v", n, len(c.there), got, err)
+				t.Errorf("%d bytes, and %d come meanwhile: %v, %v", n, len(c.there), got, err)
 			}
 			if c.code == message.Already {
 				lists(t, r.there, "f")

@@ -72,7 +72,7 @@ func TestHeldByWorking(t *testing.T) {
 	})
 }
 
-// TestSlowest has a client keep what was granted to it, and have octets move that are of no message: that ends, and a
+// TestSlowest has a client keep what was granted to it, and have bytes move that are of no message: that ends, and a
 // block may take as long as at 1 KiB/s.
 func TestSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSlowest(t *testing.T) {
 	})
 }
 
-// nothing is a Write that moves octets, and says nothing.
+// nothing is a Write that moves bytes, and says nothing.
 var nothing = &iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true}
 
 // TestSilentAfterMoving has an end go silent after a while: it is given up a minute after that, and not two.
@@ -123,7 +123,7 @@ func TestShares(t *testing.T) {
 	one, again, other, unknown := of("192.0.2.1:1"), of("192.0.2.1:2"), of("192.0.2.2:1"), of("pipe")
 	testrig.Must(t, errors.Join(one.reserve(message.MaxBlock), again.reserve(message.MaxBlock)))
 	if err := again.reserve(1); !errors.Is(err, iwarp.ErrLimit) {
-		t.Errorf("one octet more: %v", err)
+		t.Errorf("one byte more: %v", err)
 	}
 	testrig.Must(t, errors.Join(other.reserve(2*message.MaxBlock), unknown.reserve(9*message.MaxBlock)))
 	one.give(message.MaxBlock)

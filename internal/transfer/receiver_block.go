@@ -38,7 +38,7 @@ func (v *receiving) completeGrant(ctx context.Context) error {
 		return broken(unexpected(m, "Wrote"))
 	}
 	if len(v.granted) == 0 || w.Offset != v.granted[0].Offset || w.Length != v.granted[0].Length {
-		return broken(fmt.Errorf("transfer: the other end wrote %d octets at %d, which were not granted next",
+		return broken(fmt.Errorf("transfer: the other end wrote %d bytes at %d, which were not granted next",
 			w.Length, w.Offset))
 	}
 	g := v.granted[0]

@@ -121,7 +121,7 @@ func (r *rig) get(name string, adjust ...func(*Client)) error {
 	return err
 }
 
-// during has something happen once, when the first octets of a file have gone.
+// during has something happen once, when the first bytes of a file have gone.
 func (r *rig) during(f func()) func(*Client) {
 	return func(c *Client) {
 		watch, over := c.Watch, false
@@ -156,7 +156,7 @@ func (r *rig) leaves(err error, code message.Code) {
 	}
 }
 
-// octets are so many that are nowhere the same.
+// bytes are so many that are nowhere the same.
 func octets(n int, seed uint64) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(seed), 1}).Read(b)
@@ -183,7 +183,7 @@ func has(t testing.TB, data []byte, elements ...string) {
 	got, err := os.ReadFile(name)
 	testrig.Must(t, err)
 	if !bytes.Equal(got, data) {
-		t.Errorf("%s: %d octets are not the %d that it is to have", name, len(got), len(data))
+		t.Errorf("%s: %d bytes are not the %d that it is to have", name, len(got), len(data))
 	}
 	info, err := os.Stat(name)
 	testrig.Must(t, err)

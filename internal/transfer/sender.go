@@ -24,7 +24,7 @@ type sender struct {
 	copied copied        // by the path that is offered
 }
 
-// newPace returns what keeps to so many octets a second; 0: nothing.
+// newPace returns what keeps to so many bytes a second; 0: nothing.
 func newPace(octets uint64) *rate.Limiter {
 	if octets == 0 {
 		return nil
@@ -72,7 +72,7 @@ func unexpected(got message.Message, want string) error {
 	return fmt.Errorf("transfer: the other end sent %v in place of %s", got.Type(), want)
 }
 
-// offerEmpty offers what has no octets.
+// offerEmpty offers what has no bytes.
 func (s *sender) offerEmpty(ctx context.Context, o message.Offer) (bool, error) {
 	sent := o
 	if o.Kind == message.Missed {
@@ -160,7 +160,7 @@ func (s *sending) changed(before fs.FileInfo) bool {
 func (s *sending) grant(ctx context.Context, g message.Grant) error {
 	n := int64(g.Length)
 	if int64(g.Offset) != s.next || n > s.size-s.next {
-		return fmt.Errorf("transfer: the other end asks for %d octets at %d of a file of %d, of which it had %d",
+		return fmt.Errorf("transfer: the other end asks for %d bytes at %d of a file of %d, of which it had %d",
 			n, g.Offset, s.size, s.next)
 	}
 	s.next += n
@@ -219,7 +219,7 @@ func (s *sending) write(ctx context.Context, b *block, id uint64, g message.Gran
 	return nil
 }
 
-// piece waits until the pace allows a piece of n octets, and returns how many it has.
+// piece waits until the pace allows a piece of n bytes, and returns how many it has.
 func (s *sending) piece(ctx context.Context, n int) (int, error) {
 	if s.pace == nil {
 		return n, nil
@@ -228,7 +228,7 @@ func (s *sending) piece(ctx context.Context, n int) (int, error) {
 	return n, s.pace.WaitN(ctx, n)
 }
 
-// blockSize is how many octets the blocks of a file have, except for the last.
+// blockSize is how many bytes the blocks of a file have, except for the last.
 func blockSize(size int64) int { return int(min(max(size, minBlock), message.MaxBlock)) }
 
 // minBlock is the least memory for a block, which the next file may need too.

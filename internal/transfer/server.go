@@ -26,7 +26,7 @@ type ServerConfig struct {
 	Writable bool
 	// Silence is how long a client may do nothing, DefaultSilence at most; that, if zero.
 	Silence time.Duration
-	// Memory is how many octets may be registered, with those of others; 0: any number. The clients of one address have
+	// Memory is how many bytes may be registered, with those of others; 0: any number. The clients of one address have
 	// half of them at most.
 	Memory int64
 	// Logger, if there is one, is told of each file.

@@ -28,23 +28,23 @@ type share struct {
 	source netip.Prefix // invalid: nobody knows
 
 	// Guarded by of.mu.
-	kept, used int64 // octets: those that it keeps in any case, and those that it has taken
+	kept, used int64 // bytes: those that it keeps in any case, and those that it has taken
 }
 
 // share is that of the clients at an address.
 func (s *shares) share(from net.Addr) *share { return &share{of: s, source: admission.SourceOf(from)} }
 
-// keep has the client find so many octets later, or none any more if that is 0. The error wraps iwarp.ErrLimit.
+// keep has the client find so many bytes later, or none any more if that is 0. The error wraps iwarp.ErrLimit.
 func (s *share) keep(n int) error {
 	return s.change(func(s *share) { s.kept = int64(n) })
 }
 
-// reserve reserves so many octets. The error wraps iwarp.ErrLimit.
+// reserve reserves so many bytes. The error wraps iwarp.ErrLimit.
 func (s *share) reserve(n int) error {
 	return s.change(func(s *share) { s.used += int64(n) })
 }
 
-// give gives so many octets back.
+// give gives so many bytes back.
 func (s *share) give(n int) {
 	_ = s.change(func(s *share) { s.used -= int64(n) }) // less is never too much
 }
@@ -61,7 +61,7 @@ func (s *share) change(f func(*share)) error {
 	more, used := max(s.kept, s.used)-max(before.kept, before.used), s.of.used[s.source]
 	if more > s.of.most-used {
 		s.kept, s.used = before.kept, before.used
-		return &iwarp.LimitError{Resource: "octets of memory for one address", Limit: s.of.most,
+		return &iwarp.LimitError{Resource: "bytes of memory for one address", Limit: s.of.most,
 			Used: used, Wanted: more}
 	}
 	if s.of.used[s.source] = used + more; used+more == 0 {

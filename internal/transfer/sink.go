@@ -58,7 +58,7 @@ func (s *sink) vacant(p string) (string, error) {
 // name is that of what is in root, on this host.
 func (s *sink) name(at string) string { return filepath.Join(s.root.Name(), at) }
 
-// make makes what has no octets.
+// make makes what has no bytes.
 func (s *sink) make(o message.Offer) error {
 	if o.Kind == message.Leave {
 		return s.leave(o)

@@ -69,7 +69,7 @@ func toUTF8(name string) string {
 	return name
 }
 
-// truncate cuts a text to so many octets.
+// truncate cuts a text to so many bytes.
 func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text

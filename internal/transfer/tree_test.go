@@ -196,11 +196,11 @@ func TestSaidWhole(t *testing.T) {
 	for n := range 4 {
 		long := strings.Repeat("x", n) + strings.Repeat("\xffé", message.MaxPath)
 		if got := toUTF8(long); !utf8.ValidString(got) || len(got) > message.MaxPath || len(got) < message.MaxPath-4 {
-			t.Errorf("%d octets: %q", len(got), got)
+			t.Errorf("%d bytes: %q", len(got), got)
 		}
 		if got := truncate(strings.Repeat("x", n)+strings.Repeat("é", message.MaxText),
 			message.MaxText); !utf8.ValidString(got) || len(got) > message.MaxText {
-			t.Errorf("%d octets: %q", len(got), got)
+			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	}
 }

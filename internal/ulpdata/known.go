@@ -26,8 +26,8 @@ func program(b []byte) string {
 	return ""
 }
 
-// The private data of rdma-core's rsockets, and of package stream: version 1, flags, credits, an octet that is reserved
-// or tells a kind, two that are reserved, how many maps there are, and then two places of 16 octets: a TO, an STag and
+// The private data of rdma-core's rsockets, and of package stream: version 1, flags, credits, a byte that is reserved
+// or tells a kind, two that are reserved, how many maps there are, and then two places of 16 bytes: a TO, an STag and
 // a number, neither of which is zero. Package internal/rsockets has them, and a test that they are these.
 const (
 	rsocketsLen     = 40

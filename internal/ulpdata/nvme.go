@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Sizes of the private data of NVMe, in octets: of a request or a reply, and of a rejection.
+// Sizes of the private data of NVMe, in bytes: of a request or a reply, and of a rejection.
 const (
 	NVMeLen       = 32
 	nvmeRejectLen = 4
@@ -14,9 +14,9 @@ const (
 
 // NVMeRequest is what a host has in the private data of a request for an NVMe queue:
 // NVM Express RDMA Transport Specification, record format 0. All fields are
-// little-endian, and it has 32 octets.
+// little-endian, and it has 32 bytes.
 //
-//	octet 0      2     4         6         8        10
+//	byte 0      2     4         6         8        10
 //	      +------+-----+---------+---------+--------+----------+
 //	      |RECFMT| QID | HRQSIZE | HSQSIZE | CNTLID | reserved |
 //	      +------+-----+---------+---------+--------+----------+
@@ -28,13 +28,13 @@ type NVMeRequest struct {
 }
 
 // NVMeReply is what a controller has in an accepting Reply: record format and the
-// size of its receive queue, in 32 octets.
+// size of its receive queue, in 32 bytes.
 type NVMeReply struct {
 	CRQSize uint16 // entries of the controller's receive queue
 }
 
 // NVMeReject is what a controller has in a rejecting Reply: record format and
-// status, in 4 octets.
+// status, in 4 bytes.
 type NVMeReject struct {
 	Status uint16
 }
@@ -75,7 +75,7 @@ func (p NVMeReply) Append(dst []byte) []byte { return appendNVMe(dst, NVMeLen, p
 // Append appends the private data.
 func (p NVMeReject) Append(dst []byte) []byte { return appendNVMe(dst, nvmeRejectLen, p.Status) }
 
-// appendNVMe appends the record format 0, fields, and zero octets up to a length.
+// appendNVMe appends the record format 0, fields, and zero bytes up to a length.
 func appendNVMe(dst []byte, length int, fields ...uint16) []byte {
 	end := len(dst) + length
 	dst = append(dst, 0, 0)
@@ -85,7 +85,7 @@ func appendNVMe(dst []byte, length int, fields ...uint16) []byte {
 	return append(dst, make([]byte, end-len(dst))...)
 }
 
-// ParseNVMeRequest returns a host's private data. Reserved octets are not looked at.
+// ParseNVMeRequest returns a host's private data. Reserved bytes are not looked at.
 // The error wraps [ErrConvention].
 func ParseNVMeRequest(b []byte) (q NVMeRequest, err error) {
 	if err := checkNVMe(b, NVMeLen); err != nil {

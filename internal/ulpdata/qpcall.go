@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
-// QPCallLen is the size of a [QPCall], and QPRefusalLen that of a [QPRefusal], in octets.
+// QPCallLen is the size of a [QPCall], and QPRefusalLen that of a [QPRefusal], in bytes.
 const (
 	QPCallLen    = 28
 	QPRefusalLen = 8
@@ -36,16 +36,16 @@ const (
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|   reserved    |       number of the QP that calls             |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//	|              GID of the one that calls, 16 octets             |
+//	|              GID of the one that calls, 16 bytes             |
 //
-// Version 2 is that of a connection on which each Send begins with 8 octets of flags and Immediate Data, version 1 that
+// Version 2 is that of a connection on which each Send begins with 8 bytes of flags and Immediate Data, version 1 that
 // of one without.
 type QPCall struct {
 	// To and From are the numbers of the QPs, of 24 bits.
 	To, From uint32
 	// GID is an address of IPv6, or one of IPv4 as IPv6 has it.
 	GID [16]byte
-	// Prefix tells that Sends, in both directions, begin with 8 octets that are not for the memory of receives.
+	// Prefix tells that Sends, in both directions, begin with 8 bytes that are not for the memory of receives.
 	Prefix bool
 }
 
@@ -80,7 +80,7 @@ func ParseQPCall(b []byte) (c QPCall, err error) {
 func (c QPCall) String() string {
 	s := fmt.Sprintf("a call of iwarp run --as roce, from QP %#06x at %s for QP %#06x", c.From, c.address(), c.To)
 	if c.Prefix {
-		s += ", where Sends begin with 8 octets of flags and Immediate Data"
+		s += ", where Sends begin with 8 bytes of flags and Immediate Data"
 	}
 	return s
 }
@@ -99,7 +99,7 @@ func (c QPCall) address() string {
 
 // QPRefusal is what an end that knows all versions of a [QPCall] says when it refuses one, in the private data of its
 // Reply. Ends that know only version 1 say nothing. In network order it has the magic of a call, the version, 2, and 3
-// octets of 0.
+// bytes of 0.
 type QPRefusal struct{}
 
 // Append appends the refusal.
@@ -111,7 +111,7 @@ func (QPRefusal) Append(dst []byte) []byte {
 func ParseQPRefusal(b []byte) (QPRefusal, error) {
 	if len(b) != QPRefusalLen || string(b) != string(QPRefusal{}.Append(nil)) {
 		return QPRefusal{}, fmt.Errorf("%w: %s, and the refusal of a call for a QP has the %d that are known",
-			ErrConvention, wording.Octets(len(b)), QPRefusalLen)
+			ErrConvention, wording.Bytes(len(b)), QPRefusalLen)
 	}
 	return QPRefusal{}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// RPCOverRDMALen is the size of an [RPCOverRDMA], in octets.
+// RPCOverRDMALen is the size of an [RPCOverRDMA], in bytes.
 const RPCOverRDMALen = 8
 
 // RPCOverRDMA is what RPC-over-RDMA version 1, which carries NFS, has in its private
@@ -22,7 +22,7 @@ type RPCOverRDMA struct {
 	// RemoteInvalidation is whether the sender takes Sends with Invalidate.
 	RemoteInvalidation bool
 	// SendSize and ReceiveSize are the largest messages that the sender sends and
-	// receives, in octets: multiples of 1024, up to 262144.
+	// receives, in bytes: multiples of 1024, up to 262144.
 	SendSize, ReceiveSize uint32
 }
 
@@ -30,7 +30,7 @@ const (
 	rpcIdentifier = 0xf6ab0e18
 	rpcVersion    = 1
 	rpcFlagR      = 0x01
-	rpcUnit       = 1024 // octets; a size is one less in such units
+	rpcUnit       = 1024 // bytes; a size is one less in such units
 	rpcMost       = 256 * rpcUnit
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// SMBDirectLen is the size of an [SMBDirect], in octets.
+// SMBDirectLen is the size of an [SMBDirect], in bytes.
 const SMBDirectLen = 8
 
 // SMBDirect is the depths of RDMA Reads that SMB Direct carries at the head of the
@@ -34,8 +34,8 @@ func (d SMBDirect) Append(dst []byte) []byte {
 }
 
 // ParseSMBDirect returns the header at the head of b, which may hold more, and the order of its
-// octets, which is binary.BigEndian, or binary.LittleEndian as Linux has sent it. The order is
-// that in which both values are from 1 to 0xffff. No octets fit both orders; if they fit
+// bytes, which is binary.BigEndian, or binary.LittleEndian as Linux has sent it. The order is
+// that in which both values are from 1 to 0xffff. No bytes fit both orders; if they fit
 // neither, the error wraps [ErrConvention].
 func ParseSMBDirect(b []byte) (d SMBDirect, order binary.ByteOrder, err error) {
 	if len(b) < SMBDirectLen {

@@ -18,7 +18,7 @@ var ErrConvention = errors.New("ulpdata: private data is not of this convention"
 // Recognize returns the ULP's private data in the form of that convention of this package which it seems to
 // follow: an [RPCOverRDMA], [QPCall], [QPRefusal], [NVMeRequest], [NVMeReply], [NVMeReject] or [SMBDirect], or
 // nil. It is a guess. Nothing in a startup frame says what private data is, and only the first three of these
-// have a mark of their own: any application may happen to send the octets of the others.
+// have a mark of their own: any application may happen to send the bytes of the others.
 func Recognize(b []byte) fmt.Stringer {
 	if c, err := ParseRPCOverRDMA(b); err == nil {
 		return c
@@ -45,7 +45,7 @@ func Recognize(b []byte) fmt.Stringer {
 }
 
 // Describe returns one line on the ULP's private data: what it looks like,
-// as [Recognize] guesses, or whose program's (rsockets, or a command of this module), or text, or its first octets.
+// as [Recognize] guesses, or whose program's (rsockets, or a command of this module), or text, or its first bytes.
 func Describe(b []byte) string {
 	if len(b) == 0 {
 		return "none"
@@ -58,21 +58,21 @@ func Describe(b []byte) string {
 		return "like " + c.String()
 	}
 	if name := program(b); name != "" {
-		return fmt.Sprintf("like %s, %s: %s", name, wording.Octets(len(b)), shown(b, "% x"))
+		return fmt.Sprintf("like %s, %s: %s", name, wording.Bytes(len(b)), shown(b, "% x"))
 	}
 	if text := strings.TrimRight(string(b), "\x00"); printable(text) {
-		return fmt.Sprintf("%s of text: %s", wording.Octets(len(b)), shown([]byte(text), "%q"))
+		return fmt.Sprintf("%s of text: %s", wording.Bytes(len(b)), shown([]byte(text), "%q"))
 	}
-	return fmt.Sprintf("%s: %s", wording.Octets(len(b)), shown(b, "% x"))
+	return fmt.Sprintf("%s: %s", wording.Bytes(len(b)), shown(b, "% x"))
 }
 
-// shownOctets is how much of private data a line shows.
-const shownOctets = 64
+// shownBytes is how much of private data a line shows.
+const shownBytes = 64
 
-// shown formats octets, as far as they fit a line.
+// shown formats bytes, as far as they fit a line.
 func shown(b []byte, verb string) string {
-	s := fmt.Sprintf(verb, b[:min(len(b), shownOctets)])
-	if len(b) > shownOctets {
+	s := fmt.Sprintf(verb, b[:min(len(b), shownBytes)])
+	if len(b) > shownBytes {
 		s += " ..."
 	}
 	return s
@@ -85,5 +85,5 @@ func printable(s string) bool {
 
 // tooShort is the error of private data that a convention does not fit into.
 func tooShort(convention string, have, want int) error {
-	return fmt.Errorf("%w: %d octets, and %s has %d", ErrConvention, have, convention, want)
+	return fmt.Errorf("%w: %d bytes, and %s has %d", ErrConvention, have, convention, want)
 }

@@ -86,7 +86,7 @@ var conventions = []struct {
 	{nvmeReply, ulpdata.NVMeReply{CRQSize: 128}, "NVMe reply crqsize 128"},
 	{nvmeReject, ulpdata.NVMeReject{Status: 6}, "NVMe rejection, status 6: no resources"},
 	{qpCall, ulpdata.QPCall{To: 0x123456, From: 0x789abc, GID: netip.MustParseAddr("192.168.0.7").As16(), Prefix: true},
-		"a call of iwarp run --as roce, from QP 0x789abc at 192.168.0.7 for QP 0x123456, where Sends begin with 8 octets of flags and Immediate Data"},
+		"a call of iwarp run --as roce, from QP 0x789abc at 192.168.0.7 for QP 0x123456, where Sends begin with 8 bytes of flags and Immediate Data"},
 	{"69 77 71 70 01 00 01 00 00 00 02 00 fe 80 00 00 00 00 00 00 00 00 00 00 00 00 00 01",
 		ulpdata.QPCall{To: 0x100, From: 0x200, GID: netip.MustParseAddr("fe80::1").As16()},
 		"a call of iwarp run --as roce, from QP 0x000200 at fe80:0:0:0:0:0:0:1 for QP 0x000100"},
@@ -96,7 +96,7 @@ var conventions = []struct {
 // TestConventions writes, reads and names the private data that ULPs are known to send.
 func TestConventions(t *testing.T) {
 	for _, c := range conventions {
-		b := testrig.Octets(t, c.octets)
+		b := testrig.Bytes(t, c.octets)
 		if got := c.want.Append([]byte("before")); !bytes.Equal(got, append([]byte("before"), b...)) {
 			t.Errorf("%v: wrote % x", c.want, got)
 		}
@@ -107,10 +107,10 @@ func TestConventions(t *testing.T) {
 			t.Errorf("%q want %q", got, c.line)
 		}
 	}
-	if got := ulpdata.Recognize(testrig.Octets(t, smbLittle)); got != fmt.Stringer(ulpdata.SMBDirect{IRD: 16, ORD: 8}) {
+	if got := ulpdata.Recognize(testrig.Bytes(t, smbLittle)); got != fmt.Stringer(ulpdata.SMBDirect{IRD: 16, ORD: 8}) {
 		t.Errorf("little-endian: %v", got)
 	}
-	if got, want := ulpdata.Describe(testrig.Octets(t, smbLittle)),
+	if got, want := ulpdata.Describe(testrig.Bytes(t, smbLittle)),
 		"like SMB Direct depths ird 16 ord 8, little-endian: Linux's client"; !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -133,13 +133,13 @@ func TestNoConvention(t *testing.T) {
 		"rping\x00\x00\x00":                `8 octets of text: "rping"`,
 		"a ~tilde":                         `8 octets of text: "a ~tilde"`,
 		strings.Repeat("x", 64):            `64 octets of text: "` + strings.Repeat("x", 64) + `"`,
-		"two\nlines":                       "9 octets: 74 77 6f 0a 6c 69 6e 65 73",
-		"\x00\x00\x00\x00":                 "4 octets: 00 00 00 00",
-		"\x00\x00\x63\x00":                 "4 octets: 00 00 63 00",
+		"two\nlines":                       "9 bytes: 74 77 6f 0a 6c 69 6e 65 73",
+		"\x00\x00\x00\x00":                 "4 bytes: 00 00 00 00",
+		"\x00\x00\x63\x00":                 "4 bytes: 00 00 63 00",
 		strings.Repeat("x", 70):            `70 octets of text: "` + strings.Repeat("x", 64) + `" ...`,
-		"\xf6\xab\x0e\x18\x02\x01\x03\x03": "8 octets: f6 ab 0e 18 02 01 03 03",
-		"\x00\x00\x00\x01\x00\x00\x00\x00": "8 octets: 00 00 00 01 00 00 00 00",
-		"\x00\x00\x00\x01\x01\x00\x00\x00": "8 octets: 00 00 00 01 01 00 00 00",
+		"\xf6\xab\x0e\x18\x02\x01\x03\x03": "8 bytes: f6 ab 0e 18 02 01 03 03",
+		"\x00\x00\x00\x01\x00\x00\x00\x00": "8 bytes: 00 00 00 01 00 00 00 00",
+		"\x00\x00\x00\x01\x01\x00\x00\x00": "8 bytes: 00 00 00 01 01 00 00 00",
 	} {
 		if got := ulpdata.Describe([]byte(data)); got != want {
 			t.Errorf("%q: %q want %q", data, got, want)
@@ -147,25 +147,25 @@ func TestNoConvention(t *testing.T) {
 	}
 	zero := make([]byte, 32)
 	for _, at := range []int{0, 11, 31} {
-		b := testrig.Octets(t, nvmeIO)
+		b := testrig.Bytes(t, nvmeIO)
 		b[at] = 1
 		if got := ulpdata.Recognize(b); got != nil {
-			t.Errorf("octet %d: %v", at, got)
+			t.Errorf("byte %d: %v", at, got)
 		}
 	}
 	for _, at := range []int{4, 6} { // the sizes of the host's queues
-		b := testrig.Octets(t, nvmeIO)
+		b := testrig.Bytes(t, nvmeIO)
 		b[at] = 0
 		if got := ulpdata.Recognize(b); got != nil {
-			t.Errorf("no octets at %d: %v", at, got)
+			t.Errorf("no bytes at %d: %v", at, got)
 		}
 	}
 	if got := ulpdata.Recognize(zero); got != nil {
-		t.Errorf("zero octets: %v", got)
+		t.Errorf("zero bytes: %v", got)
 	}
 }
 
-// TestSMBDirectOrder reads depths in both orders; no octets are of both.
+// TestSMBDirectOrder reads depths in both orders; no bytes are of both.
 func TestSMBDirectOrder(t *testing.T) {
 	for hex, order := range map[string]binary.ByteOrder{
 		smbBig:                    binary.BigEndian,
@@ -180,7 +180,7 @@ func TestSMBDirectOrder(t *testing.T) {
 		"00 00 00 10 00 00 00":    nil,
 		"":                        nil,
 	} {
-		d, got, err := ulpdata.ParseSMBDirect(testrig.Octets(t, hex))
+		d, got, err := ulpdata.ParseSMBDirect(testrig.Bytes(t, hex))
 		if got != order || (err == nil) != (order != nil) || err != nil && !errors.Is(err, ulpdata.ErrConvention) {
 			t.Errorf("%s: %v, %v, %v", hex, d, got, err)
 		}
@@ -232,7 +232,7 @@ func TestSMBDirectDepths(t *testing.T) {
 			t.Errorf("initiator %d/%d, responder %d/%d", a.IRD, a.ORD, b.IRD, b.ORD)
 		}
 	})
-	n := mpa.Negotiated{Enhanced: true, PrivateData: testrig.Octets(t, smbBig)}
+	n := mpa.Negotiated{Enhanced: true, PrivateData: testrig.Bytes(t, smbBig)}
 	if _, err := ulpdata.WithSMBDirect(n); !errors.Is(err, ulpdata.ErrConvention) ||
 		!strings.Contains(err.Error(), "RFC 6581") {
 		t.Error(err)
@@ -242,7 +242,7 @@ func TestSMBDirectDepths(t *testing.T) {
 		string(got.PrivateData) != "hello" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	n = mpa.Negotiated{ORD: mpa.NoNegotiation, PrivateData: testrig.Octets(t, "00 00 ff ff 00 00 ff ff")}
+	n = mpa.Negotiated{ORD: mpa.NoNegotiation, PrivateData: testrig.Bytes(t, "00 00 ff ff 00 00 ff ff")}
 	if got, err := ulpdata.WithSMBDirect(n); err != nil || got.ORD != 0x3ffe ||
 		got.PeerIRD != 0x3ffe || got.PeerORD != 0x3ffe {
 		t.Errorf("%+v, %v", got, err)
@@ -278,7 +278,7 @@ func TestRPCOverRDMASizes(t *testing.T) {
 		262144: 255, 1 << 31: 255} {
 		b := ulpdata.RPCOverRDMA{SendSize: size, ReceiveSize: size}.Append(nil)
 		if b[6] != want || b[7] != want {
-			t.Errorf("%d octets: % x", size, b)
+			t.Errorf("%d bytes: % x", size, b)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func TestRPCOverRDMASizes(t *testing.T) {
 // TestConventionErrors parses what is none.
 func TestConventionErrors(t *testing.T) {
 	for _, bad := range []string{"", "f6 ab 0e 18 01 00 00", "18 0e ab f6 01 00 03 03", "f6 ab 0e 18 00 00 03 03"} {
-		if _, err := ulpdata.ParseRPCOverRDMA(testrig.Octets(t, bad)); !errors.Is(err, ulpdata.ErrConvention) {
+		if _, err := ulpdata.ParseRPCOverRDMA(testrig.Bytes(t, bad)); !errors.Is(err, ulpdata.ErrConvention) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestConventionErrors(t *testing.T) {
 			t.Errorf("% x: %v, %v", bad, request, reply)
 		}
 	}
-	call := testrig.Octets(t, qpCall)
+	call := testrig.Bytes(t, qpCall)
 	for _, bad := range [][]byte{nil, call[:27], append([]byte{0}, call[1:]...),
 		append([]byte("iwqp\x00"), call[5:]...), append([]byte("iwqp\x03"), call[5:]...)} {
 		if _, err := ulpdata.ParseQPCall(bad); !errors.Is(err, ulpdata.ErrConvention) {
@@ -317,13 +317,13 @@ func TestConventionErrors(t *testing.T) {
 	}
 }
 
-// FuzzRecognize gives any octets to the guess: whatever is recognized is
+// FuzzRecognize gives any bytes to the guess: whatever is recognized is
 // written as it was read, but for what a reader does not look at.
 func FuzzRecognize(f *testing.F) {
 	for _, c := range conventions {
-		f.Add(testrig.Octets(f, c.octets))
+		f.Add(testrig.Bytes(f, c.octets))
 	}
-	f.Add(testrig.Octets(f, smbLittle))
+	f.Add(testrig.Bytes(f, smbLittle))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		line := ulpdata.Describe(b)
 		if line == "" || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' }) || len(line) > 400 {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestHex(t *testing.T) {
-	octets := []byte("seventeen octets.and more")
+	octets := []byte("seventeen bytes.and more")
 	for _, c := range []struct {
 		b    []byte
 		most int

@@ -15,11 +15,11 @@ type Number interface {
 	~int | ~int64 | ~uint16 | ~uint32 | ~uint64
 }
 
-// Count is a number of things in words, such as "1 octet" or "3 octets". The plural of
+// Count is a number of things in words, such as "1 byte" or "3 bytes". The plural of
 // what is formed with an s.
 func Count[N Number](n N, what string) string { return fmt.Sprintf("%d %s", n, Things(n, what)) }
 
-// Things is the word for so many things, such as "octet" or "octets", where their number stands apart.
+// Things is the word for so many things, such as "byte" or "bytes", where their number stands apart.
 func Things[N Number](n N, what string) string {
 	if n == 1 {
 		return what
@@ -27,8 +27,8 @@ func Things[N Number](n N, what string) string {
 	return what + "s"
 }
 
-// Octets is a number of octets in words.
-func Octets[N Number](n N) string { return Count(n, "octet") }
+// Bytes is a number of bytes in words.
+func Bytes[N Number](n N) string { return Count(n, "byte") }
 
 // Seconds is a time in seconds, with so many decimals.
 func Seconds(d time.Duration, decimals int) string {
@@ -91,11 +91,11 @@ func Lines(text string, columns int) iter.Seq[string] {
 	}
 }
 
-// hexLine is the octets of a line of Hex.
+// hexLine is the bytes of a line of Hex.
 const hexLine = 16
 
-// Hex yields octets as lines of hexadecimal, 16 to a line and as many as most, each with
-// the index of its first octet.
+// Hex yields bytes as lines of hexadecimal, 16 to a line and as many as most, each with
+// the index of its first byte.
 func Hex(b []byte, most int) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		b := b[:min(len(b), most)]
@@ -116,9 +116,9 @@ func Name[T ~uint8](v T, what string, names []string) string {
 	return fmt.Sprintf("%s %d", what, uint8(v))
 }
 
-// ParseOctets reads a number of octets, which a K, M or G at its end, in either case,
+// ParseBytes reads a number of bytes, which a K, M or G at its end, in either case,
 // multiplies by 2^10, 2^20 or 2^30.
-func ParseOctets(text string) (int64, error) {
+func ParseBytes(text string) (int64, error) {
 	digits, shift := text, 0
 	if n := len(digits); n > 0 {
 		if i := strings.IndexByte("KMG", digits[n-1]&^0x20); i >= 0 {
@@ -127,7 +127,7 @@ func ParseOctets(text string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 63-shift)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a number of octets, such as 65536, 64K, 10M or 1024G", text)
+		return 0, fmt.Errorf("%q is not a number of bytes, such as 65536, 64K, 10M or 1024G", text)
 	}
 	return int64(n) << shift, nil
 }

@@ -11,8 +11,8 @@ func TestCount(t *testing.T) {
 		{Count(0, "error"), "0 errors"},
 		{Count(1, "error"), "1 error"},
 		{Count(uint64(1<<63), "error"), "9223372036854775808 errors"},
-		{Octets(1), "1 octet"},
-		{Octets(uint64(2)), "2 octets"},
+		{Bytes(1), "1 byte"},
+		{Bytes(uint64(2)), "2 bytes"},
 		{OnOff(true), "on"},
 		{OnOff(false), "off"},
 	} {
@@ -57,12 +57,12 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestParseOctets(t *testing.T) {
+func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1000": 1000, "3K": 3 << 10, "256M": 256 << 20, "2g": 2 << 30, "8589934591G": 8589934591 << 30,
 		"": -1, "K": -1, "-1": -1, "1T": -1, "1.5M": -1, "8589934592G": -1, "9223372036854775808": -1,
 	} {
-		if got, err := ParseOctets(text); (err != nil) != (want < 0) || err == nil && got != want {
+		if got, err := ParseBytes(text); (err != nil) != (want < 0) || err == nil && got != want {
 			t.Errorf("%q: got %d (%v)", text, got, err)
 		}
 	}

@@ -116,7 +116,7 @@ func (r *run) judge(t *testing.T, c *decode.Connection, mtu int, offloads bool) 
 		h, tcp := &c.Halves[d], c.TCP.Halves[d].Count
 		switch {
 		case tcp.Missing > 0:
-			t.Errorf("%s %v: the capture lacks %d octets", r.name, capture.Dir(d), tcp.Missing)
+			t.Errorf("%s %v: the capture lacks %d bytes", r.name, capture.Dir(d), tcp.Missing)
 		case h.Wire.Share() < least:
 			t.Logf("%s %v: %d of %d segments are aligned", r.name, capture.Dir(d), h.Wire.Aligned, h.Wire.Segments)
 			enough = false

@@ -47,7 +47,7 @@ func newEnd(t testing.TB, qp *iwarp.QP, n int) *end {
 // depth is that of the queues: each workload has less outstanding.
 const depth = 1024
 
-// connect connects an end in A with one in B, each with n octets of memory.
+// connect connects an end in A with one in B, each with n bytes of memory.
 func (l *link) connect(t testing.TB, markers bool, fpdus iwarp.FPDUs, n int) (a, b *end) {
 	t.Helper()
 	cfg := iwarp.QPConfig{FPDUs: fpdus, SendDepth: depth, RecvDepth: depth}
@@ -84,7 +84,7 @@ func (l *link) connect(t testing.TB, markers bool, fpdus iwarp.FPDUs, n int) (a,
 // port is that of the end.
 func (e *end) port() uint16 { return uint16(e.LocalAddr().(*net.TCPAddr).Port) }
 
-// fill gives the memory other octets.
+// fill gives the memory other bytes.
 func (e *end) fill(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for i := range e.buf {
@@ -105,7 +105,7 @@ func await(t testing.TB, cq *iwarp.CQ, n int) {
 // A workload moves all of one end's memory to the other's.
 type workload struct {
 	name string
-	// back tells that most octets go from B to A.
+	// back tells that most bytes go from B to A.
 	back bool
 	run  func(a, b *end)
 }
@@ -154,7 +154,7 @@ func reads(a, b *end) {
 	await(a.t, a.SendCQ(), n)
 }
 
-// sends are of 64 octets to 64 KiB, as many of each power of two.
+// sends are of 64 bytes to 64 KiB, as many of each power of two.
 func sends(a, b *end) {
 	a.t.Helper()
 	r := rand.New(rand.NewPCG(64, 64<<10))
@@ -176,11 +176,11 @@ func sends(a, b *end) {
 	}
 }
 
-// same expects the same octets at both ends.
+// same expects the same bytes at both ends.
 func same(a, b *end) {
 	a.t.Helper()
 	if !bytes.Equal(a.buf, b.buf) {
-		a.t.Error("other octets have arrived than were sent")
+		a.t.Error("other bytes have arrived than were sent")
 	}
 }
 

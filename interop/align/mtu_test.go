@@ -54,7 +54,7 @@ func shrink(t *testing.T, command func(l *link) []string) bool {
 const before, after = 1448, 1348
 
 // transfer moves 16 MiB from A to B, and has something change when half of them have been sent. It
-// returns A's port, and the octets that its stream had then.
+// returns A's port, and the bytes that its stream had then.
 func (l *link) transfer(t *testing.T, change func()) (port uint16, changed uint64) {
 	t.Helper()
 	a, b := l.connect(t, false, iwarp.FPDUsDefault, 16<<20)
@@ -91,7 +91,7 @@ func alignedAgain(t *testing.T, all []segment, changed uint64, before, after int
 	for _, s := range all {
 		switch {
 		case s.length > before || s.offset > back && s.length > after:
-			t.Fatalf("a segment of %d octets at %d", s.length, s.offset)
+			t.Fatalf("a segment of %d bytes at %d", s.length, s.offset)
 		case s.offset > back:
 			late.add(s)
 		case s.offset < changed && s.length > after:

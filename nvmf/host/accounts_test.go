@@ -171,7 +171,7 @@ func TestDiscoveryHasNoQueues(t *testing.T) {
 }
 
 // TestMostThatThereIs has a controller tell of as much as is taken: namespaces in its list, entries of a log, and
-// octets of a disk.
+// bytes of a disk.
 func TestMostThatThereIs(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t)
@@ -206,7 +206,7 @@ func TestMostThatThereIs(t *testing.T) {
 		p := newPeer(t)
 		p.namespace.BlockShift, p.namespace.Size = shift, size
 		if _, n := p.startServing().open(p.dialer()); n.Size() != int64(size<<shift) || n.BlockSize() != 1<<shift {
-			t.Errorf("%d blocks of 2^%d octets: %v", size, shift, n)
+			t.Errorf("%d blocks of 2^%d bytes: %v", size, shift, n)
 		}
 	}
 }
@@ -235,7 +235,7 @@ func TestIDs(t *testing.T) {
 // connections stay.
 func TestNoMemory(t *testing.T) {
 	t.Parallel()
-	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Octets: 512 << 10}})
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: 512 << 10}})
 	pd, err := rnic.AllocPD()
 	testrig.Must(t, err)
 	p := newPeer(t)

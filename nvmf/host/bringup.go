@@ -160,7 +160,7 @@ func (s *session) connectIO(ctx context.Context, to subsystem, depth int) error 
 	return nil
 }
 
-// inline is how many octets of data the controller takes in the capsules of I/O queues.
+// inline is how many bytes of data the controller takes in the capsules of I/O queues.
 func (s *session) inline() int {
 	i := &s.identity
 	if i.SGLs&capsule.SGLOffsetSupported == 0 || i.DataOffset != 0 ||

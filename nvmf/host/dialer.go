@@ -112,7 +112,7 @@ func (d *Dialer) name() error {
 
 func checkNQN(nqn string) error {
 	if nqn == "" || len(nqn) > capsule.MaxNQN {
-		return fmt.Errorf("%w: the name (NQN) %q: it has 1 to %d octets", iwarp.ErrInvalid, nqn, capsule.MaxNQN)
+		return fmt.Errorf("%w: the name (NQN) %q: it has 1 to %d bytes", iwarp.ErrInvalid, nqn, capsule.MaxNQN)
 	}
 	return nil
 }

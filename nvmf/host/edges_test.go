@@ -209,7 +209,7 @@ func TestEdges(t *testing.T) {
 		{512, 100, host.ErrUnaligned},
 	} {
 		if err := n.WriteZeroes(t.Context(), x.off, x.length); !errors.Is(err, x.want) {
-			t.Errorf("%d octets at %d: %v, want %v", x.length, x.off, err, x.want)
+			t.Errorf("%d bytes at %d: %v, want %v", x.length, x.off, err, x.want)
 		}
 	}
 	for _, off := range []int64{end, end + 1, math.MaxInt64} {
@@ -264,7 +264,7 @@ func TestPiecesStop(t *testing.T) {
 	}
 	_, n := p.startServing().open(p.dialer())
 	if done, err := n.WriteAt(make([]byte, 1<<20), 0); done != 0 || err == nil {
-		t.Errorf("%d octets, %v", done, err)
+		t.Errorf("%d bytes, %v", done, err)
 	}
 	if sent := len(p.commands(capsule.OpWrite)); sent > 16 {
 		t.Errorf("%d of 128 pieces were begun", sent)

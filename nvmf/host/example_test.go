@@ -35,7 +35,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%d octets in blocks of %d\n", namespace.Size(), namespace.BlockSize())
+	fmt.Printf("%d bytes in blocks of %d\n", namespace.Size(), namespace.BlockSize())
 
 	block := make([]byte, namespace.BlockSize())
 	copy(block, "hello, disk")
@@ -57,6 +57,6 @@ func Example() {
 		panic(err)
 	}
 	// Output:
-	// 1048576 octets in blocks of 512
+	// 1048576 bytes in blocks of 512
 	// disk
 }

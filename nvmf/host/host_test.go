@@ -137,12 +137,12 @@ func TestUnaligned(t *testing.T) {
 		_, write := n.WriteAt(make([]byte, x.length), x.off)
 		for _, err := range []error{write, n.Discard(ctx, x.off, x.length), n.WriteZeroes(ctx, x.off, x.length)} {
 			if !errors.Is(err, x.want) {
-				t.Errorf("%d octets at %d: %v", x.length, x.off, err)
+				t.Errorf("%d bytes at %d: %v", x.length, x.off, err)
 			}
 		}
 	}
 	if all, err := io.ReadAll(io.NewSectionReader(n, 0, n.Size())); err != nil || !bytes.Equal(all, p.disk) {
-		t.Errorf("all of it: %d octets, %v", len(all), err)
+		t.Errorf("all of it: %d bytes, %v", len(all), err)
 	}
 }
 

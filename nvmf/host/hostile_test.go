@@ -31,7 +31,7 @@ func TestBadCompletions(t *testing.T) {
 		{"of a number beyond the queue", func(a *answer) { a.ID |= 0xFFF }, refused},
 		{"of the command before in that place", func(a *answer) { a.ID -= 0x1000 }, refused},
 		{"too short", func(a *answer) { a.octets = make([]byte, 15) }, refused},
-		{"of no octets", func(a *answer) { a.octets, a.invalidate = []byte{}, 0 }, refused},
+		{"of no bytes", func(a *answer) { a.octets, a.invalidate = []byte{}, 0 }, refused},
 		{"too long for a receive", func(a *answer) { a.octets = make([]byte, 65) }, lost},
 		{"with a key that was never given", func(a *answer) { a.invalidate ^= 0x0100 }, lost},
 		{"twice", func(a *answer) { a.twice = true }, refused},
@@ -227,9 +227,9 @@ func TestBadNamespaces(t *testing.T) {
 	}{
 		{"none", func(n *capsule.IdentifyNamespace) { *n = capsule.IdentifyNamespace{} },
 			func(err error) bool { return errors.Is(err, host.ErrNoNamespace) }},
-		{"blocks of one octet", func(n *capsule.IdentifyNamespace) { n.BlockShift = 0 }, refused},
-		{"blocks of 2^255 octets", func(n *capsule.IdentifyNamespace) { n.BlockShift = 255 }, refused},
-		{"2^64 octets", func(n *capsule.IdentifyNamespace) { n.Size = 1 << 55 }, refused},
+		{"blocks of one byte", func(n *capsule.IdentifyNamespace) { n.BlockShift = 0 }, refused},
+		{"blocks of 2^255 bytes", func(n *capsule.IdentifyNamespace) { n.BlockShift = 255 }, refused},
+		{"2^64 bytes", func(n *capsule.IdentifyNamespace) { n.Size = 1 << 55 }, refused},
 		{"metadata", func(n *capsule.IdentifyNamespace) { n.Metadata = 8 }, refused},
 	} {
 		p := newPeer(t)
@@ -274,7 +274,7 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
-// FuzzTarget has a controller answer with octets of the fuzzer's, at a command of its choice: the host ends what it has
+// FuzzTarget has a controller answer with bytes of the fuzzer's, at a command of its choice: the host ends what it has
 // begun, one way or the other.
 func FuzzTarget(f *testing.F) {
 	f.Add(uint8(0), make([]byte, 16))

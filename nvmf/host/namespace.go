@@ -114,9 +114,9 @@ func (s *session) identifyNamespace(ctx context.Context, id uint32) (n capsule.I
 	case n.Size == 0:
 		return n, uuid, fmt.Errorf("nvme: namespace %d: %w", id, ErrNoNamespace)
 	case n.BlockShift < minBlockShift || n.BlockShift > maxBlockShift || n.Size > uint64(math.MaxInt64)>>n.BlockShift:
-		return n, uuid, protocolError("has %d blocks of 2^%d octets in namespace %d", n.Size, n.BlockShift, id)
+		return n, uuid, protocolError("has %d blocks of 2^%d bytes in namespace %d", n.Size, n.BlockShift, id)
 	case n.Metadata != 0:
-		return n, uuid, protocolError("has %d octets of metadata with each block of namespace %d, which this host does not know", n.Metadata, id)
+		return n, uuid, protocolError("has %d bytes of metadata with each block of namespace %d, which this host does not know", n.Metadata, id)
 	}
 	uuid, err = s.uuid(ctx, id)
 	return n, uuid, err
@@ -155,10 +155,10 @@ func (n *Namespace) recognize(ctx context.Context, s *session) error {
 // ID returns the NSID.
 func (n *Namespace) ID() uint32 { return n.id }
 
-// Size returns the length, in octets.
+// Size returns the length, in bytes.
 func (n *Namespace) Size() int64 { return int64(n.page.Size << n.page.BlockShift) }
 
-// BlockSize returns the length of a block, in octets: the offset and length of a change must be multiples of it.
+// BlockSize returns the length of a block, in bytes: the offset and length of a change must be multiples of it.
 func (n *Namespace) BlockSize() int { return 1 << n.page.BlockShift }
 
 // UUID returns the namespace's UUID, and false if it has none.
@@ -169,5 +169,5 @@ func (n *Namespace) Page() capsule.IdentifyNamespace { return n.page }
 
 // String returns NSID, length and block size.
 func (n *Namespace) String() string {
-	return fmt.Sprintf("namespace %d (%d octets, blocks of %d)", n.id, n.Size(), n.BlockSize())
+	return fmt.Sprintf("namespace %d (%d bytes, blocks of %d)", n.id, n.Size(), n.BlockSize())
 }

@@ -56,7 +56,7 @@ type answer struct {
 	invalidate uint32
 	// page is what a command that reads from the controller gets.
 	page []byte
-	// octets is the whole capsule, if the test wants another than that of the completion.
+	// bytes is the whole capsule, if the test wants another than that of the completion.
 	octets []byte
 	// twice sends it twice.
 	twice bool
@@ -158,7 +158,7 @@ func (p *peer) connections() int {
 	return len(p.qps)
 }
 
-// octets is the disk.
+// bytes is the disk.
 func (p *peer) octets() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

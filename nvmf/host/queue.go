@@ -24,10 +24,10 @@ const receiveLen = 64
 type queue struct {
 	id       uint16
 	keepKeys bool
-	// inline is how many octets of data a capsule has room for, after the command.
+	// inline is how many bytes of data a capsule has room for, after the command.
 	inline int
 	qp     *iwarp.QP
-	// capsules and answers are what is sent from and received into, capsuleLen and receiveLen octets for each entry.
+	// capsules and answers are what is sent from and received into, capsuleLen and receiveLen bytes for each entry.
 	capsules *iwarp.MR
 	answers  *inbox.Inbox
 

@@ -24,9 +24,9 @@ func (q *queue) completed(wc *iwarp.WC) error {
 		return nil
 	}
 	if wc.Length < capsule.CompletionLen {
-		return protocolError("sent a completion of %d octets, which has %d", wc.Length, capsule.CompletionLen)
+		return protocolError("sent a completion of %d bytes, which has %d", wc.Length, capsule.CompletionLen)
 	}
-	c, err := capsule.ParseCompletion(q.answers.Octets(wc)[:capsule.CompletionLen])
+	c, err := capsule.ParseCompletion(q.answers.Bytes(wc)[:capsule.CompletionLen])
 	if err != nil {
 		return err
 	}

@@ -333,7 +333,7 @@ func TestTakesLess(t *testing.T) {
 	_, err = n.ReadAt(got, 0)
 	testrig.Must(t, err)
 	if !bytes.Equal(got, want) {
-		t.Error("other octets are there")
+		t.Error("other bytes are there")
 	}
 }
 

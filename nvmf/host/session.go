@@ -23,7 +23,7 @@ type session struct {
 
 	controller uint16
 	identity   capsule.IdentifyController
-	// maxData is how many octets a command may move.
+	// maxData is how many bytes a command may move.
 	maxData int
 
 	dead chan struct{}

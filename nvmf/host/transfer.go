@@ -30,7 +30,7 @@ func (n *Namespace) WriteAt(p []byte, off int64) (int, error) {
 	return n.Write(context.Background(), p, off)
 }
 
-// Read fills p with what is at any offset; blocks that p has a part of are read as a whole. It returns how many octets
+// Read fills p with what is at any offset; blocks that p has a part of are read as a whole. It returns how many bytes
 // of p, from its beginning, are there. The error is io.EOF if the namespace ends within p. p is the caller's again when
 // Read has returned.
 func (n *Namespace) Read(ctx context.Context, p []byte, off int64) (int, error) {
@@ -63,7 +63,7 @@ func (n *Namespace) read(ctx context.Context, p []byte, off int64) (int, error) 
 	return copy(p, whole[min(off-first, int64(done)):done]), err
 }
 
-// Write writes p at an offset. It returns how many octets of p, from its beginning, were written. They are durable
+// Write writes p at an offset. It returns how many bytes of p, from its beginning, were written. They are durable
 // after a Flush. If ctx ends first, what is under way may still be written, as p was then; p itself is the caller's
 // again.
 func (n *Namespace) Write(ctx context.Context, p []byte, off int64) (int, error) {
@@ -132,7 +132,7 @@ func (n *Namespace) sweep(ctx context.Context, what string, takes uint16, off, l
 }
 
 // transfer reads or writes whole blocks, in pieces that the controller takes, several at once. It returns how many
-// octets are done from the beginning on.
+// bytes are done from the beginning on.
 func (n *Namespace) transfer(ctx context.Context, op capsule.Opcode, p []byte, off int64) (int, error) {
 	s, err := n.c.session(ctx)
 	if err != nil {
@@ -182,7 +182,7 @@ func (n *Namespace) pieces(ctx context.Context, op capsule.Opcode, p []byte, off
 // errStopped is of pieces that were not begun. One before them has failed.
 var errStopped = errors.New("nvme: not begun")
 
-// firstFailed returns how many octets are in front of the first piece that failed, and why that did.
+// firstFailed returns how many bytes are in front of the first piece that failed, and why that did.
 func firstFailed(errs []error, length, all int) (int, error) {
 	for i, err := range errs {
 		if err != nil {
@@ -195,7 +195,7 @@ func firstFailed(errs []error, length, all int) (int, error) {
 // errTooLong is of a piece that was right for the controller before, and is too long for the one that has come back.
 var errTooLong = errors.New("nvme: more than the controller takes")
 
-// most is how many octets a command moves, which is a block at least.
+// most is how many bytes a command moves, which is a block at least.
 func (s *session) most(block int) int { return max(s.maxData, block) }
 
 // piece reads or writes with one command, or with two of half its length where the controller has come to take less.

@@ -120,7 +120,7 @@ func (d *recorder) WriteZeroes(off, n int64, deallocate bool) error {
 
 func (d *recorder) Flush() error { d.flushed.Add(1); return nil }
 
-// TestControl passes on what a command asks for beside its octets, and nothing else.
+// TestControl passes on what a command asks for beside its bytes, and nothing else.
 func TestControl(t *testing.T) {
 	t.Parallel()
 	d := &recorder{}
@@ -143,7 +143,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestBeyond refuses what is beyond the capsule, or the log, by the octet, and takes what is just not.
+// TestBeyond refuses what is beyond the capsule, or the log, by the byte, and takes what is just not.
 func TestBeyond(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.MaxData = 8 << 10 })

@@ -10,7 +10,7 @@ import (
 )
 
 // A Backend is the storage of a namespace. Its methods are called by several goroutines at once, for ranges that
-// overlap only if a host asks for that, and never for octets beyond Size. What a WriteAt, WriteZeroes or Discard has
+// overlap only if a host asks for that, and never for bytes beyond Size. What a WriteAt, WriteZeroes or Discard has
 // done is read by any ReadAt that begins after it has returned.
 //
 // The host is told of an error that wraps fs.ErrPermission, syscall.EROFS or syscall.ENOSPC as such, and of any other
@@ -21,12 +21,12 @@ type Backend interface {
 	io.WriterAt
 	// Flush returns when everything is durable that a WriteAt, WriteZeroes or Discard had done before.
 	Flush() error
-	// WriteZeroes makes the n octets from off on read as zero. With deallocate they need not stay reserved.
+	// WriteZeroes makes the n bytes from off on read as zero. With deallocate they need not stay reserved.
 	WriteZeroes(off, n int64, deallocate bool) error
-	// Discard says that the n octets from off on are not needed any more. Afterwards they read as zero, or as they
+	// Discard says that the n bytes from off on are not needed any more. Afterwards they read as zero, or as they
 	// were. If the error wraps errors.ErrUnsupported, the host is told that the Discard succeeded.
 	Discard(off, n int64) error
-	// Size is the length in octets, a multiple of BlockSize. It does not change.
+	// Size is the length in bytes, a multiple of BlockSize. It does not change.
 	Size() int64
 	// BlockSize is 512 or 4096, and does not change. All offsets and lengths are multiples of it.
 	BlockSize() int

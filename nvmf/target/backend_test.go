@@ -83,7 +83,7 @@ func TestFile(t *testing.T) {
 	must(t, err)
 	same(t, "the file", got, pattern(4096, 1))
 	if again.Size() != diskLen || again.BlockSize() != 4096 || again.Flush() != nil {
-		t.Errorf("%d octets in blocks of %d", again.Size(), again.BlockSize())
+		t.Errorf("%d bytes in blocks of %d", again.Size(), again.BlockSize())
 	}
 	if _, err := again.WriteAt(got, 0); err == nil {
 		t.Error("a disk that is read only was written to")
@@ -96,7 +96,7 @@ func TestFile(t *testing.T) {
 	for _, size := range []int64{0, 100, 4096 + 512} {
 		must(t, os.Truncate(path, size))
 		if _, err := OpenFile(path, 4096, false); !errors.Is(err, iwarp.ErrInvalid) {
-			t.Errorf("a file of %d octets: %v", size, err)
+			t.Errorf("a file of %d bytes: %v", size, err)
 		}
 	}
 }

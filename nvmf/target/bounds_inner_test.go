@@ -144,7 +144,7 @@ func TestDiscovers(t *testing.T) {
 		{nil, &net.UnixAddr{Name: "here"}, nil}} {
 		log := (&Target{cfg: Config{NQN: "nqn.x", Addresses: c.addresses}}).discoveryLog("host", c.local)
 		if len(log) != 1024*(1+len(c.want)) {
-			t.Fatalf("%+v: %d octets", c, len(log))
+			t.Fatalf("%+v: %d bytes", c, len(log))
 		}
 		for i, want := range c.want {
 			if e, err := capsule.ParseDiscoveryEntry(log[1024*(1+i):]); err != nil || e.Address != want {
@@ -161,7 +161,7 @@ func TestSizes(t *testing.T) {
 		m, err := NewMemory(size, 512)
 		testrig.Must(t, err)
 		if n := int64(len(m.chunks)); n != (size-1)/chunkLen+1 {
-			t.Errorf("%d octets in %d chunks", size, n)
+			t.Errorf("%d bytes in %d chunks", size, n)
 		}
 		if _, err := m.ReadAt(nil, size); err != nil {
 			t.Errorf("nothing, at the end: %v", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// buffers are registered memory for the data of commands, of powers of two octets, up to a limit.
+// buffers are registered memory for the data of commands, of powers of two bytes, up to a limit.
 type buffers struct {
 	pd    *iwarp.PD
 	limit int
@@ -17,7 +17,7 @@ type buffers struct {
 	mu    sync.Mutex
 	free  map[int][]*iwarp.MR // by length
 	used  map[*iwarp.MR]bool
-	total int           // octets, in use or free
+	total int           // bytes, in use or free
 	freed chan struct{} // is closed when some was given back
 }
 
@@ -28,7 +28,7 @@ func newBuffers(pd *iwarp.PD, limit int) *buffers {
 		used: map[*iwarp.MR]bool{}, freed: make(chan struct{})}
 }
 
-// get returns memory of n octets or more, and waits for it where the limit is reached.
+// get returns memory of n bytes or more, and waits for it where the limit is reached.
 func (b *buffers) get(ctx context.Context, n int) (*iwarp.MR, error) {
 	size := max(smallest, 1<<bits.Len(uint(n-1)))
 	select {
@@ -71,7 +71,7 @@ func (b *buffers) try(size int) (*iwarp.MR, <-chan struct{}, error) {
 	return mr, nil, err
 }
 
-// trim gives up free memory until there are no more octets than that, if possible.
+// trim gives up free memory until there are no more bytes than that, if possible.
 func (b *buffers) trim(octets int) {
 	for size, list := range b.free {
 		for b.total > octets && len(list) > 0 {

@@ -18,7 +18,7 @@ func bufferRig(t *testing.T) (b *buffers, registered func() int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newBuffers(pd, 16<<10), func() int { return rnic.Stats().RegisteredOctets }
+	return newBuffers(pd, 16<<10), func() int { return rnic.Stats().RegisteredBytes }
 }
 
 // wantBuffer gets memory, of a length.
@@ -26,30 +26,30 @@ func wantBuffer(t *testing.T, b *buffers, n, length int) *iwarp.MR {
 	t.Helper()
 	mr, err := b.get(t.Context(), n)
 	if err != nil || mr.Len() != length {
-		t.Fatalf("%d octets: %v, %v, want %d", n, mr, err, length)
+		t.Fatalf("%d bytes: %v, %v, want %d", n, mr, err, length)
 	}
 	return mr
 }
 
-// TestBuffersSizes: memory is of powers of two octets, one page at least, and what was given back is given out again.
+// TestBuffersSizes: memory is of powers of two bytes, one page at least, and what was given back is given out again.
 func TestBuffersSizes(t *testing.T) {
 	b, registered := bufferRig(t)
 	for n, length := range map[int]int{1: 4096, 4096: 4096, 4097: 8192, 8192: 8192, 16384: 16384} {
 		mr := wantBuffer(t, b, n, length)
 		b.put(mr)
 		if again := wantBuffer(t, b, n, length); again != mr {
-			t.Errorf("%d octets: other memory, where there was some", n)
+			t.Errorf("%d bytes: other memory, where there was some", n)
 		}
 		b.put(mr)
 		if b.total > b.limit || registered() != b.total || len(b.used) > 0 {
-			t.Errorf("%d octets: %d are counted, and %d registered", n, b.total, registered())
+			t.Errorf("%d bytes: %d are counted, and %d registered", n, b.total, registered())
 		}
 	}
 	kept, back := wantBuffer(t, b, 1, 4096), wantBuffer(t, b, 8192, 8192)
 	b.put(back)
 	b.release()
 	if registered() != 0 || kept.Deregister() == nil {
-		t.Errorf("%d octets are left", registered())
+		t.Errorf("%d bytes are left", registered())
 	}
 	b.put(kept) // by a command that ends after its connection
 }
@@ -86,14 +86,14 @@ func TestBuffersLimit(t *testing.T) {
 		}
 		b.put(half)
 		if err := <-ended; err != nil || registered() != 8192+4096 || b.total != 8192+4096 {
-			t.Errorf("%v, %d octets", err, registered())
+			t.Errorf("%v, %d bytes", err, registered())
 		}
 		wantBuffer(t, b, 4096, 4096)
 		if b.put(other); registered() != 16<<10 {
-			t.Errorf("%d octets: what is given back is kept", registered())
+			t.Errorf("%d bytes: what is given back is kept", registered())
 		}
 		if wantBuffer(t, b, 4096, 4096); registered() != 3*4096 {
-			t.Errorf("%d octets: it makes way", registered())
+			t.Errorf("%d bytes: it makes way", registered())
 		}
 	})
 }

@@ -39,11 +39,11 @@ const (
 //
 //	Controllers × (Queues + 1) × (QueueMemory + (QueueDepth + 8) × (InCapsule + 64))
 //
-// octets of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the
+// bytes of memory for its hosts, of which it takes QueueMemory only as commands need it. The 8 are receives beyond the
 // entries of a queue. Beside these connections there may be a third as many that have sent no Connect: they take no
 // QueueMemory, and one that has been there for a second may have to give way.
 type Config struct {
-	// NQN is the name of the subsystem: "nqn.yyyy-mm.reverse.domain:name", of up to 223 octets.
+	// NQN is the name of the subsystem: "nqn.yyyy-mm.reverse.domain:name", of up to 223 bytes.
 	NQN string
 	// Namespaces are the disks, the first with number (NSID) 1.
 	Namespaces []Namespace
@@ -63,7 +63,7 @@ type Config struct {
 	// Controllers is how many there may be at a time, each made by one connect of a host; those of discovery count,
 	// too. If zero, DefaultControllers.
 	Controllers int
-	// InCapsule is how many octets a host may send together with a command, a multiple of 16 from 1024 to 64 KiB. If
+	// InCapsule is how many bytes a host may send together with a command, a multiple of 16 from 1024 to 64 KiB. If
 	// zero, DefaultInCapsule.
 	InCapsule int
 	// MaxData bounds the data of a command: a power of two from 8 KiB to 8 MiB. If zero, DefaultMaxData.
@@ -134,7 +134,7 @@ func (c *Config) check() error {
 
 func checkNQN(name string) error {
 	if len(name) > capsule.MaxNQN || !strings.HasPrefix(name, "nqn.") || name == capsule.DiscoveryNQN {
-		return fmt.Errorf("%w: NQN %q: a name such as nqn.2026-11.org.example:disk, of up to %d octets",
+		return fmt.Errorf("%w: NQN %q: a name such as nqn.2026-11.org.example:disk, of up to %d bytes",
 			iwarp.ErrInvalid, name, capsule.MaxNQN)
 	}
 	return nil

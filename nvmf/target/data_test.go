@@ -29,7 +29,7 @@ func (r *rig) on(off int64, n int) []byte {
 	return b
 }
 
-// pattern is n octets that differ from those of other seeds.
+// pattern is n bytes that differ from those of other seeds.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -38,7 +38,7 @@ func pattern(n int, seed byte) []byte {
 	return b
 }
 
-// TestWays moves data in each way that there is, and not an octet more than was offered.
+// TestWays moves data in each way that there is, and not a byte more than was offered.
 func TestWays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

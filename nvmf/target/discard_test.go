@@ -9,7 +9,7 @@ import (
 	. "github.com/goiwarp/iwarp/nvmf/target"
 )
 
-// A ledger is a disk that notes what is discarded, as blocks of 512 octets: the first, and how many.
+// A ledger is a disk that notes what is discarded, as blocks of 512 bytes: the first, and how many.
 type ledger struct {
 	*Memory
 	mu   sync.Mutex

@@ -52,12 +52,12 @@ func (r *request) getFeature() (capsule.Status, error) {
 	return r.checkData(0), nil
 }
 
-// give returns octets as the data of a command.
+// give returns bytes as the data of a command.
 func (r *request) give(octets []byte) (capsule.Status, error) {
 	return r.giveFilled(octets, len(octets))
 }
 
-// giveFilled returns n octets as the data of a command: those that there are, and zeros after them.
+// giveFilled returns n bytes as the data of a command: those that there are, and zeros after them.
 func (r *request) giveFilled(octets []byte, n int) (capsule.Status, error) {
 	if status := r.offer(n); status != capsule.Success {
 		return status, nil

@@ -15,7 +15,7 @@ type File struct {
 	size     int64
 	block    int
 	readOnly bool
-	toZero   bool // discarded octets are known to read as zero
+	toZero   bool // discarded bytes are known to read as zero
 }
 
 // ErrInUse is wrapped by the error of OpenFile for a file that is a disk already, of this program or of another.
@@ -71,10 +71,10 @@ func regular(f *os.File) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Size is the length in octets.
+// Size is the length in bytes.
 func (d *File) Size() int64 { return d.size }
 
-// BlockSize is the length of a block in octets.
+// BlockSize is the length of a block in bytes.
 func (d *File) BlockSize() int { return d.block }
 
 // DiscardsToZero reports whether the system makes holes in the file.

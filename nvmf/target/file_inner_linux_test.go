@@ -32,7 +32,7 @@ func TestZeroesByHand(t *testing.T) {
 		testrig.Must(t, err)
 		if !bytes.Equal(got[:c[0]], want[:c[0]]) || bytes.Count(got[c[0]:][:c[1]], []byte{0}) != c[1] ||
 			!bytes.Equal(got[c[0]+c[1]:], want[c[0]+c[1]:]) {
-			t.Errorf("%d octets at %d: not as they should be", c[1], c[0])
+			t.Errorf("%d bytes at %d: not as they should be", c[1], c[0])
 		}
 	}
 	testrig.Must(t, f.Close())
@@ -74,7 +74,7 @@ func TestReserved(t *testing.T) {
 		info, err := os.Stat(at)
 		testrig.Must(t, err)
 		if got := info.Sys().(*syscall.Stat_t).Blocks * 512; (got < size/2) != deallocate {
-			t.Errorf("deallocate: %t: %d octets of %d are reserved", deallocate, got, size)
+			t.Errorf("deallocate: %t: %d bytes of %d are reserved", deallocate, got, size)
 		}
 	}
 }

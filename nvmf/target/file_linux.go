@@ -13,7 +13,7 @@ func punch(f *os.File, off, n int64) error {
 	return fallocate(f, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
 }
 
-// zero has octets read as zero, and stay reserved.
+// zero has bytes read as zero, and stay reserved.
 func zero(f *os.File, off, n int64) error {
 	return fallocate(f, unix.FALLOC_FL_ZERO_RANGE|unix.FALLOC_FL_KEEP_SIZE, off, n)
 }
@@ -36,7 +36,7 @@ func fallocate(f *os.File, mode uint32, off, n int64) error {
 		return err
 	}
 	if errors.Is(failed, syscall.EINVAL) || errors.Is(failed, syscall.ENODEV) {
-		failed = errors.ErrUnsupported // a file system, or a device, that has no such thing for these octets
+		failed = errors.ErrUnsupported // a file system, or a device, that has no such thing for these bytes
 	}
 	return &os.PathError{Op: "fallocate", Path: f.Name(), Err: failed}
 }

@@ -19,7 +19,7 @@ const (
 	hostileShort = 1 << 2 // the capsule is cut
 )
 
-// A hostile host sends capsules of any octets. What it offers lies between guards.
+// A hostile host sends capsules of any bytes. What it offers lies between guards.
 type hostile struct {
 	t      testing.TB
 	queues [2]*wire // I/O and Admin
@@ -40,7 +40,7 @@ func newHostile(r *rig) *hostile {
 	return h
 }
 
-// send sends the 64 octets of a command after one that says how.
+// send sends the 64 bytes of a command after one that says how.
 func (h *hostile) send(b []byte) {
 	how, octets := b[0], bytes.Clone(b[1:1+capsule.CommandLen])
 	which := int(how & hostileAdmin)
@@ -56,7 +56,7 @@ func (h *hostile) send(b []byte) {
 	} else if which == 0 {
 		octets = append(octets, make([]byte, int(how>>3)*128)...)
 	}
-	w.sendOctets(octets)
+	w.sendBytes(octets)
 }
 
 // FuzzCapsules has a host send anything. The target goes on for others, and touches nothing that was not offered.

@@ -4,7 +4,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/capsule"
 )
 
-// blocks judges where a command is to read or write, and returns the namespace with octets in it.
+// blocks judges where a command is to read or write, and returns the namespace with bytes in it.
 func (r *request) blocks(i capsule.IO) (n *namespace, off, length int64, status capsule.Status) {
 	n = r.q.t.namespace(i.NSID)
 	switch {
@@ -98,7 +98,7 @@ func (r *request) flush() (capsule.Status, error) {
 	return r.outcome(n.Flush(), capsule.WriteFault), nil
 }
 
-// rangesLen is how many octets Linux always sends, whatever the number of ranges.
+// rangesLen is how many bytes Linux always sends, whatever the number of ranges.
 const rangesLen = capsule.MaxRanges * capsule.RangeLen
 
 // datasetManagement discards, if it is asked to.

@@ -234,9 +234,9 @@ func TestBrokenRules(t *testing.T) {
 	a := r.admin()
 	whole := blocks(0, 1, capsule.SGL{Type: capsule.SGLKeyed}).Command(capsule.OpRead)
 	for name, breaks := range map[string]func(*wire){
-		"half a command": func(w *wire) { w.sendOctets(whole.Append(nil)[:63]) },
-		"nothing":        func(w *wire) { w.sendOctets(nil) },
-		"too much":       func(w *wire) { w.sendOctets(make([]byte, 64+4096+1)) },
+		"half a command": func(w *wire) { w.sendBytes(whole.Append(nil)[:63]) },
+		"nothing":        func(w *wire) { w.sendBytes(nil) },
+		"too much":       func(w *wire) { w.sendBytes(make([]byte, 64+4096+1)) },
 		"too many": func(w *wire) {
 			defer disk.stop()()
 			for range 9 {

@@ -25,16 +25,16 @@ type chunk struct {
 
 const chunkLen = 1 << 20
 
-// MaxMemory is how many octets a Memory may have: 1 TiB, of which the table of chunks takes 48 MiB.
+// MaxMemory is how many bytes a Memory may have: 1 TiB, of which the table of chunks takes 48 MiB.
 const MaxMemory = 1 << 40
 
-// NewMemory returns a Memory of size octets, up to MaxMemory, all zero. The error wraps iwarp.ErrInvalid.
+// NewMemory returns a Memory of size bytes, up to MaxMemory, all zero. The error wraps iwarp.ErrInvalid.
 func NewMemory(size int64, blockSize int) (*Memory, error) {
 	if err := checkSize(size, blockSize); err != nil {
 		return nil, err
 	}
 	if size > MaxMemory {
-		return nil, fmt.Errorf("%w: a disk of %d octets in memory: it has up to %d",
+		return nil, fmt.Errorf("%w: a disk of %d bytes in memory: it has up to %d",
 			iwarp.ErrInvalid, size, int64(MaxMemory))
 	}
 	return &Memory{size: size, block: blockSize, chunks: make([]chunk, (size+chunkLen-1)/chunkLen)}, nil
@@ -44,7 +44,7 @@ func NewMemory(size int64, blockSize int) (*Memory, error) {
 func checkSize(size int64, block int) error {
 	switch {
 	case block != 512 && block != 4096:
-		return fmt.Errorf("%w: blocks of %d octets: they have 512 or 4096", iwarp.ErrInvalid, block)
+		return fmt.Errorf("%w: blocks of %d bytes: they have 512 or 4096", iwarp.ErrInvalid, block)
 	case size < int64(block) || size%int64(block) != 0:
 		return fmt.Errorf("%w: a disk of %d bytes: the size must be a multiple of %d, and not 0",
 			iwarp.ErrInvalid, size, block)
@@ -52,10 +52,10 @@ func checkSize(size int64, block int) error {
 	return nil
 }
 
-// Size is the length in octets.
+// Size is the length in bytes.
 func (m *Memory) Size() int64 { return m.size }
 
-// BlockSize is the length of a block in octets.
+// BlockSize is the length of a block in bytes.
 func (m *Memory) BlockSize() int { return m.block }
 
 // DiscardsToZero is true.
@@ -108,8 +108,8 @@ func (m *Memory) WriteZeroes(off, n int64, _ bool) error {
 // Discard is WriteZeroes.
 func (m *Memory) Discard(off, n int64) error { return m.WriteZeroes(off, n, true) }
 
-// each calls f for each chunk that n octets from off on touch: at is where in the chunk, and from where among the n
-// octets.
+// each calls f for each chunk that n bytes from off on touch: at is where in the chunk, and from where among the n
+// bytes.
 func (m *Memory) each(n, off int64, f func(c *chunk, at, from, length int64)) (done int, err error) {
 	if off < 0 || n < 0 || off > m.size || n > m.size-off {
 		return 0, io.EOF

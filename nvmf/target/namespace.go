@@ -42,7 +42,7 @@ func newNamespace(nqn string, id uint32, n Namespace) *namespace {
 	return s
 }
 
-// identity is 16 octets that are made from names, and are always the same.
+// identity is 16 bytes that are made from names, and are always the same.
 func identity(names ...string) (id [16]byte) {
 	h := sha256.New()
 	for _, name := range names {
@@ -56,7 +56,7 @@ func identity(names ...string) (id [16]byte) {
 // blocks is the length in blocks.
 func (n *namespace) blocks() uint64 { return uint64(n.Size()) >> n.shift }
 
-// octets is where blocks are, of which the caller knows that they are there.
+// bytes is where blocks are, of which the caller knows that they are there.
 func (n *namespace) octets(lba uint64, blocks uint32) (off, length int64) {
 	return int64(lba << n.shift), int64(blocks) << n.shift
 }

@@ -60,7 +60,7 @@ func (a *actor) act() error {
 				return err
 			}
 			if got := a.w.get(a.at, octets); !bytes.Equal(got, a.want[off:][:octets]) {
-				return fmt.Errorf("step %d: %d octets at %d are not what was written", step, octets, off)
+				return fmt.Errorf("step %d: %d bytes at %d are not what was written", step, octets, off)
 			}
 		}
 	}

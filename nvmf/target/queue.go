@@ -143,7 +143,7 @@ func (q *queue) completes(wc iwarp.WC) {
 
 // startCommand starts a command that has arrived.
 func (q *queue) startCommand(wc *iwarp.WC) error {
-	octets := q.slots.Octets(wc)
+	octets := q.slots.Bytes(wc)
 	cmd, err := capsule.ParseCommand(octets)
 	if err != nil {
 		return err

@@ -281,7 +281,7 @@ func TestAdminRefused(t *testing.T) {
 		"to get no such feature": {capsule.Features{SGL: none, Feature: 0x42}.Get(), capsule.InvalidField},
 		"to get what was saved": {capsule.Features{SGL: none, Feature: capsule.FeatureKeepAlive,
 			Select: 2}.Get(), capsule.InvalidField},
-		"host id of 8 octets": {capsule.Features{SGL: w.keyed(0, 8), Feature: capsule.FeatureHostID}.Get(),
+		"host id of 8 bytes": {capsule.Features{SGL: w.keyed(0, 8), Feature: capsule.FeatureHostID}.Get(),
 			capsule.InvalidSGLLength},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ type request struct {
 
 	result uint64
 	data   *iwarp.MR // what was got of the queue's memory
-	out    int       // octets of data to be written to the host
+	out    int       // bytes of data to be written to the host
 	held   bool      // the completion comes later
 	done   chan struct{}
 }
@@ -151,7 +151,7 @@ func (q *queue) post(wrs []iwarp.SendWR, then func(iwarp.WC)) error {
 	return err
 }
 
-// buffer gets memory for n octets of data.
+// buffer gets memory for n bytes of data.
 func (r *request) buffer(n int) ([]byte, error) {
 	mr, err := r.q.memory.get(r.q.ctx, n)
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *request) buffer(n int) ([]byte, error) {
 	return mr.Bytes()[:n:n], nil
 }
 
-// fetch returns the n octets of data that come with a command. They are in the capsule, or the host's memory has them.
+// fetch returns the n bytes of data that come with a command. They are in the capsule, or the host's memory has them.
 // An error is the end of the connection.
 func (r *request) fetch(n int) ([]byte, capsule.Status, error) {
 	if status := r.checkData(n); status != capsule.Success {
@@ -181,7 +181,7 @@ func (r *request) fetch(n int) ([]byte, capsule.Status, error) {
 	return octets, capsule.Success, r.read(n)
 }
 
-// checkData judges the SGL descriptor of a command with n octets of data.
+// checkData judges the SGL descriptor of a command with n bytes of data.
 func (r *request) checkData(n int) capsule.Status {
 	s := r.cmd.SGL
 	switch {
@@ -199,7 +199,7 @@ func (r *request) checkData(n int) capsule.Status {
 	return capsule.Success
 }
 
-// read fetches n octets of the host's memory into the request's.
+// read fetches n bytes of the host's memory into the request's.
 func (r *request) read(n int) error {
 	q := r.q
 	select {
@@ -227,7 +227,7 @@ func (r *request) read(n int) error {
 	}
 }
 
-// offer has n octets of the request's memory written to the host, after checks. More than the host has room for are
+// offer has n bytes of the request's memory written to the host, after checks. More than the host has room for are
 // not.
 func (r *request) offer(n int) capsule.Status {
 	switch s := r.cmd.SGL; {

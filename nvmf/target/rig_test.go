@@ -42,7 +42,7 @@ type conn interface {
 	SetLinger(int) error
 }
 
-// newRig serves a disk of 4 MiB, with blocks of 512 octets.
+// newRig serves a disk of 4 MiB, with blocks of 512 bytes.
 func newRig(t testing.TB, change func(*Config)) *rig {
 	t.Helper()
 	disk, err := NewMemory(4<<20, 512)
@@ -194,12 +194,12 @@ func (w *wire) send(c capsule.Command, inCapsule []byte) chan completion {
 	c.ID = w.last
 	w.came[c.ID] = to
 	w.mu.Unlock()
-	w.sendOctets(append(c.Append(nil), inCapsule...))
+	w.sendBytes(append(c.Append(nil), inCapsule...))
 	return to
 }
 
-// sendOctets sends anything at all.
-func (w *wire) sendOctets(octets []byte) {
+// sendBytes sends anything at all.
+func (w *wire) sendBytes(octets []byte) {
 	mr, err := w.qp.PD().Register(octets, 0)
 	if err != nil {
 		return // the connection has ended
@@ -250,7 +250,7 @@ func (w *wire) keyed(off, n int) capsule.SGL {
 	return capsule.SGL{Type: capsule.SGLKeyed, Address: at.TO, Length: uint32(n), Key: at.STag}
 }
 
-// put puts octets into the host's memory.
+// put puts bytes into the host's memory.
 func (w *wire) put(octets []byte, off int) capsule.SGL {
 	w.t.Helper()
 	_, err := w.memory.WriteAt(octets, int64(off))
@@ -317,11 +317,11 @@ func (w *wire) page(i capsule.Identify) []byte {
 	return w.get(0, capsule.PageLen)
 }
 
-// same compares octets.
+// same compares bytes.
 func same(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if !bytes.Equal(got, want) {
-		t.Fatalf("%s: %d octets, not as they should be", what, len(got))
+		t.Fatalf("%s: %d bytes, not as they should be", what, len(got))
 	}
 }
 

@@ -55,7 +55,7 @@ static void conversation(void)
 	completed(a, IBV_WC_SEND, "Send");
 	struct ibv_wc wc = completed(b, IBV_WC_RECV, "receive");
 	check(wc.byte_len == GRH + 8 && wc.src_qp == a->qp->qp_num && wc.wc_flags == (IBV_WC_GRH | IBV_WC_WITH_IMM) && wc.imm_data == 7, "completion");
-	check(b->memory[5] == a->memory[32], "octets");
+	check(b->memory[5] == a->memory[32], "bytes");
 	back = ibv_create_ah_from_wc(pd, &wc, (struct ibv_grh *)b->memory, 1);
 	check(back != NULL, "ibv_create_ah_from_wc");
 	check(!hear(a) && !say(b, back, wc.src_qp, 0), "post");

@@ -17,7 +17,7 @@ static int failed(const char *what)
 int main(int argc, char **argv)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET};
-	char octets[64], all[64];
+	char bytes[64], all[64];
 	int s, told, n, got = 0;
 
 	if (argc != 6)
@@ -28,14 +28,14 @@ int main(int argc, char **argv)
 	if (s < 0 || rconnect(s, (void *)&to, sizeof to))
 		return failed("rconnect");
 	told = open(argv[5], O_RDONLY);
-	if (told < 0 || read(told, octets, 1) != 1)
+	if (told < 0 || read(told, bytes, 1) != 1)
 		return failed(argv[5]);
 	if (rsend(s, "theirs", 6, 0) != 6)
 		return failed("rsend");
 	if (rshutdown(s, SHUT_WR))
 		return failed("rshutdown");
-	while ((n = rrecv(s, octets, sizeof octets, 0)) > 0 && got + n < (int)sizeof all) {
-		memcpy(all + got, octets, n);
+	while ((n = rrecv(s, bytes, sizeof bytes, 0)) > 0 && got + n < (int)sizeof all) {
+		memcpy(all + got, bytes, n);
 		got += n;
 	}
 	if (n)

@@ -88,7 +88,7 @@ static inline void meet(struct end *a, struct end *b)
 	ready(b, a);
 }
 
-/* Posts a request of one element, of octets from an index on. */
+/* Posts a request of one element, of bytes from an index on. */
 static inline int post(struct end *e, struct ibv_send_wr *wr, int at, uint32_t length)
 {
 	struct ibv_send_wr *bad;

@@ -1,4 +1,4 @@
-/* Messages of several lengths go round a ring of MPI's processes, and numbers are added up over all of them. Every octet and every sum is
+/* Messages of several lengths go round a ring of MPI's processes, and numbers are added up over all of them. Every byte and every sum is
  * compared. */
 #include <mpi.h>
 #include <stdio.h>
@@ -15,30 +15,30 @@ static void check(int right, const char *what)
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void send_on(unsigned char *octets, int size)
+static void send_on(unsigned char *bytes, int size)
 {
-	MPI_Send(octets, size, MPI_BYTE, (rank + 1) % n, 0, MPI_COMM_WORLD);
+	MPI_Send(bytes, size, MPI_BYTE, (rank + 1) % n, 0, MPI_COMM_WORLD);
 }
 
-static void receive(unsigned char *octets, int size)
+static void receive(unsigned char *bytes, int size)
 {
-	memset(octets, 0, size);
-	MPI_Recv(octets, size, MPI_BYTE, (rank + n - 1) % n, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	memset(bytes, 0, size);
+	MPI_Recv(bytes, size, MPI_BYTE, (rank + n - 1) % n, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	for (int i = 0; i < size; i++)
-		check(octets[i] == (i + size) % 251, "a message that went round");
+		check(bytes[i] == (i + size) % 251, "a message that went round");
 }
 
 static void ring(int size)
 {
-	unsigned char *octets = malloc(size);
+	unsigned char *bytes = malloc(size);
 	for (int i = 0; i < size; i++)
-		octets[i] = (i + size) % 251;
+		bytes[i] = (i + size) % 251;
 	if (rank == 0)
-		send_on(octets, size);
-	receive(octets, size);
+		send_on(bytes, size);
+	receive(bytes, size);
 	if (rank != 0)
-		send_on(octets, size);
-	free(octets);
+		send_on(bytes, size);
+	free(bytes);
 }
 
 static void add(int count)

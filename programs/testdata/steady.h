@@ -22,7 +22,7 @@ static inline void steady(void (*once)(void), int before, int n, int few)
 	for (int i = 0; i < n; i++)
 		once();
 	size_t more = mallinfo2().uordblks;
-	printf("%zu octets, and %zu after %d more; %d descriptors, and %d\n", memory, more, n, open, descriptors());
+	printf("%zu bytes, and %zu after %d more; %d descriptors, and %d\n", memory, more, n, open, descriptors());
 	check(more < memory + (64 << 10), "memory");
 	check(descriptors() < open + few, "descriptors");
 }

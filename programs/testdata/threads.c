@@ -40,9 +40,9 @@ static int number_of(const struct message *m, uint64_t *poster, uint64_t *number
 }
 
 /* The Send Queue has room for fewer than the threads would have under way: ENOMEM is for it to try again. */
-static void send(void *octets, uint64_t id)
+static void send(void *bytes, uint64_t id)
 {
-	struct ibv_sge sge = {(uintptr_t)octets, sizeof(struct message), mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)bytes, sizeof(struct message), mr->lkey};
 	struct ibv_send_wr *bad, wr = {.wr_id = id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1};
 	int error;
 	while ((error = ibv_post_send(from, &wr, &bad)) == ENOMEM)

@@ -33,7 +33,7 @@ static void end(void)
 	check(!munmap(memory, size / 2), "munmap");
 }
 
-/* 16 octets, of which 8 are there after unmap. */
+/* 16 bytes, of which 8 are there after unmap. */
 static char *half(void)
 {
 	return memory + size / 2 - 8;

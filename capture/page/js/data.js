@@ -1,28 +1,28 @@
 // data.js: the data of a connection, from the columns on the page.
 
-// octetsOf decodes base64.
-function octetsOf(text) {
+// bytesOf decodes base64.
+function bytesOf(text) {
   const chars = atob(text);
-  const octets = new Uint8Array(chars.length);
-  for (let i = 0; i < chars.length; i++) octets[i] = chars.charCodeAt(i);
-  return octets;
+  const bytes = new Uint8Array(chars.length);
+  for (let i = 0; i < chars.length; i++) bytes[i] = chars.charCodeAt(i);
+  return bytes;
 }
 
 // A Column gives the numbers of a column in their order.
 class Column {
   constructor(text) {
-    this.octets = octetsOf(text);
+    this.bytes = bytesOf(text);
     this.at = 0;
     this.last = [0, 0, 0, 0];
   }
   // plain returns a number that was written as it is.
   plain() {
-    let v = 0, scale = 1, octet;
+    let v = 0, scale = 1, byte;
     do {
-      octet = this.octets[this.at++];
-      v += (octet & 127) * scale;
+      byte = this.bytes[this.at++];
+      v += (byte & 127) * scale;
       scale *= 128;
-    } while (octet & 128);
+    } while (byte & 128);
     return v % 2 ? -(v + 1) / 2 : v / 2;
   }
   // next returns a number that was written as its difference from the last of its lane.
@@ -106,18 +106,18 @@ class Fpdus {
   crc(i) { return (this.flags[i] >> 5) & 3; }
   has(i, flag) { return (this.flags[i] & flag) !== 0; }
   isBad(i) { return this.has(i, IN_ERROR) || this.cut[i] > 0; }
-  // at returns the row with an octet of a direction, -1 if there is none.
+  // at returns the row with a byte of a direction, -1 if there is none.
   at(dir, offset) {
     const rows = this.byDir[dir];
     const i = lowerBound(rows.length, offset + 1, (k) => this.offset[rows[k]]) - 1;
     return i >= 0 && offset < this.end(rows[i]) ? rows[i] : -1;
   }
-  // isBehind tells whether an octet may be in an FPDU that the page does not have.
+  // isBehind tells whether a byte may be in an FPDU that the page does not have.
   isBehind(dir, offset) {
     const rows = this.byDir[dir];
     return this.omitted > 0 && (rows.length === 0 || offset >= this.end(rows[rows.length - 1]));
   }
-  // near returns the row that begins at an octet, or before, or is the first one.
+  // near returns the row that begins at a byte, or before, or is the first one.
   near(dir, offset) {
     const rows = this.byDir[dir];
     if (rows.length === 0) return -1;
@@ -128,7 +128,7 @@ class Fpdus {
 // The orders of a TCP segment, as package capture numbers them.
 const ORDER_AHEAD = 2, ORDER_FILLS = 3, ORDER_REPEAT = 4, MATCH_DIFFERS = 2;
 
-// Segments are the TCP segments with octets.
+// Segments are the TCP segments with bytes.
 class Segments {
   constructor(json) {
     const n = this.count = json.count, c = columnsOf(json);
@@ -155,7 +155,7 @@ class Segments {
   order(i) { return (this.flags[i] >> 1) & 7; }
   match(i) { return (this.flags[i] >> 4) & 3; }
   isOdd(i) { return this.order(i) > 1 || this.repeated[i] > 0; }
-  // over returns the rows that lie over a range of octets.
+  // over returns the rows that lie over a range of bytes.
   over(dir, from, to) {
     const rows = this.byDir[dir], found = [];
     let k = lowerBound(rows.length, from - this.longest[dir], (i) => this.offset[rows[i]]);
@@ -181,7 +181,7 @@ class Markers {
     this.byDir = rowsByDir(n, (i) => this.flags[i] & 1);
   }
   isValid(i) { return !(this.flags[i] & 2); }
-  // within returns the rows of the markers in a range of octets.
+  // within returns the rows of the markers in a range of bytes.
   within(dir, from, to) {
     const rows = this.byDir[dir], key = (i) => this.offset[rows[i]];
     return rows.slice(lowerBound(rows.length, from, key), lowerBound(rows.length, to, key));

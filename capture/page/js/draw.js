@@ -3,7 +3,7 @@
 const LABELS = 92; // CSS pixels for the names of the rows
 const HEIGHT = 156;
 const ROWS = {
-  axis: { y: 0, height: 18, name: "octets" },
+  axis: { y: 0, height: 18, name: "bytes" },
   segments: { y: 20, height: 22, name: "segments" },
   odd: { y: 46, height: 16, name: "again, late" },
   fpdus: { y: 66, height: 38, name: "FPDUs" },
@@ -51,7 +51,7 @@ function drawNames({ g, color, width }) {
   }
 }
 
-// drawAxis marks octets at round numbers.
+// drawAxis marks bytes at round numbers.
 function drawAxis({ g, track, color, width }) {
   const least = (track.to - track.from) / ((width - LABELS) / 110);
   const power = Math.pow(10, Math.floor(Math.log10(least)));
@@ -158,7 +158,7 @@ function drawFpdus(paint) {
     lettered(paint, mark + opcodeName(fpdus, i), x, w, row) || lettered(paint, KINDS[kind][0], x, w, row);
   };
   for (const rows of [fpdus.byDir[dir], fpdus.bad[dir]]) {
-    const longest = rows.length > 0 ? 1 << 17 : 0; // octets; an FPDU has no more
+    const longest = rows.length > 0 ? 1 << 17 : 0; // bytes; an FPDU has no more
     eachVisible(track, rows.length, (k) => fpdus.offset[rows[k]], (k) => fpdus.end(rows[k]), longest, (k, x, w) => box(rows[k], x, w));
   }
   const i = track.selected;

@@ -1,6 +1,6 @@
-// track.js: one direction of a stream, to look at through a window of octets.
+// track.js: one direction of a stream, to look at through a window of bytes.
 
-const NARROWEST = 32; // octets of a window
+const NARROWEST = 32; // bytes of a window
 
 // A Track is a canvas with one direction, and what leads through it.
 class Track {
@@ -62,8 +62,8 @@ class Track {
     const by = e.offsetX - this.drag.x;
     if (Math.abs(by) > 3) this.drag.moved = true;
     if (!this.drag.moved) return;
-    const octets = by / this.width() * (this.drag.to - this.drag.from);
-    this.look(this.drag.from - octets, this.drag.to - octets);
+    const bytes = by / this.width() * (this.drag.to - this.drag.from);
+    this.look(this.drag.from - bytes, this.drag.to - bytes);
   }
   key(e) {
     const acts = {
@@ -84,7 +84,7 @@ class Track {
   width() { return Math.max(1, this.canvas.clientWidth - LABELS); }
   offsetAt(x) { return this.from + (x - LABELS) / this.width() * (this.to - this.from); }
   xOf(offset) { return LABELS + (offset - this.from) / (this.to - this.from) * this.width(); }
-  // look shows a range of octets, as far as there is such a one.
+  // look shows a range of bytes, as far as there is such a one.
   look(from, to) {
     const span = Math.min(Math.max(to - from, NARROWEST), this.length);
     this.from = Math.min(Math.max(from, 0), this.length - span);
@@ -98,10 +98,10 @@ class Track {
     this.look(at - part * span, at + (1 - part) * span);
   }
   pan(by) {
-    const octets = (this.to - this.from) * by;
-    this.look(this.from + octets, this.to + octets);
+    const bytes = (this.to - this.from) * by;
+    this.look(this.from + bytes, this.to + bytes);
   }
-  // reveal shows a range of octets large enough to be seen.
+  // reveal shows a range of bytes large enough to be seen.
   reveal(from, to) {
     const seen = from >= this.from && to <= this.to;
     if (seen && (to - from) / (this.to - this.from) * this.width() >= 8) return this.redraw();
@@ -121,7 +121,7 @@ class Track {
   // hover says what is under the pointer.
   hover(x, y) {
     const offset = Math.floor(this.offsetAt(x));
-    this.under.textContent = x < LABELS ? "" : "octet " + count(offset) + ": " + this.lineAt(offset, x, y);
+    this.under.textContent = x < LABELS ? "" : "byte " + count(offset) + ": " + this.lineAt(offset, x, y);
   }
   lineAt(offset, x, y) {
     const { fpdus, segments, spans } = this.model, finding = this.findingAt(x, y);
@@ -145,7 +145,7 @@ class Track {
       this.asked = false;
       this.canvas.dataset.from = Math.floor(this.from);
       this.canvas.dataset.to = Math.ceil(this.to);
-      this.range.textContent = "octets " + count(Math.floor(this.from)) + " to " + count(Math.min(Math.ceil(this.to), this.model.end[this.dir])) + " of " + count(this.model.end[this.dir]);
+      this.range.textContent = "bytes " + count(Math.floor(this.from)) + " to " + count(Math.min(Math.ceil(this.to), this.model.end[this.dir])) + " of " + count(this.model.end[this.dir]);
       drawTrack(this);
       this.canvas.dataset.drawn = Number(this.canvas.dataset.drawn || 0) + 1;
     });

@@ -41,7 +41,7 @@ class View {
     this.describe(i);
   }
   // showFinding goes to the place of a finding: its FPDU, or the frame of the startup, and
-  // the octets in any case.
+  // the bytes in any case.
   showFinding(number) {
     const finding = this.model.findings.find((f) => f.number === number);
     if (!finding) return;
@@ -54,7 +54,7 @@ class View {
     finding.item.scrollIntoView({ block: "nearest" });
     (row < 0 && step ? step : this.tracks[dir].element).scrollIntoView({ block: "nearest" });
   }
-  // showPlace shows octets that are not in an FPDU of the table, and the FPDU in front of
+  // showPlace shows bytes that are not in an FPDU of the table, and the FPDU in front of
   // them if the ladder does not show them either. The last steps of the ladder are those of
   // FPDUs that the table may have no room for.
   showPlace(dir, offset, step) {
@@ -78,7 +78,7 @@ class View {
     this.tracks.forEach((t) => { t.finding = finding; });
     if (!finding) this.markStep(-1, 0);
   }
-  // markStep marks the step of the ladder with an octet, and returns it.
+  // markStep marks the step of the ladder with a byte, and returns it.
   markStep(dir, offset) {
     let found = null;
     for (const step of this.model.article.querySelectorAll(".ladder .step")) {
@@ -118,5 +118,5 @@ function legend() {
   return make("ul", { className: "legend", "aria-label": "Legend" },
     ...Object.entries(KINDS).map(([name, [letter, text]]) => entry(name, letter, text)),
     entry("again", "R", "segment sent again"), entry("ahead", "A", "ahead of a hole"), entry("fills", "L", "late: fills a hole"),
-    entry("missing", "/", "octets missing, or no FPDU"), entry("startup", "", "startup frame"), entry("streaming", "", "streaming data"));
+    entry("missing", "/", "bytes missing, or no FPDU"), entry("startup", "", "startup frame"), entry("streaming", "", "streaming data"));
 }

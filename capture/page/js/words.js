@@ -55,7 +55,7 @@ function headerLine(fpdus, i) {
     line += requestLine(fpdus, i) || " payload " + payload(fpdus, i);
     if (fpdus.has(i, LAST)) line += " last";
   }
-  if (fpdus.cut[i] > 0) line += ", " + fpdus.cut[i] + " octets are missing";
+  if (fpdus.cut[i] > 0) line += ", " + fpdus.cut[i] + " bytes are missing";
   return i in fpdus.texts ? line + ": " + fpdus.texts[i] : line;
 }
 
@@ -78,11 +78,11 @@ function payload(fpdus, i) { return Math.max(0, fpdus.length[i] - fpdus.header[i
 
 // segmentLine says what a TCP segment is, or a message of SCTP.
 function segmentLine({ segments, session }, i) {
-  let line = (session ? "message in packet " : "TCP segment in packet ") + segments.packet[i] + ", octets " + count(segments.offset[i]) + " to " +
+  let line = (session ? "message in packet " : "TCP segment in packet ") + segments.packet[i] + ", bytes " + count(segments.offset[i]) + " to " +
     count(segments.end(i)) + " (" + segments.length[i] + ")";
   line += ["", "", ", ahead of a hole", ", fills a hole: late, or sent again", ", sent again"][segments.order(i)];
-  if (segments.order(i) !== ORDER_REPEAT && segments.repeated[i] > 0) line += ", " + segments.repeated[i] + " octets sent again";
-  if (segments.match(i) === MATCH_DIFFERS) line += ", with OTHER octets than before";
+  if (segments.order(i) !== ORDER_REPEAT && segments.repeated[i] > 0) line += ", " + segments.repeated[i] + " bytes sent again";
+  if (segments.match(i) === MATCH_DIFFERS) line += ", with OTHER bytes than before";
   return line;
 }
 
@@ -94,7 +94,7 @@ function fieldsOf(model, i) {
     ["row", count(i)],
     ["from", ends[dir] + " " + ARROWS[0] + " " + ends[1 - dir]],
     ["offset", count(fpdus.offset[i]) + " to " + count(fpdus.end(i))],
-    ["size", count(fpdus.size[i]) + " octets on the stream"],
+    ["size", count(fpdus.size[i]) + " bytes on the stream"],
     ["packet", fpdus.later[i] ? fpdus.packet[i] + ", complete with " + last : String(last)],
     ["time", seconds(fpdus.time[i]) + " s"],
     [model.session ? "DDP Segment" : "ULPDU_Length", count(fpdus.length[i])],

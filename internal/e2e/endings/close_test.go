@@ -68,7 +68,7 @@ func TestHalfClose(t *testing.T) {
 		ini.WantReceived(uint64(i), iwarp.StatusSuccess)
 	}
 	if string(dst.Bytes()[8:]) != string(src.Bytes()[8:]) {
-		t.Error("the octets differ")
+		t.Error("the bytes differ")
 	}
 	rig.Should(t, res.Close())
 	rig.Should(t, ini.WantEnd())

@@ -90,7 +90,7 @@ func TestNumbersRefused(t *testing.T) {
 		}
 	}
 	err := rig.NewQP(t, pd, iwarp.QPConfig{}).PostSend(&iwarp.SendWR{Inline: make([]byte, 257)})
-	if !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, "257 octets") || !rig.Contains(err, "256 at most") {
+	if !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, "257 bytes") || !rig.Contains(err, "256 at most") {
 		t.Error(err)
 	}
 }

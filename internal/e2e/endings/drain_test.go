@@ -122,7 +122,7 @@ func TestCloseServesReads(t *testing.T) {
 }
 
 // TestCloseAnswersReads has one end post Reads, and the other close in the same moment, or
-// both: every Read gets its octets, although no Request is there yet, and not all of them
+// both: every Read gets its bytes, although no Request is there yet, and not all of them
 // may be under way at once.
 //
 // Proves D30.

@@ -25,9 +25,9 @@ type host struct {
 
 	mu    sync.Mutex
 	out   []byte // is sent, and not acknowledged
-	una   uint32 // the place of its first octet in the stream
+	una   uint32 // the place of its first byte in the stream
 	fin   bool   // follows out; it takes a place, too
-	rcv   uint32 // the place of the next octet that is to come
+	rcv   uint32 // the place of the next byte that is to come
 	ended bool   // by the peer's FIN
 	heard time.Time
 	again *time.Timer
@@ -66,14 +66,14 @@ func (c hostConn) LossError() error {
 	return c.host.lost
 }
 
-// parted reports whether the peer has all octets of ours, and its FIN has come.
+// parted reports whether the peer has all bytes of ours, and its FIN has come.
 func (c hostConn) parted() bool {
 	c.host.mu.Lock()
 	defer c.host.mu.Unlock()
 	return len(c.host.out) == 0 && c.host.ended
 }
 
-// The octets of a packet that follow its kind, its place and the place that is to come next are at most hostMSS. They
+// The bytes of a packet that follow its kind, its place and the place that is to come next are at most hostMSS. They
 // are sent again after hostRTO.
 const (
 	hostMSS    = 1000
@@ -84,7 +84,7 @@ const (
 // The kinds of packets.
 const (
 	hostSends  = iota
-	hostEnds   // a FIN follows the octets
+	hostEnds   // a FIN follows the bytes
 	hostResets // a RST
 )
 
@@ -135,7 +135,7 @@ func (h *host) called(octets []byte, err error) {
 	}
 }
 
-// sendFromLocked sends what is not acknowledged, from some octet of it on.
+// sendFromLocked sends what is not acknowledged, from some byte of it on.
 func (h *host) sendFromLocked(at int) {
 	for ; len(h.out)-at > hostMSS; at += hostMSS {
 		h.sendLocked(hostSends, at, h.out[at:at+hostMSS])

@@ -64,7 +64,7 @@ func TestCheckLate(t *testing.T) {
 	ini, _ := rig.Setup{Dialer: iwarp.Dialer{QP: iwarp.QPConfig{CheckLate: true}}}.Connect(t)
 	elsewhere := rig.NewEnd(t, iwarp.RNICConfig{}).MR(4, 0)
 	for what, s := range map[string]iwarp.SGE{"an MR of another RNIC": elsewhere.Slice(0, 4),
-		"-1 octets": {Length: -1}} {
+		"-1 bytes": {Length: -1}} {
 		if err := ini.PostSend(&iwarp.SendWR{SGL: []iwarp.SGE{s}}); !errors.Is(err, iwarp.ErrInvalid) ||
 			!rig.Contains(err, what) {
 			t.Errorf("%s: %v", what, err)
@@ -86,7 +86,7 @@ func TestLateWraps(t *testing.T) {
 		t.Error("a Write is taken")
 	}
 	rig.Must(t, res.PostRecv(&iwarp.RecvWR{SGL: all(dst)}))
-	const text = "text that is longer than 8 octets"
+	const text = "text that is longer than 8 bytes"
 	ini.MustPost(&iwarp.SendWR{Inline: []byte(text)})
 	if wc := rig.Next(t, res.RecvCQ()); wc.Status != iwarp.StatusSuccess || string(dst.Bytes()[:len(text)]) != text {
 		t.Errorf("a receive, of which the beginning is needed: %v (%v)", wc.Status, wc.Err())

@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/e2e/rig"
 )
 
-// Each end of a scene posts so many Sends of so many octets before it closes: some take more than one packet.
+// Each end of a scene posts so many Sends of so many bytes before it closes: some take more than one packet.
 const silentSends, silentSize = 3, 1500
 
 // A parting is what is left of two ends that have closed, each of whose programs has ended with its Close.

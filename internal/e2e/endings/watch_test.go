@@ -68,7 +68,7 @@ func TestRTRTimeout(t *testing.T) {
 	}
 }
 
-// TestIdleTimeout ends a connection over which nothing passes, and no other: octets of either side count.
+// TestIdleTimeout ends a connection over which nothing passes, and no other: bytes of either side count.
 //
 // Proves Z04, Z32.
 func TestIdleTimeout(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 type AwareConn struct {
 	*testrig.Conn // what arrives in order
 	in, Out       *wire
-	read          uint64 // octets
+	read          uint64 // bytes
 }
 
 // A wire is one direction: segments on their way to the end that has in, and what that has of them.
@@ -43,7 +43,7 @@ type wire struct {
 	base    uint64
 }
 
-// An AwareSegment is octets of a stream, with where they begin.
+// An AwareSegment is bytes of a stream, with where they begin.
 type AwareSegment struct {
 	At uint64
 	B  []byte
@@ -141,7 +141,7 @@ func (w *wire) put(b []byte) {
 	w.onWay = append(w.onWay, AwareSegment{w.sent - uint64(len(b)), bytes.Clone(b)})
 }
 
-// join puts octets at the end of the segment before them, if that is still on its way.
+// join puts bytes at the end of the segment before them, if that is still on its way.
 func (w *wire) join(b []byte) bool {
 	if len(w.onWay) == 0 {
 		return false

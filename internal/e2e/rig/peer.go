@@ -36,7 +36,7 @@ func (p *Peer) SendPart(msn, mo uint32, last bool, text string) {
 	p.Send(p.FPDU(h, []byte(text)))
 }
 
-// A Peer is the other end of a connection, played by the test octet by octet: the
+// A Peer is the other end of a connection, played by the test byte by byte: the
 // plumbing is package script's, what is wanted is said here.
 type Peer struct {
 	T       testing.TB
@@ -77,7 +77,7 @@ func (p *Peer) Meanwhile(do func()) {
 	}()
 }
 
-// Send sends octets in one write.
+// Send sends bytes in one write.
 func (p *Peer) Send(b []byte) {
 	p.T.Helper()
 	if err := p.Link.Send(b); err != nil {
@@ -85,7 +85,7 @@ func (p *Peer) Send(b []byte) {
 	}
 }
 
-// SendInTwo sends octets in two writes, or one if a part is empty.
+// SendInTwo sends bytes in two writes, or one if a part is empty.
 func (p *Peer) SendInTwo(b []byte, cut int) {
 	p.T.Helper()
 	for _, part := range [][]byte{b[:cut], b[cut:]} {
@@ -103,7 +103,7 @@ func Request(rev uint8, ulp ...byte) mpa.StartupFields {
 	}
 	f := script.Request(d, 8)
 	f.Rev, f.ULP = rev, ulp
-	return mpa.StartupFrame(f.Octets()).Fields()
+	return mpa.StartupFrame(f.Bytes()).Fields()
 }
 
 // Reply is a Reply that accepts such a Request.
@@ -133,10 +133,10 @@ func (p *Peer) WantFrame(key string) mpa.StartupFrame {
 	return f
 }
 
-// WantOctets takes octets and compares them.
-func (p *Peer) WantOctets(want []byte) {
+// WantBytes takes bytes and compares them.
+func (p *Peer) WantBytes(want []byte) {
 	p.T.Helper()
-	if got, err := p.Link.Octets(len(want), time.Time{}); err != nil || !bytes.Equal(got, want) {
+	if got, err := p.Link.Bytes(len(want), time.Time{}); err != nil || !bytes.Equal(got, want) {
 		p.T.Fatalf("peer: got % x (%v), want % x", got, err, want)
 	}
 }
@@ -209,7 +209,7 @@ func (p *Peer) WantFIN() []byte {
 	return left
 }
 
-// WantClosed waits for the other end to close: a FIN, or a RST if octets were in
+// WantClosed waits for the other end to close: a FIN, or a RST if bytes were in
 // the way.
 func (p *Peer) WantClosed() {
 	p.T.Helper()

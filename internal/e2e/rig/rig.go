@@ -96,7 +96,7 @@ type Setup struct {
 	Accept iwarp.AcceptConfig
 	Listen iwarp.ListenConfig
 	Pipe   bool          // connect the two by a pipe, for virtual time
-	Path   time.Duration // and have octets take so long on it
+	Path   time.Duration // and have bytes take so long on it
 	Delay  bool          // start MPA on a TCP connection that is there already
 	Over   *Transport    // if it is not TCP over IPv4
 }
@@ -200,7 +200,7 @@ func Listen(t testing.TB, cfg iwarp.ListenConfig) *iwarp.Listener {
 	return ln
 }
 
-// MR registers n octets.
+// MR registers n bytes.
 func (e *End) MR(n int, a iwarp.Access) *iwarp.MR {
 	e.T.Helper()
 	mr, err := e.PD.Register(make([]byte, n), a)
@@ -208,7 +208,7 @@ func (e *End) MR(n int, a iwarp.Access) *iwarp.MR {
 	return mr
 }
 
-// Filled registers n octets of a pattern.
+// Filled registers n bytes of a pattern.
 func (e *End) Filled(n int, seed byte, a iwarp.Access) *iwarp.MR {
 	e.T.Helper()
 	mr := e.MR(n, a)
@@ -316,7 +316,7 @@ func Finish(t testing.TB, a, b *End) {
 }
 
 // Works has a Send go each way, and a Write and a Read from the Initiator if it
-// may read, and compares every octet.
+// may read, and compares every byte.
 func Works(t testing.TB, ini, res *End) {
 	t.Helper()
 	const n = 3000
@@ -325,7 +325,7 @@ func Works(t testing.TB, ini, res *End) {
 	res.MustPostRecv(7, dst.Slice(0, n))
 	Must(t, ini.Send(ctx, src.Slice(0, n)))
 	if wc := res.WantReceived(7, iwarp.StatusSuccess); wc.Length != n {
-		t.Fatalf("received %d octets, want %d", wc.Length, n)
+		t.Fatalf("received %d bytes, want %d", wc.Length, n)
 	}
 	Same(t, "Send", dst, src)
 	back, away := ini.MR(n, iwarp.LocalWrite), res.Filled(n, 99, 0)
@@ -359,7 +359,7 @@ func (e *End) Look() { e.Query() }
 func Same(t testing.TB, what string, got, want *iwarp.MR) {
 	t.Helper()
 	if !bytes.Equal(got.Bytes(), want.Bytes()) {
-		t.Fatalf("%s: the octets differ", what)
+		t.Fatalf("%s: the bytes differ", what)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/sctp"
 )
 
-// SendAhead is a Send of 1000 octets, header and all, with the DDP-SSN and MSN given.
+// SendAhead is a Send of 1000 bytes, header and all, with the DDP-SSN and MSN given.
 func SendAhead(ssn uint16, msn uint32) string {
 	b := binary.BigEndian.AppendUint16(nil, ssn)
 	b = append(b, 0x41, 0x43, 0, 0, 0, 0) // L, DV 1; RV 1, Send

@@ -158,7 +158,7 @@ func (s *Shuffled) MULPDU() int { return 1000 }
 
 // Bounds are those of the segments ahead of order.
 func (s *Shuffled) Bounds() iwarp.SegmentBounds {
-	return iwarp.SegmentBounds{First: 5, Segments: 1 << 15, Octets: 1 << 22}
+	return iwarp.SegmentBounds{First: 5, Segments: 1 << 15, Bytes: 1 << 22}
 }
 
 // LocalAddr is a name.

@@ -8,7 +8,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// newPath returns the two ends of a connection on which octets take some time each way,
+// newPath returns the two ends of a connection on which bytes take some time each way,
 // as many of them as there are. Without a delay it is newPipe.
 func newPath(t testing.TB, delay time.Duration) (a, b net.Conn) {
 	if delay == 0 {
@@ -21,7 +21,7 @@ func newPath(t testing.TB, delay time.Duration) (a, b net.Conn) {
 	return a, b
 }
 
-// carry brings octets, and the FIN after them, from one connection to another.
+// carry brings bytes, and the FIN after them, from one connection to another.
 func carry(from, to net.Conn, delay time.Duration) {
 	type piece struct {
 		octets []byte
@@ -59,7 +59,7 @@ func DialTCP(t testing.TB, addr string) net.Conn {
 }
 
 // NewPipe returns the two ends of a connection in memory, for virtual time. It holds no
-// octets: a write waits for its reader.
+// bytes: a write waits for its reader.
 func NewPipe(t testing.TB) (a, b net.Conn) {
 	x, y := testrig.Pipe("x", "y")
 	_, _ = x.SetWriteBuffer(-1), y.SetWriteBuffer(-1)

@@ -127,7 +127,7 @@ func (r reluctant) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) 
 	all, _ := chunk.In(b)
 	for _, c := range all {
 		d, ok := c.Data()
-		m := sctp.Message{PPID: d.PPID, Data: d.Octets}
+		m := sctp.Message{PPID: d.PPID, Data: d.Bytes}
 		if ok && m.Function() == sctp.FunctionTerminate {
 			time.Sleep(50 * time.Millisecond)
 			r.said.Store(true)

@@ -10,13 +10,13 @@ import (
 	"github.com/goiwarp/iwarp/iwarpsctp"
 )
 
-// TestHeldOctets: what peers have us hold ahead of its turn is bounded for all of them together. The one that has most
+// TestHeldBytes: what peers have us hold ahead of its turn is bounded for all of them together. The one that has most
 // of it loses its connection, whoever exceeds the bound, with what it had us hold; others keep theirs, and have the
 // room.
 //
 // Proves Z01.
-func TestHeldOctets(t *testing.T) {
-	res := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldOctets: 3600}})
+func TestHeldBytes(t *testing.T) {
+	res := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldBytes: 3600}})
 	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
 		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RNIC: res.RNIC, RequestTimeout: -1})
 	rig.Must(t, err)
@@ -47,7 +47,7 @@ func TestHeldOctets(t *testing.T) {
 		hostile.Says(16, rig.SendAhead(uint16(2+i), uint32(2+i)))
 	}
 	wantPeerLost(hostile, its, "what all connections together may hold")
-	for i := range 2 { // there is room again, to the octet
+	for i := range 2 { // there is room again, to the byte
 		modest.Says(16, rig.SendAhead(uint16(3+i), uint32(3+i)))
 	}
 	held(other, 3)

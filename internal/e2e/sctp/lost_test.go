@@ -149,13 +149,13 @@ func (b *lostInbox) wantAll(l *loser) {
 	}
 	const window = 256 << 10
 	a := b.end.Stats().Ahead
-	b.end.T.Logf("held %d octets, %d at a time", a.HeldOctets, a.MostOctets)
-	if lost := l.times(); lost != l.often || a.MostOctets > 4*window {
+	b.end.T.Logf("held %d bytes, %d at a time", a.HeldBytes, a.MostBytes)
+	if lost := l.times(); lost != l.often || a.MostBytes > 4*window {
 		b.end.T.Errorf("lost %d times: %+v", lost, a)
 	}
 }
 
-// TestSCTPReordered: over a link that changes the order of packets, octets of Writes, Sends and Read Responses are
+// TestSCTPReordered: over a link that changes the order of packets, bytes of Writes, Sends and Read Responses are
 // placed ahead of those in front of them, which Stats counts, and everything is delivered in the order of sending: a
 // Send that tells of a Write comes when all of that is there.
 //
@@ -207,16 +207,16 @@ func TestSCTPReordered(t *testing.T) {
 	<-done
 	for who, e := range map[string]*rig.End{"the Initiator, by Reads": ini, "the Responder": res} {
 		a := e.Stats().Ahead
-		t.Logf("%s: %d octets in %d segments placed ahead, %d octets held, %d at a time",
-			who, a.PlacedOctets, a.Placed, a.HeldOctets, a.MostOctets)
-		if a.PlacedOctets == 0 || a.Dropped > 0 || a.MostOctets > a.PlacedOctets {
+		t.Logf("%s: %d bytes in %d segments placed ahead, %d bytes held, %d at a time",
+			who, a.PlacedBytes, a.Placed, a.HeldBytes, a.MostBytes)
+		if a.PlacedBytes == 0 || a.Dropped > 0 || a.MostBytes > a.PlacedBytes {
 			t.Errorf("%s: %+v", who, a)
 		}
 	}
 	rig.Finish(t, ini, res)
 }
 
-// numbered are the octets of a round, which begin with its number.
+// numbered are the bytes of a round, which begin with its number.
 func numbered(size, round int) []byte {
 	b := make([]byte, size)
 	for i := range b {

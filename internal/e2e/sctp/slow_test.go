@@ -49,7 +49,7 @@ func TestSCTPSlowSessions(t *testing.T) {
 
 // TestSCTPSlowShare: three sessions share a path of 64 KiB a second, and close one after the other while each has data
 // under way. What one side sends fills the path's queue, and what the other waits for, acknowledgements among it, takes
-// seconds through it: no session gets the octets that count as progress, and the association is never idle.
+// seconds through it: no session gets the bytes that count as progress, and the association is never idle.
 //
 // Proves D30.
 func TestSCTPSlowShare(t *testing.T) {

@@ -37,6 +37,6 @@ func TestWrappedIsEnlarged(t *testing.T) {
 	rig.Must(t, err)
 	rig.Must(t, ln.Close())
 	if r, s := room(other); receive <= r || send <= s {
-		t.Errorf("room for %d octets that arrive and %d that leave, and another has %d and %d", receive, send, r, s)
+		t.Errorf("room for %d bytes that arrive and %d that leave, and another has %d and %d", receive, send, r, s)
 	}
 }

@@ -34,7 +34,7 @@ func owings() []owing {
 		},
 		{
 			"Start Key", iwarp.ListenConfig{Messages: true}, []byte{0, 2, 'h', 'i'},
-			func(p *rig.Peer) { p.WantOctets([]byte{0, 0}) }, startKey(false),
+			func(p *rig.Peer) { p.WantBytes([]byte{0, 0}) }, startKey(false),
 		},
 	}
 }
@@ -54,7 +54,7 @@ func TestOwedTimeout(t *testing.T) {
 					}
 					wantTimeout(t, <-accepted, "no "+c.name)
 					if took := time.Since(began); took != want {
-						t.Errorf("%s, %d octets: took %v, want %v", c.name, sent, took, want)
+						t.Errorf("%s, %d bytes: took %v, want %v", c.name, sent, took, want)
 					}
 					p.WantClosed()
 				})
@@ -121,15 +121,15 @@ func TestAnswerTimeout(t *testing.T) {
 					Timeout: 7 * time.Second}})
 			began := time.Now()
 			if c.messages {
-				p.WantOctets([]byte{0, 0})
+				p.WantBytes([]byte{0, 0})
 			} else {
-				p.WantOctets(startKey(false))
+				p.WantBytes(startKey(false))
 			}
 			if len(c.said) > 0 {
 				p.Send(c.said)
 			}
 			if c.messages && len(c.said) == 2 {
-				p.WantOctets(startKey(false))
+				p.WantBytes(startKey(false))
 			}
 			wantTimeout(t, <-outcome, c.want)
 			if took := time.Since(began); took != 7*time.Second {

@@ -41,7 +41,7 @@ func TestBadRequests(t *testing.T) {
 		text string
 	}{
 		{"a Reply", rig.Frame(rig.Reply(2)), mpa.FailureResponderResponder, "both ends were started as Responder"},
-		{"one bit off", key("MPA ID Req Framd"), mpa.FailureKey, "octet 15 differs"},
+		{"one bit off", key("MPA ID Req Framd"), mpa.FailureKey, "byte 15 differs"},
 		{"lower case", key("mpa id req frame"), mpa.FailureKey, "only upper and lower case differ"},
 		{"the Start Key", append([]byte(mpa.KeyStart), 0), mpa.FailureDialect, "Start Key of the first MPA drafts"},
 		{"TLS", append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 99)...),
@@ -54,9 +54,9 @@ func TestBadRequests(t *testing.T) {
 		{"revision 255 without S", bits(rig.Request(1), func(f *mpa.StartupFields) { f.Rev = 255 }),
 			mpa.FailureRevision, "revision 255"},
 		{"PD_Length 513", bits(rig.Request(1), func(f *mpa.StartupFields) { f.PrivateData = make([]byte, 513) }),
-			mpa.FailurePrivateData, "513 octets"},
+			mpa.FailurePrivateData, "513 bytes"},
 		{"PD_Length 65535", bits(rig.Request(1), func(f *mpa.StartupFields) { f.PDLength = 65535 }),
-			mpa.FailurePrivateData, "65535 octets"},
+			mpa.FailurePrivateData, "65535 bytes"},
 		{"enhanced, PD_Length 0", bits(rig.Request(2), func(f *mpa.StartupFields) { f.PrivateData = nil }),
 			mpa.FailurePrivateData, "S=1"},
 		{"enhanced, PD_Length 3", bits(rig.Request(2), func(f *mpa.StartupFields) { f.PrivateData = []byte("abc") }),
@@ -130,7 +130,7 @@ func TestBadReplies(t *testing.T) {
 		{"a Request", 2, rig.Frame(rig.Request(2)), mpa.FailureInitiatorInitiator,
 			"both ends were started as Initiator"},
 		{"one bit off", 2, bits(rig.Reply(2), func(f *mpa.StartupFields) { f.Key = "MPA ID Rep Framg" }),
-			mpa.FailureKey, "octet 15"},
+			mpa.FailureKey, "byte 15"},
 		{"the Start Key", 2, append([]byte(mpa.KeyStart), 0), mpa.FailureInitiatorInitiator,
 			"both ends were started as Initiator"},
 		{"HTTP", 2, []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), mpa.FailureKey, "HTTP response"},
@@ -164,7 +164,7 @@ func TestBadReplies(t *testing.T) {
 	}
 }
 
-// TestPeerStops has the peer close the connection after every octet of its
+// TestPeerStops has the peer close the connection after every byte of its
 // startup frame.
 //
 // Proves Q08, R08.
@@ -194,8 +194,8 @@ func TestPeerStops(t *testing.T) {
 	})
 }
 
-// TestSplitFrames sends startup frames in single octets and in two pieces cut at
-// every octet.
+// TestSplitFrames sends startup frames in single bytes and in two pieces cut at
+// every byte.
 //
 // Proves Q13, Q14.
 func TestSplitFrames(t *testing.T) {

@@ -116,7 +116,7 @@ func TestFailedAccept(t *testing.T) {
 		if c.name == "Rtr frame" {
 			p.WantTerminate(rdmap.CodeMPALocalCatastrophic)
 		} else {
-			p.WantOctets(startKey(false))
+			p.WantBytes(startKey(false))
 		}
 		if b := p.WantFIN(); len(b) > 0 {
 			t.Errorf("%s: sent %x", c.name, b)
@@ -158,7 +158,7 @@ func (w *writes) Write(b []byte) (int, error) {
 }
 
 // TestNoLastMessage begins MPA where the streaming mode has no last message of ours: nothing is written for it, as
-// TLS, or a record of another protocol, would make octets of an empty write too.
+// TLS, or a record of another protocol, would make bytes of an empty write too.
 func TestNoLastMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := rig.NewPipe(t)
@@ -173,7 +173,7 @@ func TestNoLastMessage(t *testing.T) {
 		req, err := iwarp.Respond(rig.Within(t), res, nil, iwarp.ListenConfig{})
 		rig.Must(t, err)
 		if len(ini.sizes) != 1 || len(res.sizes) != 0 {
-			t.Errorf("the Initiator has written %d octets, the Responder %d", ini.sizes, res.sizes)
+			t.Errorf("the Initiator has written %d bytes, the Responder %d", ini.sizes, res.sizes)
 		}
 		qp, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{})
 		rig.Must(t, err)

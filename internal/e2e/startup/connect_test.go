@@ -11,7 +11,7 @@ import (
 )
 
 // TestOptions brings up connections with all that the two sides can ask for, and
-// has octets go over them.
+// has bytes go over them.
 //
 // Proves E09, E12, E16, P45: what either consumer chose, for its application or for this
 // connection, is what the connection has.
@@ -185,10 +185,10 @@ func TestPrivateData(t *testing.T) {
 			Accept: iwarp.AcceptConfig{MPA: mpa.Answer{PrivateData: back}},
 		}.Connect(t)
 		if got := res.Negotiated().PrivateData; !bytes.Equal(got, there) {
-			t.Errorf("revision %d, %d octets: the Responder got %d", c.revision, c.n, len(got))
+			t.Errorf("revision %d, %d bytes: the Responder got %d", c.revision, c.n, len(got))
 		}
 		if got := ini.Negotiated().PrivateData; !bytes.Equal(got, back) {
-			t.Errorf("revision %d, %d octets: the Initiator got %d", c.revision, c.n, len(got))
+			t.Errorf("revision %d, %d bytes: the Initiator got %d", c.revision, c.n, len(got))
 		}
 		rig.Works(t, ini, res)
 	}
@@ -202,12 +202,12 @@ func TestTooMuchPrivateData(t *testing.T) {
 	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: make([]byte, 509)}}
 	ln := rig.Listen(t, iwarp.ListenConfig{})
 	if _, err := d.Dial(rig.Within(t), "tcp", ln.Addr().String()); !errors.Is(err, mpa.ErrOffer) {
-		t.Errorf("509 octets in revision 2: %v", err)
+		t.Errorf("509 bytes in revision 2: %v", err)
 	}
 	p, req := rig.Ask(t, ln, rig.Frame(rig.Request(1)))
 	if _, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{MPA: mpa.Answer{PrivateData: make([]byte,
 		513)}}); !errors.Is(err, mpa.ErrOffer) {
-		t.Errorf("513 octets in revision 1: %v", err)
+		t.Errorf("513 bytes in revision 1: %v", err)
 	}
 	if _, err := req.Reject(make([]byte, 512)); err != nil {
 		t.Error(err)

@@ -155,7 +155,7 @@ func TestStartKeyOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey,
 			Markers: true}, Prepare: postHello})
-		p.WantOctets(startKey(true))
+		p.WantBytes(startKey(true))
 		p.WantSilence()
 		p.Send(startKey(true))
 		p.BecomeRDMAC()
@@ -174,7 +174,7 @@ func TestStartKeyOrder(t *testing.T) {
 			res.QP = qp
 			return err
 		})
-		p.WantOctets(startKey(true))
+		p.WantBytes(startKey(true))
 		rig.Must(t, <-accepted)
 		p.WantSilence()
 		p.BecomeRDMAC()
@@ -201,12 +201,12 @@ func TestNoStartKey(t *testing.T) {
 	}{
 		{"an FPDU", fpdu, mpa.FailureKey},
 		{"a Reply", rig.Frame(rig.Reply(1)), mpa.FailureKey},
-		{"one octet wrong", append([]byte("MPA ident frams"), 0x40), mpa.FailureKey},
+		{"one byte wrong", append([]byte("MPA ident frams"), 0x40), mpa.FailureKey},
 		{"another revision", otherRevision, mpa.FailureRevision},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey}})
-			p.WantOctets(startKey(false))
+			p.WantBytes(startKey(false))
 			go func() { _, _ = p.Conn.Write(append(c.sent, fpdu...)) }()
 			wantFailure(t, c.name, <-outcome, c.want)
 			p.WantClosed()
@@ -214,9 +214,9 @@ func TestNoStartKey(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // after private data messages
 			p, outcome := initiateTo(t.Context(), t,
 				iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}})
-			p.WantOctets([]byte{0, 0})
+			p.WantBytes([]byte{0, 0})
 			p.Send([]byte{0, 0})
-			p.WantOctets(startKey(false))
+			p.WantBytes(startKey(false))
 			go func() { _, _ = p.Conn.Write(append(c.sent, fpdu...)) }()
 			wantFailure(t, c.name, <-outcome, c.want)
 			p.WantClosed()
@@ -312,9 +312,9 @@ func TestLateMarkers(t *testing.T) {
 		_, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{QP: iwarp.QPConfig{Stream: iwarp.StreamAttr{MarkersSend: off}}})
 		return err
 	})
-	p.WantOctets([]byte{0, 0})
+	p.WantBytes([]byte{0, 0})
 	p.Send(startKey(true))
-	p.WantOctets(startKey(false))
+	p.WantBytes(startKey(false))
 	if b := p.WantFIN(); len(b) > 0 {
 		t.Errorf("sent %q", b)
 	}

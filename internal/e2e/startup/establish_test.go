@@ -13,7 +13,7 @@ import (
 )
 
 // TestVerify has the consumer look at the Reply before anything follows it. What it refuses does not come up,
-// not an octet is sent for it, and the TCP connection is the consumer's.
+// not a byte is sent for it, and the TCP connection is the consumer's.
 //
 // Proves Q10.
 func TestVerify(t *testing.T) {
@@ -62,7 +62,7 @@ func TestVerify(t *testing.T) {
 				}
 				p.WantSilence()
 				go v.Conn.Write([]byte("bye"))
-				p.WantOctets([]byte("bye"))
+				p.WantBytes([]byte("bye"))
 				p.Meanwhile(func() { p.Send([]byte("well")) })
 				if got := make([]byte, 4); !readFull(v.Conn, got) || string(got) != "well" {
 					t.Errorf("%s: %q came over the connection that was handed over", c.name, got)
@@ -139,7 +139,7 @@ func TestCRCPolicy(t *testing.T) {
 	}
 }
 
-// TestEarly: octets after a Request and before our Reply are refused, or taken for the first FPDU where the
+// TestEarly: bytes after a Request and before our Reply are refused, or taken for the first FPDU where the
 // Listener is set so. A peer that waits for the Reply notices nothing of it.
 func TestEarly(t *testing.T) {
 	for _, c := range []struct {
@@ -152,7 +152,7 @@ func TestEarly(t *testing.T) {
 			octets = append(octets, p.Write(1, 0, nil)...)
 		}
 		p.Send(octets)
-		r := bufio.NewReaderSize(b, 16) // a part of the octets is ahead in it, and the rest in the socket
+		r := bufio.NewReaderSize(b, 16) // a part of the bytes is ahead in it, and the rest in the socket
 		if s, err := r.ReadString('\n'); s != hello {
 			t.Fatalf("streamed %q (%v)", s, err)
 		}

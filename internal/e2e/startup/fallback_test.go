@@ -74,7 +74,7 @@ func TestFallback(t *testing.T) {
 				t.Errorf("negotiated %+v", n)
 			}
 			if s := p.Want(rdmap.OpWrite); len(s.Payload) > 0 { // which lets the peer send
-				t.Errorf("got %v with %d octets", s.Header, len(s.Payload))
+				t.Errorf("got %v with %d bytes", s.Header, len(s.Payload))
 			}
 			if s := rnic.Stats().Startup; s.Fallbacks != 1 || s.Started != 2 || s.Established != 1 {
 				t.Errorf("counted %+v", s)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestDelayedStartup starts MPA on a TCP connection that carried a stream of
-// octets before, which ends with a last message of the Responder's.
+// bytes before, which ends with a last message of the Responder's.
 //
 // Proves Q14, Q13.
 func TestDelayedStartup(t *testing.T) {
@@ -63,7 +63,7 @@ func TestDelayedStartup(t *testing.T) {
 }
 
 // TestSwitchSplits sends the end of the streaming mode, the Request, and after
-// the Reply the first two FPDUs in two pieces, cut at every octet: nothing is lost
+// the Reply the first two FPDUs in two pieces, cut at every byte: nothing is lost
 // or misread at the switch.
 //
 // Proves Q14, Q13, R08.
@@ -103,7 +103,7 @@ func receiveSplit(t *testing.T, p *rig.Peer, req *iwarp.Request, cut int) {
 	octets := append(p.Write(1, 0, nil), p.Message(rdmap.OpSend, 1, []byte("first"))...)
 	p.SendInTwo(octets, min(cut, len(octets)))
 	if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.Length != 5 {
-		t.Errorf("cut at %d: %d octets", cut, wc.Length)
+		t.Errorf("cut at %d: %d bytes", cut, wc.Length)
 	}
 	p.Conn.Close()
 	if err := res.WantEnd(); err != nil {

@@ -44,7 +44,7 @@ func cell(t *testing.T, ini, res iwarp.RNICConfig) string {
 // TestKinds has RNICs of all kinds meet, as Dialer and Listener or on a connection that
 // is there already, by revision 1 and by revision 2 with the fallback.
 //
-// Proves N01, N02, N03, N05, N06: what comes of it on both sides, with octets that go
+// Proves N01, N02, N03, N05, N06: what comes of it on both sides, with bytes that go
 // over it, or the errors on both sides, which name the revisions.
 func TestKinds(t *testing.T) {
 	for _, ini := range rnics {

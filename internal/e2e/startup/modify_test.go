@@ -145,7 +145,7 @@ func TestModifyRTSToDialer(t *testing.T) {
 }
 
 // TestModifyRTSLater runs the startup through a bufio.Reader, with a deadline, which is
-// long past when octets come.
+// long past when bytes come.
 //
 // Proves V04, Q13.
 func TestModifyRTSLater(t *testing.T) {

@@ -27,7 +27,7 @@ func TestBadOffers(t *testing.T) {
 	}{
 		{"private data", iwarp.Dialer{MPA: mpa.Offer{PrivateData: long}}, "Dialer.MPA: mpa: bad offer"},
 		{"private data for siw", iwarp.Dialer{Preset: &siw, MPA: mpa.Offer{PrivateData: long}},
-			"Dialer.MPA: preset siw: 600 octets"},
+			"Dialer.MPA: preset siw: 600 bytes"},
 		{"IRD", iwarp.Dialer{MPA: mpa.Offer{IRD: 0x4000}}, "IRD 16384, ORD 0: at most 16382 each"},
 		{"kind", iwarp.Dialer{MPA: mpa.Offer{Kind: 99}}, "Dialer.MPA: mpa: bad offer or answer: there is no kind 99"},
 	} {
@@ -55,9 +55,9 @@ func TestBadAnswers(t *testing.T) {
 		words string
 	}{
 		{"private data", iwarp.AcceptConfig{MPA: mpa.Answer{PrivateData: make([]byte, 600)}},
-			"AcceptConfig.MPA: mpa: bad offer or answer: 600 octets"},
+			"AcceptConfig.MPA: mpa: bad offer or answer: 600 bytes"},
 		{"private data for siw", iwarp.AcceptConfig{Preset: &siw, MPA: mpa.Answer{PrivateData: make([]byte, 600)}},
-			"AcceptConfig.MPA: preset siw: 600 octets"},
+			"AcceptConfig.MPA: preset siw: 600 bytes"},
 		{"kind", iwarp.AcceptConfig{MPA: mpa.Answer{Kind: 99}},
 			"AcceptConfig.MPA: mpa: bad offer or answer: there is no kind 99"},
 	} {
@@ -66,7 +66,7 @@ func TestBadAnswers(t *testing.T) {
 		wantOnce(t, err)
 	}
 	_, err = req.Reject(make([]byte, 600))
-	rig.WantSaid(t, "rejection", err, iwarp.ErrInvalid, "reject ", "600 octets of private data")
+	rig.WantSaid(t, "rejection", err, iwarp.ErrInvalid, "reject ", "600 bytes of private data")
 	wantOnce(t, err)
 	_, err = req.Reject(nil)
 	rig.Must(t, err)
@@ -139,9 +139,9 @@ func TestSRQSettings(t *testing.T) {
 func TestOfferBeforeTCP(t *testing.T) {
 	connected := errors.New("connected")
 	for words, o := range map[string]mpa.Offer{
-		"600 octets of private data: at most 508": {PrivateData: make([]byte, 600)},
-		"ORD 16384": {ORD: 1 << 14},
-		"RTR":       {RTR: 0x80},
+		"600 bytes of private data: at most 508": {PrivateData: make([]byte, 600)},
+		"ORD 16384":                              {ORD: 1 << 14},
+		"RTR":                                    {RTR: 0x80},
 	} {
 		d := iwarp.Dialer{MPA: o, Wrap: func(net.Conn) (net.Conn, error) { return nil, connected }}
 		_, err := d.Dial(rig.Within(t), "tcp", rig.ListenTCP(t).Addr().String())

@@ -23,20 +23,20 @@ func without(p *iwarp.Preset) *iwarp.Preset {
 	return &q
 }
 
-// room returns the private data that a preset leaves to the consumer, in octets, in
+// room returns the private data that a preset leaves to the consumer, in bytes, in
 // the dialect that we start with.
 func room(t *testing.T, p *iwarp.Preset) int {
 	b := peerRow(t, p.Name)
 	return b.MaxPrivateData(b.Highest)
 }
 
-// overlong is what a peer says of one octet more of private data than it takes.
+// overlong is what a peer says of one byte more of private data than it takes.
 func overlong(t *testing.T, p *iwarp.Preset) string {
 	most := peerRow(t, p.Name).MaxPDLength
 	return fmt.Sprintf("PD_Length %d over %d", most+1, most)
 }
 
-// tooLong gives the peer one octet more than it takes: we refuse that before it is
+// tooLong gives the peer one byte more than it takes: we refuse that before it is
 // sent. Without the limit the peer resets the connection.
 func tooLong(t *testing.T, p *iwarp.Preset) {
 	fits, long := make([]byte, room(t, p)), make([]byte, room(t, p)+1)
@@ -59,7 +59,7 @@ func wantPresetError(t *testing.T, err error, p *iwarp.Preset, limit int) {
 	if !errors.Is(err, mpa.ErrOffer) || !errors.Is(err, iwarp.ErrInvalid) {
 		t.Fatalf("got %v", err)
 	}
-	said := fmt.Sprintf("preset %s: %d octets of private data, there is room for %d: %s",
+	said := fmt.Sprintf("preset %s: %d bytes of private data, there is room for %d: %s",
 		p.Name, limit+1, limit, why(p, "MaxPDLength"))
 	if !rig.Contains(err, said) {
 		t.Errorf("the error does not say which preset, how much, and why: %v", err)

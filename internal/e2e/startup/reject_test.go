@@ -12,7 +12,7 @@ import (
 )
 
 // TestReject rejects a connection with data, after which both sides use TCP as a
-// stream of octets: those that followed the Reply at once too.
+// stream of bytes: those that followed the Reply at once too.
 //
 // Proves Q10, Q13, E03, E05.
 func TestReject(t *testing.T) {

@@ -18,7 +18,7 @@ func revision0(key string, ulp ...byte) mpa.StartupFields {
 }
 
 // TestRevision0Refused sends a non-permissive Listener a Request of revision 0, with
-// octets after it. It answers with a Reply of revision 1, and then closes in order:
+// bytes after it. It answers with a Reply of revision 1, and then closes in order:
 // a RST would take the Reply with it.
 //
 // Proves N04, N03, Q07.
@@ -120,7 +120,7 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { close(l.closed); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestRevision0Reply answers a non-permissive Dialer with revision 0, with octets
+// TestRevision0Reply answers a non-permissive Dialer with revision 0, with bytes
 // after it: it closes in order and does not try again.
 //
 // Proves N04, N03, Q07.

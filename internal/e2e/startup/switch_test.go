@@ -46,12 +46,12 @@ func openings() []opening {
 		},
 		{"revision 0", iwarp.ListenConfig{}, rig.Frame(revision0(mpa.KeyRequest, 'p', 'd')), reads, nil, nothing,
 			(*rig.Peer).BecomeRDMAC, none, "pd"},
-		{"Start Key", iwarp.ListenConfig{}, startKey(false), func(p *rig.Peer) { p.WantOctets(startKey(false)) }, nil,
+		{"Start Key", iwarp.ListenConfig{}, startKey(false), func(p *rig.Peer) { p.WantBytes(startKey(false)) }, nil,
 			nothing, version0, none, ""},
 		{
 			"Start Key with messages", iwarp.ListenConfig{Messages: true}, []byte{0, 2, 'p', 'd'},
-			func(p *rig.Peer) { p.WantOctets([]byte{0, 0}) },
-			startKey(false), func(p *rig.Peer) { p.WantOctets(startKey(false)) }, version0, none, "pd",
+			func(p *rig.Peer) { p.WantBytes([]byte{0, 0}) },
+			startKey(false), func(p *rig.Peer) { p.WantBytes(startKey(false)) }, version0, none, "pd",
 		},
 	}
 }
@@ -69,7 +69,7 @@ var pairs = []struct {
 }
 
 // TestReadAhead reads the streaming mode of every dialect through a bufio.Reader, which
-// gets the first octets of MPA with it: those up to the first FPDU, cut at every octet.
+// gets the first bytes of MPA with it: those up to the first FPDU, cut at every byte.
 // Not one is lost or misread, and those that come later are read as from any socket.
 //
 // Proves Q14, Q13, K03, K06.
@@ -93,7 +93,7 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
-// carryOn responds, and has octets go both ways.
+// carryOn responds, and has bytes go both ways.
 func (o *opening) carryOn(t *testing.T, p *rig.Peer, c net.Conn, cut int) {
 	t.Helper()
 	res := rig.NewEnd(t, iwarp.RNICConfig{})
@@ -102,7 +102,7 @@ func (o *opening) carryOn(t *testing.T, p *rig.Peer, c net.Conn, cut int) {
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		p.WantOctets([]byte(last))
+		p.WantBytes([]byte(last))
 	}()
 	req, err := iwarp.Respond(rig.Within(t), c, []byte(last), o.cfg)
 	if err != nil || string(req.PrivateData()) != o.ulp {
@@ -125,7 +125,7 @@ func (o *opening) carryOn(t *testing.T, p *rig.Peer, c net.Conn, cut int) {
 	octets := append(o.begin(p), p.Message(rdmap.OpSend, 1, []byte("first"))...)
 	p.SendInTwo(octets, cut%len(octets))
 	if wc := res.WantReceived(0, iwarp.StatusSuccess); wc.Length != 5 {
-		t.Errorf("%s, cut at %d: %d octets", o.name, cut, wc.Length)
+		t.Errorf("%s, cut at %d: %d bytes", o.name, cut, wc.Length)
 	}
 	answered := rig.DialInBackground(t, func() error {
 		return res.PostSend(&iwarp.SendWR{Op: iwarp.OpSend, Inline: []byte("back"), Unsignaled: true})
@@ -172,7 +172,7 @@ func TestReadAheadFPDUs(t *testing.T) {
 		for i := range sends {
 			res.WantReceived(uint64(i), iwarp.StatusSuccess)
 			if string(mr.Bytes()[100*i:100*i+100]) != string(rig.Pattern(100, byte(i))) {
-				t.Errorf("a buffer of %d: the octets of Send %d differ", size, i)
+				t.Errorf("a buffer of %d: the bytes of Send %d differ", size, i)
 			}
 		}
 		_ = res.Abort()
@@ -270,7 +270,7 @@ func respondAfterLines(t *testing.T, c net.Conn, hearNow bool, cfg iwarp.ListenC
 }
 
 // TestRejectAfterStream rejects in every dialect that leaves TCP open, after data in the
-// streaming mode. Octets of the stream follow the Request at once, and the Reply: none
+// streaming mode. Bytes of the stream follow the Request at once, and the Reply: none
 // of them is lost, on the connection handed back or through the old reader.
 //
 // Proves Q10, Q13, Q14.
@@ -323,7 +323,7 @@ func (o *opening) rejected(t *testing.T, conns func(testing.TB) (a, b net.Conn),
 		_, err := d.Initiate(rig.Within(t), iwarp.Buffered(b, r), []byte(now))
 		return err
 	})
-	p.WantOctets([]byte(now))
+	p.WantBytes([]byte(now))
 	rep := p.WantFrame(mpa.KeyRequest).Fields()
 	rep.Key, rep.R = mpa.KeyReply, true
 	p.Meanwhile(func() { p.Send(append(rig.Frame(rep), more...)) })
@@ -332,7 +332,7 @@ func (o *opening) rejected(t *testing.T, conns func(testing.TB) (a, b net.Conn),
 		t.Fatalf("%s: %v", o.name, err)
 	}
 	lines(t, bufio.NewReader(rejected.Conn), more)
-	p.Meanwhile(func() { p.WantOctets([]byte(yes)) })
+	p.Meanwhile(func() { p.WantBytes([]byte(yes)) })
 	if _, err := io.WriteString(rejected.Conn, yes); err != nil {
 		t.Error(err)
 	}

@@ -78,7 +78,7 @@ func TestRequestTimeout(t *testing.T) {
 			}
 			wantTimeout(t, <-outcome, c.text)
 			if took := time.Since(began); took != c.want {
-				t.Errorf("after %d octets: took %v, want %v", c.sent, took, c.want)
+				t.Errorf("after %d bytes: took %v, want %v", c.sent, took, c.want)
 			}
 			p.WantClosed()
 		})
@@ -146,11 +146,11 @@ func TestDialerTimeout(t *testing.T) {
 	}
 }
 
-// TestOneOctetASecond has a peer send its startup frame one octet a second: it is
+// TestOneByteASecond has a peer send its startup frame one byte a second: it is
 // as late as one that sends nothing.
 //
 // Proves Q12.
-func TestOneOctetASecond(t *testing.T) {
+func TestOneByteASecond(t *testing.T) {
 	var trickling sync.WaitGroup
 	trickle := func(p *rig.Peer, b []byte) {
 		for i := range b {
@@ -163,14 +163,14 @@ func TestOneOctetASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, outcome := respondTo(t.Context(), t, iwarp.ListenConfig{})
 		trickling.Go(func() { trickle(p, rig.Frame(rig.Request(2))) })
-		wantTimeout(t, <-outcome, "octets of a key")
+		wantTimeout(t, <-outcome, "bytes of a key")
 		trickling.Wait()
 	})
 	synctest.Test(t, func(t *testing.T) {
 		p, outcome := initiateTo(t.Context(), t, iwarp.Dialer{})
 		p.WantFrame(mpa.KeyRequest)
 		trickling.Go(func() { trickle(p, rig.Frame(rig.Reply(2))) })
-		wantTimeout(t, <-outcome, "octets of a key")
+		wantTimeout(t, <-outcome, "bytes of a key")
 		trickling.Wait()
 	})
 	synctest.Test(t, func(t *testing.T) { // and with all the time it takes
@@ -194,7 +194,7 @@ func TestCancel(t *testing.T) {
 			synctest.Wait()
 			cancel()
 			if err := <-outcome; !errors.Is(err, context.Canceled) {
-				t.Errorf("after %d octets: %v", len(sent), err)
+				t.Errorf("after %d bytes: %v", len(sent), err)
 			}
 			p.WantClosed()
 		})

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// RouteLen is the length of what a receive has before the payload, in octets: the addresses of a datagram, as a device
+// RouteLen is the length of what a receive has before the payload, in bytes: the addresses of a datagram, as a device
 // of RoCE v2 writes them.
 const RouteLen = 40
 
@@ -18,12 +18,12 @@ const (
 	ipv6First = 6 << 4
 )
 
-// A Route has the addresses of a datagram. Between addresses of IPv4 it is 20 octets of 0 and the header of IPv4;
+// A Route has the addresses of a datagram. Between addresses of IPv4 it is 20 bytes of 0 and the header of IPv4;
 // otherwise it is the header of IPv6, which has the layout of InfiniBand's Global Route Header (GRH). The packet that
 // it describes is one of UDP with a [Header].
 type Route [RouteLen]byte
 
-// RouteOf returns the Route of a datagram with n octets of payload.
+// RouteOf returns the Route of a datagram with n bytes of payload.
 func RouteOf(from, to GID, n int) (r Route) {
 	source, destination := netip.AddrFrom16(from), netip.AddrFrom16(to)
 	if !source.Is4In6() || !destination.Is4In6() {

@@ -6,11 +6,11 @@ import (
 	"github.com/goiwarp/iwarp/internal/ulpdata"
 )
 
-// MTU is how long the payload of a datagram may be, in octets. With the header it is longer than what a packet on
+// MTU is how long the payload of a datagram may be, in bytes. With the header it is longer than what a packet on
 // Ethernet holds: IP fragments it.
 const MTU = 4096
 
-// HeaderLen is the length of a [Header], in octets.
+// HeaderLen is the length of a [Header], in bytes.
 const HeaderLen = 40
 
 const (
@@ -45,7 +45,7 @@ type GID [16]byte
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|           reserved            |    length of the payload      |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//	|              GID that it is sent to, 16 octets                |
+//	|              GID that it is sent to, 16 bytes                |
 //
 // The sender is where IP says that the datagram comes from, and that port has to be the one in the sender's number: so
 // no answer goes to a place that has sent nothing.
@@ -58,7 +58,7 @@ type Header struct {
 	To                  GID
 }
 
-// Append appends a header, for a payload of n octets.
+// Append appends a header, for a payload of n bytes.
 func (h *Header) Append(b []byte, n int) []byte {
 	b = binary.BigEndian.AppendUint32(b, magic)
 	b = binary.BigEndian.AppendUint32(b, version<<24|h.Destination)

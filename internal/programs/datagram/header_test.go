@@ -27,7 +27,7 @@ func TestHeader(t *testing.T) {
 		Immediate: [4]byte{0xde, 0xad, 0xbe, 0xef},
 		QKey:      0x11223344, To: netip.MustParseAddr("::ffff:10.0.0.1").As16(),
 	}
-	b := testrig.Octets(t, example)
+	b := testrig.Bytes(t, example)
 	h, payload, ok := Parse(b)
 	if !ok || h != want || string(payload) != "hi" {
 		t.Errorf("%+v, %q: %v", h, payload, ok)
@@ -43,17 +43,17 @@ func TestHeader(t *testing.T) {
 
 // TestNotOurs drops what is no datagram of ours.
 func TestNotOurs(t *testing.T) {
-	long := testrig.Octets(t, example)
+	long := testrig.Bytes(t, example)
 	long = append(long, make([]byte, MTU)...)
 	long[22], long[23] = (MTU+2)>>8, (MTU+2)&0xff
 	for what, b := range map[string][]byte{
 		"nothing":            nil,
-		"a header cut short": testrig.Octets(t, example)[:HeaderLen-1],
-		"another magic":      append([]byte{'I'}, testrig.Octets(t, example)[1:]...),
-		"another version":    testrig.Octets(t, strings.Replace(example, "01 c0", "02 c0", 1)),
-		"a flag":             testrig.Octets(t, strings.Replace(example, "03 ab", "07 ab", 1)),
-		"more than it says":  append(testrig.Octets(t, example), 0),
-		"less than it says":  testrig.Octets(t, example)[:HeaderLen+1],
+		"a header cut short": testrig.Bytes(t, example)[:HeaderLen-1],
+		"another magic":      append([]byte{'I'}, testrig.Bytes(t, example)[1:]...),
+		"another version":    testrig.Bytes(t, strings.Replace(example, "01 c0", "02 c0", 1)),
+		"a flag":             testrig.Bytes(t, strings.Replace(example, "03 ab", "07 ab", 1)),
+		"more than it says":  append(testrig.Bytes(t, example), 0),
+		"less than it says":  testrig.Bytes(t, example)[:HeaderLen+1],
 		"more than the MTU":  long,
 	} {
 		if h, _, ok := Parse(b); ok {
@@ -98,7 +98,7 @@ fe80 0000 0000 0000 0000 0000 0000 0002`},
 	} {
 		from, to := GID(netip.MustParseAddr(tt.from).As16()), GID(netip.MustParseAddr(tt.to).As16())
 		r := RouteOf(from, to, 16)
-		if !bytes.Equal(r[:], testrig.Octets(t, tt.want)) {
+		if !bytes.Equal(r[:], testrig.Bytes(t, tt.want)) {
 			t.Errorf("%s to %s: % x", tt.from, tt.to, r)
 		}
 		f, d, ok := r.GIDs()
@@ -112,7 +112,7 @@ fe80 0000 0000 0000 0000 0000 0000 0002`},
 func TestNoRoute(t *testing.T) {
 	var none Route
 	if _, _, ok := none.GIDs(); ok {
-		t.Error("addresses in octets of 0")
+		t.Error("addresses in bytes of 0")
 	}
 	r := RouteOf(GID(netip.MustParseAddr("::ffff:10.0.0.1").As16()),
 		GID(netip.MustParseAddr("::ffff:10.0.0.2").As16()), 0)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// receiveBuffer is what the socket asks the kernel for, in octets: datagrams that come while there is no room are lost.
+// receiveBuffer is what the socket asks the kernel for, in bytes: datagrams that come while there is no room are lost.
 // The kernel gives as much as it lets anybody have.
 const receiveBuffer = 4 << 20
 

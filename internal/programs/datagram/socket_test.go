@@ -51,7 +51,7 @@ func TestSocket(t *testing.T) {
 	for _, want := range []string{"first", string(make([]byte, MTU))} {
 		got := <-all
 		if got.payload != want || got.from.Unmap() != to.Addr() || got.h.Source != uint32(a.Port())<<8|2 {
-			t.Errorf("%d octets from %v: %+v", len(got.payload), got.from, got.h)
+			t.Errorf("%d bytes from %v: %+v", len(got.payload), got.from, got.h)
 		}
 	}
 }

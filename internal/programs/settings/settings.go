@@ -29,7 +29,7 @@ type Settings struct {
 // A Capture says where to write what a process sends and receives.
 type Capture struct {
 	File  string // of IWARP_PCAP; "" is none
-	Limit int64  // of its octets, of IWARP_PCAP_LIMIT; 0 is none
+	Limit int64  // of its bytes, of IWARP_PCAP_LIMIT; 0 is none
 }
 
 // WriterConfig is that of whoever writes the file.
@@ -55,7 +55,7 @@ func (c Capture) Check() error {
 }
 
 // writeHeader writes the file header without the lock of a writer. If there is a writer by now, it has written the same
-// octets to the same place.
+// bytes to the same place.
 func writeHeader(file *os.File) error {
 	info, err := file.Stat()
 	switch {
@@ -116,7 +116,7 @@ func From(getenv func(string) (string, bool)) (Settings, error) {
 		}
 	}
 	if text := r.text("IWARP_PCAP_LIMIT"); text != "" {
-		if n, err := wording.ParseOctets(text); r.right("IWARP_PCAP_LIMIT", err) {
+		if n, err := wording.ParseBytes(text); r.right("IWARP_PCAP_LIMIT", err) {
 			s.Capture.Limit = n
 		}
 	}

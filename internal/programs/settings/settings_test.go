@@ -88,7 +88,7 @@ func TestCheck(t *testing.T) {
 	there, old, empty, fresh := filepath.Join(dir, "there"), filepath.Join(dir, "old"), filepath.Join(dir, "empty"),
 		filepath.Join(dir, "new")
 	const capture = "\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00\x01\x00\x00\x00"
-	for file, octets := range map[string]string{there: "octets", old: capture, empty: ""} {
+	for file, octets := range map[string]string{there: "bytes", old: capture, empty: ""} {
 		if err := os.WriteFile(file, []byte(octets), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v", file, err)
 		}
 	}
-	for file, want := range map[string]string{there: "octets", old: capture} {
+	for file, want := range map[string]string{there: "bytes", old: capture} {
 		if octets, err := os.ReadFile(file); string(octets) != want {
 			t.Errorf("%q, %v", octets, err)
 		}

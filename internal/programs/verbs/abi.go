@@ -13,7 +13,7 @@ import (
 //
 // The pointers in them are C's.
 
-// A SendWR is a struct ibv_send_wr, 128 octets.
+// A SendWR is a struct ibv_send_wr, 128 bytes.
 type SendWR struct {
 	ID         uint64
 	Next       *SendWR
@@ -55,7 +55,7 @@ func (w *SendWR) immediate() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// A RecvWR is a struct ibv_recv_wr, 32 octets.
+// A RecvWR is a struct ibv_recv_wr, 32 bytes.
 type RecvWR struct {
 	ID   uint64
 	Next *RecvWR
@@ -64,7 +64,7 @@ type RecvWR struct {
 	_    [4]byte
 }
 
-// An SGE is a struct ibv_sge, 16 octets.
+// An SGE is a struct ibv_sge, 16 bytes.
 type SGE struct {
 	Addr   uint64
 	Length uint32
@@ -79,13 +79,13 @@ func elements(sgl *SGE, n, most int32) (list []SGE, ok bool) {
 	return unsafe.Slice(sgl, n), true
 }
 
-// octets returns the memory that an element of an inline request names.
+// bytes returns the memory that an element of an inline request names.
 func (s *SGE) octets() []byte {
 	addr := *(*unsafe.Pointer)(unsafe.Pointer(&s.Addr))
 	return unsafe.Slice((*byte)(addr), s.Length)
 }
 
-// A WC is a struct ibv_wc, 48 octets.
+// A WC is a struct ibv_wc, 48 bytes.
 type WC struct {
 	ID          uint64
 	Status      uint32

@@ -61,7 +61,7 @@ func exchanged(from, to *queue, flags uint32, post func(Handle, *RecvWR) (*RecvW
 
 // oneSided returns an operation with its completion.
 func oneSided(from, to *queue, opcode, flags uint32) func() {
-	source, offered := from.region("octets", accessLocalWrite),
+	source, offered := from.region("bytes", accessLocalWrite),
 		to.region("................", accessLocalWrite|accessRemoteRead|accessRemoteWrite)
 	list := []SGE{*source.sge(), *source.sge()}
 	wr := &SendWR{SGL: &list[0], SGEs: 1, Opcode: opcode, Flags: flags, RemoteAddr: offered.at(), RKey: offered.rkey}

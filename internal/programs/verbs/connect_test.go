@@ -69,7 +69,7 @@ func TestConnection(t *testing.T) {
 	must(t, c.d.DestroyID(id))
 }
 
-// TestData moves octets in all ways, and the completions have what a program expects in them.
+// TestData moves bytes in all ways, and the completions have what a program expects in them.
 func TestData(t *testing.T) {
 	client, server, _, _ := connect(t)
 	inbox, message := server.region("...............", accessLocalWrite), client.region("hello, receiver", 0)
@@ -115,7 +115,7 @@ func TestAtomics(t *testing.T) {
 	}
 }
 
-// TestImmediate completes a receive by a Write, with its length and the four octets as they lay in the sender's memory.
+// TestImmediate completes a receive by a Write, with its length and the four bytes as they lay in the sender's memory.
 func TestImmediate(t *testing.T) {
 	client, server, _, _ := connect(t)
 	offered := server.region("............", accessLocalWrite|accessRemoteWrite)

@@ -37,7 +37,7 @@ func TestPostInErr(t *testing.T) {
 				a.recv(10+id, r)
 			}
 			a.flushes(2, 10)
-			want(t, "octets", string(to.memory), "none")
+			want(t, "bytes", string(to.memory), "none")
 		})
 	}
 }

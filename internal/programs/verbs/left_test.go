@@ -20,10 +20,10 @@ func (q *queue) answered(from uint32) *script.Link {
 	q.t.Helper()
 	request := script.Request(mpa.DialectRFC6581, 4)
 	request.ULP = q.callBy(from)
-	l := script.NewLink(q.dialedWith(request.Octets()))
+	l := script.NewLink(q.dialedWith(request.Bytes()))
 	reply, err := l.Frame(time.Time{})
 	must(q.t, errnoOf(err))
-	l.Operate(script.TermsOf(mpa.RoleInitiator, mpa.StartupFrame(request.Octets()), reply))
+	l.Operate(script.TermsOf(mpa.RoleInitiator, mpa.StartupFrame(request.Bytes()), reply))
 	return l
 }
 

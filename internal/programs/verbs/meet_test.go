@@ -109,15 +109,15 @@ func TestMeetRNR(t *testing.T) {
 	back := b.region("....", accessLocalWrite|accessRemoteWrite)
 	b.send(4, wrRead, back, a.region("back", accessRemoteRead))
 	b.completion()
-	want(t, "octets", string(back.memory), "back")
+	want(t, "bytes", string(back.memory), "back")
 	got := b.region("....", accessLocalWrite)
 	b.recv(3, got)
 	b.completion()
-	want(t, "octets", string(got.memory), "wait")
+	want(t, "bytes", string(got.memory), "wait")
 	a.completion() // of the Send, which has now been received
 	wc := a.completion()
 	want(t, "Read", [2]uint32{wc.Status, wc.ByteLen}, [2]uint32{0, 4})
-	want(t, "octets", string(to.memory), "read")
+	want(t, "bytes", string(to.memory), "read")
 }
 
 // TestMeetByLID has no GIDs: then both are on this host.
@@ -185,7 +185,7 @@ func TestMeetAgain(t *testing.T) {
 	a.completion()
 	must(t, a.d.ModifyQP(a.qp, StateErr))
 	b.completion()
-	want(t, "octets", string(got.memory), "last")
+	want(t, "bytes", string(got.memory), "last")
 	must(t, a.d.ModifyQP(a.qp, StateReset))
 	must(t, a.d.ModifyQP(a.qp, StateInit))
 	a.meet(c.number)
@@ -239,10 +239,10 @@ func TestAllow(t *testing.T) {
 	r := a.region("....", accessLocalWrite)
 	a.send(1, wrRead, r, to)
 	a.completion()
-	want(t, "octets", string(r.memory), "text")
+	want(t, "bytes", string(r.memory), "text")
 	a.send(2, wrWrite, a.region("more", 0), to)
 	want(t, "status", a.completion().Status, statusOf(iwarp.StatusRemoteAccess))
-	want(t, "octets", string(to.memory), "text")
+	want(t, "bytes", string(to.memory), "text")
 	a.send(3, wrWrite, r, to)
 	want(t, "status", a.completion().Status, statusOf(iwarp.StatusFlushed))
 }

@@ -51,9 +51,9 @@ type MR struct {
 	access uint32
 }
 
-// RegisterMR registers n octets of memory that is not Go's, which the program keeps until DeregisterMR. iova is the
-// tagged offset of the first octet. As ibv_reg_mr, it is EINVAL for rights that write remotely and not
-// locally, and, as siw, for no octets, which some devices of RoCE take; and EFAULT for what is not mapped, may not be
+// RegisterMR registers n bytes of memory that is not Go's, which the program keeps until DeregisterMR. iova is the
+// tagged offset of the first byte. As ibv_reg_mr, it is EINVAL for rights that write remotely and not
+// locally, and, as siw, for no bytes, which some devices of RoCE take; and EFAULT for what is not mapped, may not be
 // read, or may not be written but is to be with accessLocalWrite.
 func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, access uint32) (h Handle, lkey,
 	rkey uint32, errno syscall.Errno) {

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// posted returns the error number of a Send of 4 octets with an lkey.
+// posted returns the error number of a Send of 4 bytes with an lkey.
 func posted(q *queue, lkey uint32) syscall.Errno {
 	memory := new([4]byte)
 	wr := &SendWR{SGL: &SGE{Addr: uint64(uintptr(unsafe.Pointer(memory))), Length: 4,
@@ -278,7 +278,7 @@ func TestReadOnlyMemory(t *testing.T) {
 	}
 }
 
-// TestRegisterNothing: as an iWARP device, a region of no octets is refused, as siw does, and in the guise of RoCE it
+// TestRegisterNothing: as an iWARP device, a region of no bytes is refused, as siw does, and in the guise of RoCE it
 // is one, as with some devices of that.
 func TestRegisterNothing(t *testing.T) {
 	memory := make([]byte, 8)

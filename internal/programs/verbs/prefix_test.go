@@ -22,7 +22,7 @@ func met(t *testing.T) (a, b *queue) {
 	return a, b
 }
 
-// sendImm posts a Send with Immediate Data of a region's octets, in elements of so many.
+// sendImm posts a Send with Immediate Data of a region's bytes, in elements of so many.
 func (q *queue) sendImm(id uint64, r *region, each, flags, imm uint32) syscall.Errno {
 	var sgl []SGE
 	for at := uint32(0); at < uint32(len(r.memory)); at += each {
@@ -81,7 +81,7 @@ func TestSendImmediate(t *testing.T) {
 		to.wantRecv(3, 0, wcRecv, wcWithImm, 0)
 		to.wantRecv(4, 3, wcRecvImm, wcWithImm, immediate(6))
 		to.wantRecv(5, 3, wcRecv, wcWithImm, immediate(7))
-		want(t, "octets", string(got.memory), "abcdefgh......."+"jkl..")
+		want(t, "bytes", string(got.memory), "abcdefgh......."+"jkl..")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestSendImmediateRNR(t *testing.T) {
 		_, errno := p.d.PostSRQ(srq, &RecvWR{ID: id, SGL: &SGE{Addr: got.at(), Length: 5, LKey: got.lkey}, SGEs: 1})
 		must(t, errno)
 		b.wantRecv(id, []int{5, 4}[id], wcRecv, wcWithImm, immediate(uint32(id)+1))
-		want(t, "octets", string(got.memory), []string{"early...", "latey..."}[id])
+		want(t, "bytes", string(got.memory), []string{"early...", "latey..."}[id])
 	}
 	a.recv(4, back)
 	must(t, b.sendImm(5, b.region("tell", 0), 4, 0, immediate(3)))
@@ -154,7 +154,7 @@ func (q *queue) plainly(qp *iwarp.QP) {
 		q.t.Fatal(err)
 	}
 	q.wantRecv(1, 4, wcRecv, 0, 0)
-	want(q.t, "octets", string(r.memory), "back")
+	want(q.t, "bytes", string(r.memory), "back")
 	want(q.t, "with Immediate Data", q.sendImm(2, r, 4, 0, 0), syscall.EOPNOTSUPP)
 	q.send(3, wrSend, r, nil)
 	want(q.t, "the Send", q.completion().Status, 0)

@@ -125,12 +125,12 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 }
 
 // confirms reports whether the peer can be asked what it has carried out, by an empty RDMA Read. One that arrives while
-// Linux's siw sends is answered with octets of what it sends, which ends the connection (docs/interop.md).
+// Linux's siw sends is answered with bytes of what it sends, which ends the connection (docs/interop.md).
 func (d *Device) confirms() bool { return d.preset == nil || d.preset.Name != "siw" }
 
 // rnrPolicy is what waits for receives in the guise of RoCE. Programs that count on that being tried again for ever
 // have as much under way as their Send Queues hold.
-var rnrPolicy = iwarp.RNRPolicy{Octets: 64 << 20, Messages: iwarp.MaxQueueDepth}
+var rnrPolicy = iwarp.RNRPolicy{Bytes: 64 << 20, Messages: iwarp.MaxQueueDepth}
 
 // number gives a QP its number and makes it known.
 func (d *Device) number(q *QP) (h Handle, number uint32, errno syscall.Errno) {

@@ -25,7 +25,7 @@ type Recording struct {
 	told sync.Once
 }
 
-// Record begins a capture, which ends before it gets longer than a limit in octets, if that is not 0. The file is
+// Record begins a capture, which ends before it gets longer than a limit in bytes, if that is not 0. The file is
 // locked. If it is that of another process that runs, of which the environment is the same, this one's has its number
 // after the name.
 func Record(name string, limit int64) (*Recording, error) {
@@ -47,9 +47,9 @@ func Record(name string, limit int64) (*Recording, error) {
 // Write takes packets for the file. The program goes on whatever becomes of them, and its user is told once.
 func (r *Recording) Write(b []byte) (int, error) {
 	n, err := r.file.Write(b)
-	size, left := r.file.Octets()
+	size, left := r.file.Bytes()
 	if err == nil && left > 0 {
-		err = fmt.Errorf("%s ends at %d octets: see IWARP_PCAP_LIMIT", r.name, size)
+		err = fmt.Errorf("%s ends at %d bytes: see IWARP_PCAP_LIMIT", r.name, size)
 	}
 	if err != nil {
 		r.told.Do(func() { complain(err) })

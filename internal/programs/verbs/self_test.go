@@ -22,7 +22,7 @@ func (q *queue) said(text string) (send, recv WC) {
 			recv = wc
 		}
 	}
-	want(q.t, "octets", string(to.memory), text)
+	want(q.t, "bytes", string(to.memory), text)
 	return send, recv
 }
 
@@ -36,18 +36,18 @@ func TestMeetItself(t *testing.T) {
 	for range 2 {
 		want(t, "status", q.completion().Status, 0)
 	}
-	want(t, "octets", string(early.memory), "soon")
+	want(t, "bytes", string(early.memory), "soon")
 	send, recv := q.said("self")
 	want(t, "Send", send, WC{ID: 1, ByteLen: 4, QPNum: q.number})
 	want(t, "receive", recv, WC{ID: 2, Opcode: wcRecv, ByteLen: 4, QPNum: q.number})
 	mine := q.region("....", accessLocalWrite|accessRemoteWrite|accessRemoteRead)
 	q.send(3, wrWrite, q.region("here", 0), mine)
 	want(t, "Write", q.completion().Status, 0)
-	want(t, "octets", string(mine.memory), "here")
+	want(t, "bytes", string(mine.memory), "here")
 	back := q.region("....", accessLocalWrite)
 	q.send(4, wrRead, back, mine)
 	want(t, "Read", q.completion().Status, 0)
-	want(t, "octets", string(back.memory), "here")
+	want(t, "bytes", string(back.memory), "here")
 	must(t, q.d.AllowQP(q.qp, 0))
 	q.send(5, wrWrite, back, mine)
 	if wc := q.completion(); wc.Status == 0 {
@@ -96,7 +96,7 @@ func TestMeetItselfShared(t *testing.T) {
 	from := q.region("text", 0)
 	q.send(1, wrSend, from, nil)
 	want(t, "completions", q.completion().ID+q.completion().ID, 3)
-	want(t, "octets", string(to.memory), "text")
+	want(t, "bytes", string(to.memory), "text")
 	must(t, p.d.DestroyQP(q.qp))
 	must(t, p.d.DestroyCQ(q.cq))
 	must(t, p.d.DestroySRQ(srq))

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// SockaddrLen is the length of a struct sockaddr_storage, in octets.
+// SockaddrLen is the length of a struct sockaddr_storage, in bytes.
 const SockaddrLen = 128
 
 const (

@@ -75,7 +75,7 @@ func TestReregisterZeroBased(t *testing.T) {
 		accessLocalWrite|accessRemoteRead|accessZeroBased))
 	to := a.region("....", accessLocalWrite)
 	wc := a.did(&SendWR{Opcode: wrRead, SGL: to.sge(), SGEs: 1, RKey: r.rkey})
-	want(t, "octets", string(to.memory[:wc.ByteLen]), "text")
+	want(t, "bytes", string(to.memory[:wc.ByteLen]), "text")
 }
 
 // TestRegisterWrapped: memory that would go on at address 0 is none.

@@ -308,5 +308,5 @@ func TestDatagramStrange(t *testing.T) {
 	text := q.region("true", 0)
 	must(t, q.post(q.to(q.number, *text.sge())))
 	want(t, "length", q.received(2).ByteLen, datagram.RouteLen+4)
-	want(t, "octets", string(room.memory[datagram.RouteLen:]), "true")
+	want(t, "bytes", string(room.memory[datagram.RouteLen:]), "true")
 }

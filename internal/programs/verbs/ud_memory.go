@@ -9,7 +9,7 @@ import (
 )
 
 // place returns the region that an element names, and where in it, if it is of that Protection Domain and has that
-// right; nil for an element without octets.
+// right; nil for an element without bytes.
 func (d *Device) place(pd Handle, s *SGE, right uint32) (mr *iwarp.MR, offset int64, ok bool) {
 	if s.Length == 0 {
 		return nil, 0, true // "SGE of length 0: STag not validated"

@@ -12,7 +12,7 @@ import (
 )
 
 // RecvDatagrams posts a list of receives, as PostRecv: ENOMEM if there is no room. Each has room for the addresses of
-// the datagram, [datagram.RouteLen] octets, before the payload.
+// the datagram, [datagram.RouteLen] bytes, before the payload.
 func (d *Device) RecvDatagrams(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errno) {
 	u := d.uds.get(h)
 	if u == nil {

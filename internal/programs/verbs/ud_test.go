@@ -82,7 +82,7 @@ func (q *datagrams) post(wr *SendWR) syscall.Errno {
 	return errno
 }
 
-// room posts a receive of n octets, after those of the addresses, and returns its memory.
+// room posts a receive of n bytes, after those of the addresses, and returns its memory.
 func (q *datagrams) room(id uint64, n int) *region {
 	q.t.Helper()
 	r := q.region(strings.Repeat(".", datagram.RouteLen+n), accessLocalWrite)
@@ -114,7 +114,7 @@ func TestDatagram(t *testing.T) {
 		ID: 2, Opcode: wcRecv, ByteLen: datagram.RouteLen + 8, QPNum: b.number, SrcQP: a.number,
 		Flags: wcWithRoute, SL: overIPv4,
 	})
-	want(t, "octets", string(room.memory[datagram.RouteLen:]), "question")
+	want(t, "bytes", string(room.memory[datagram.RouteLen:]), "question")
 	local, peer, errno := b.d.AnswerAH((*datagram.Route)(room.memory))
 	must(t, errno)
 	want(t, "addresses", [2]GID{local, peer}, [2]GID{loopback, loopback})
@@ -140,7 +140,7 @@ func TestDatagramInline(t *testing.T) {
 	wr.Flags = sendInline
 	must(t, a.post(wr))
 	want(t, "length", a.received(2).ByteLen, datagram.RouteLen+64)
-	want(t, "octets", string(room.memory[datagram.RouteLen:]), string(text))
+	want(t, "bytes", string(room.memory[datagram.RouteLen:]), string(text))
 	wr.SGL.Length++
 	want(t, "more", a.post(wr), syscall.EINVAL)
 }
@@ -189,7 +189,7 @@ func TestDatagramTooLong(t *testing.T) {
 		wc := b.completion()
 		want(t, "receive", WC{ID: wc.ID, Status: wc.Status, ByteLen: wc.ByteLen}, expected)
 	}
-	want(t, "octets", string(small.memory[datagram.RouteLen:]), strings.Repeat("x", 15))
+	want(t, "bytes", string(small.memory[datagram.RouteLen:]), strings.Repeat("x", 15))
 	state, errno := b.d.QueryUD(b.qp)
 	must(t, errno)
 	want(t, "state", state, StateRTS)
@@ -232,7 +232,7 @@ func TestDatagramRights(t *testing.T) {
 	must(t, errno)
 	must(t, a.post(a.to(a.number)))
 	want(t, "not writable", a.received(5).Status, statusOf(iwarp.StatusLocalProtection))
-	want(t, "octets", string(fixed.memory), strings.Repeat("x", 64))
+	want(t, "bytes", string(fixed.memory), strings.Repeat("x", 64))
 	b := newDatagrams(t)
 	short := b.region(strings.Repeat("x", 8+datagram.RouteLen), accessLocalWrite)
 	long := SGE{short.at() + 8, datagram.RouteLen + 1, short.lkey}

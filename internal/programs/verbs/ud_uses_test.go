@@ -52,7 +52,7 @@ func TestDatagramUses(t *testing.T) {
 	stays(fine)
 }
 
-// TestDatagramScattered has a receive of several elements, one without octets among them: each gets what it has room
+// TestDatagramScattered has a receive of several elements, one without bytes among them: each gets what it has room
 // for.
 func TestDatagramScattered(t *testing.T) {
 	q := newDatagrams(t)
@@ -71,7 +71,7 @@ func TestDatagramScattered(t *testing.T) {
 	text := q.region("question", 0)
 	must(t, q.post(q.to(u.number, *text.sge())))
 	want(t, "status", q.received(2).Status, 0)
-	want(t, "octets", string(first.memory[datagram.RouteLen:])+" "+string(second.memory), "qu estion..")
+	want(t, "bytes", string(first.memory[datagram.RouteLen:])+" "+string(second.memory), "qu estion..")
 }
 
 // TestDatagramPorts: QPs of datagrams and connected ones have numbers of ports of their own, whichever comes first.

@@ -46,11 +46,11 @@ func TestPostAll(t *testing.T) {
 	for _, n := range []int{1, 2, 16} {
 		want(t, "a list with one that is wrong", a.d.PostAll(a.qp, writes(n, r, to, true)), syscall.EINVAL)
 	}
-	want(t, "octets", string(to.memory), "none")
+	want(t, "bytes", string(to.memory), "none")
 	for _, n := range []int{1, 2, 16} {
 		complete(n, 0)
 	}
-	want(t, "octets", string(to.memory), "text")
+	want(t, "bytes", string(to.memory), "text")
 	must(t, a.d.ModifyQP(a.qp, StateErr))
 	refused()
 	complete(16, 5)

@@ -92,7 +92,7 @@ func TestWindows(t *testing.T) {
 			want(t, "a bound region is deregistered", server.d.DeregisterMR(r.mr), syscall.EBUSY)
 			data := client.region("good", 0)
 			client.did(&SendWR{SGL: data.sge(), SGEs: 1, Opcode: wrWrite, RemoteAddr: r.at(), RKey: w.rkey})
-			client.did(&SendWR{Opcode: wrRead}) // no octets: the answer tells that the Write is in place
+			client.did(&SendWR{Opcode: wrRead}) // no bytes: the answer tells that the Write is in place
 			want(t, "written", string(r.memory), "good")
 
 			key := w.rkey
@@ -134,7 +134,7 @@ func TestWrongWindows(t *testing.T) {
 		"no region":                 func(b *bindArgs) { b.MR = nil },
 		"another window's key":      func(b *bindArgs) { b.RKey ^= 1 << 8 },
 		"rights that there are not": func(b *bindArgs) { b.Access = 1 << 6 },
-		"no octets":                 func(b *bindArgs) { b.Length = 0 },
+		"no bytes":                  func(b *bindArgs) { b.Length = 0 },
 		"beyond the region":         func(b *bindArgs) { b.Length++ },
 		"before the region":         func(b *bindArgs) { b.Addr-- },
 		"a region that must not be bound to": func(b *bindArgs) {

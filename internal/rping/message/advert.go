@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Len is the length of every Send of rping, in octets.
+// Len is the length of every Send of rping, in bytes.
 const Len = 16
 
 // An Advert is a Send of rping: it tells the peer of a buffer. From the server, which
@@ -19,10 +19,10 @@ const Len = 16
 type Advert struct {
 	TO     uint64
 	STag   uint32
-	Length uint32 // octets
+	Length uint32 // bytes
 }
 
-// Append appends the advert's Len octets.
+// Append appends the advert's Len bytes.
 func (a Advert) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, a.TO)
 	dst = binary.BigEndian.AppendUint32(dst, a.STag)

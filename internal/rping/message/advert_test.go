@@ -24,7 +24,7 @@ func TestAdvert(t *testing.T) {
 	}
 	for _, n := range []int{0, 15, 17} {
 		if _, err := ParseAdvert(make([]byte, n)); err == nil || !strings.Contains(err.Error(), "16") {
-			t.Errorf("%d octets: got %v", n, err)
+			t.Errorf("%d bytes: got %v", n, err)
 		}
 	}
 }

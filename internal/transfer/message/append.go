@@ -2,7 +2,7 @@ package message
 
 import "encoding/binary"
 
-// head appends the first four octets.
+// head appends the first four bytes.
 func head(b []byte, t Type, flags byte, code uint16) []byte {
 	return binary.BigEndian.AppendUint16(append(b, byte(t), flags), code)
 }

@@ -1,7 +1,7 @@
 // Package message is what the two ends of a file transfer say to each other, each message in a Send of its own, and
 // what a name may be. It does no I/O.
 //
-// A message begins with the same four octets; numbers are in network order.
+// A message begins with the same four bytes; numbers are in network order.
 //
 //	 0      1       2              4
 //	+------+-------+--------------+----
@@ -19,6 +19,6 @@
 //	End      nothing
 //	Working  nothing
 //
-// A text of 2+n octets has its length in front. What a message has no use for is zero, and nothing follows it. Parse
+// A text of 2+n bytes has its length in front. What a message has no use for is zero, and nothing follows it. Parse
 // takes only what Append makes of values in range, so that nobody has to look twice.
 package message

@@ -4,13 +4,13 @@ import (
 	"fmt"
 )
 
-// Magic is what the private data of a request for a transfer begins with, and Version is the octet after it.
+// Magic is what the private data of a request for a transfer begins with, and Version is the byte after it.
 const (
 	Magic   = "iWcp"
 	Version = 1
 )
 
-// Bounds, in octets.
+// Bounds, in bytes.
 const (
 	MaxLen   = 4096    // of a message
 	MaxText  = 1024    // of a text
@@ -81,7 +81,7 @@ type Offer struct {
 	Mode        uint32 // permissions, 0 to 0777
 	Seconds     int64  // since 1970: when it was changed last
 	Nanoseconds uint32
-	Size        uint64 // of a File: octets
+	Size        uint64 // of a File: bytes
 	Path        string // begins with the name of what was asked for
 	Detail      string // of a Link, what it stands for; of something Missed, why
 }
@@ -97,9 +97,9 @@ type Answer struct {
 // offset 0 on.
 type Grant struct {
 	Place  bool // there is memory
-	Have   bool // the receiver has octets with this Digest: if they are the same, nothing needs to be written
+	Have   bool // the receiver has bytes with this Digest: if they are the same, nothing needs to be written
 	Offset uint64
-	Length uint32 // octets, 1 to MaxBlock
+	Length uint32 // bytes, 1 to MaxBlock
 	STag   uint32
 	TO     uint64
 	Digest Digest

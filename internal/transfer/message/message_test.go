@@ -23,7 +23,7 @@ func digest() (d message.Digest) {
 
 const digestHex = "01020304 05060708 090a0b0c 0d0e0f10 11121314 15161718 191a1b1c 1d1e1f20"
 
-// all has a message of each type, in octets with what they are.
+// all has a message of each type, in bytes with what they are.
 var all = []struct {
 	hex string
 	m   message.Message
@@ -72,10 +72,10 @@ var all = []struct {
 	{"08 00 0000 # Working", message.Working{}},
 }
 
-// TestMessages has the octets of each type.
+// TestMessages has the bytes of each type.
 func TestMessages(t *testing.T) {
 	for _, c := range all {
-		octets := testrig.Octets(t, c.hex)
+		octets := testrig.Bytes(t, c.hex)
 		m, err := message.Parse(octets)
 		testrig.Must(t, err)
 		if diff := cmp.Diff(c.m, m); diff != "" {
@@ -86,11 +86,11 @@ func TestMessages(t *testing.T) {
 		}
 		for n := range octets {
 			if m, err := message.Parse(octets[:n]); err == nil {
-				t.Errorf("the first %d octets of %v are %v", n, c.m.Type(), m)
+				t.Errorf("the first %d bytes of %v are %v", n, c.m.Type(), m)
 			}
 		}
 		if m, err := message.Parse(append(octets, 0)); err == nil {
-			t.Errorf("%v and an octet more is %v", c.m.Type(), m)
+			t.Errorf("%v and a byte more is %v", c.m.Type(), m)
 		}
 	}
 }
@@ -119,8 +119,8 @@ func TestRefused(t *testing.T) {
 		"begins above":         {"Path", message.Begin{Path: "../x"}},
 		"begins at the root":   {"Path", message.Begin{Path: "/etc"}},
 		"code 99":              {"Code", message.Answer{Code: 99}},
-		"no octets":            {"Length", with(block, func(g *message.Grant) { g.Length = 0 })},
-		"too many octets":      {"Length", with(block, func(g *message.Grant) { g.Length = message.MaxBlock + 1 })},
+		"no bytes":             {"Length", with(block, func(g *message.Grant) { g.Length = 0 })},
+		"too many bytes":       {"Length", with(block, func(g *message.Grant) { g.Length = message.MaxBlock + 1 })},
 		"offset below zero":    {"Offset", with(block, func(g *message.Grant) { g.Offset = 1 << 63 })},
 		"offset wraps":         {"Offset", with(block, func(g *message.Grant) { g.Offset = 1<<64 - 1 })},
 		"memory wraps":         {"TO", with(block, func(g *message.Grant) { g.TO = 1<<64 - 1 })},
@@ -137,7 +137,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, octets := range []string{"00 00 0000", "09 00 0000", "07 01 0000", "07 00 0001", "06 02 0000" + digestHex} {
-		if m, err := message.Parse(testrig.Octets(t, octets)); err == nil {
+		if m, err := message.Parse(testrig.Bytes(t, octets)); err == nil {
 			t.Errorf("%s is %v", octets, m)
 		}
 	}
@@ -181,8 +181,8 @@ func TestLinks(t *testing.T) {
 		{"l", "f", "a symbolic link by itself"}, {"t/l", "../f", out}, {"t/l", "..", out}, {"t/l", "../t/f", out},
 		{"t/a/l", "../../f", out}, {"t/l", "a/../../t", out},
 		{"t/l", "/etc", "a symbolic link that begins at the root, which leads elsewhere on another host"},
-		{"t/l", "", "a symbolic link of 0 octets, of at most 1024"},
-		{"t/l", strings.Repeat("a/", 513), "a symbolic link of 1026 octets, of at most 1024"},
+		{"t/l", "", "a symbolic link of 0 bytes, of at most 1024"},
+		{"t/l", strings.Repeat("a/", 513), "a symbolic link of 1026 bytes, of at most 1024"},
 		{"t/l", "a\nb", "a symbolic link: a name with control characters: rename it"},
 		{"t/l", ".f.iwarp-part", `a symbolic link: ".f.iwarp-part" is the name of what a cut copy has left`},
 	} {
@@ -214,7 +214,7 @@ func TestTexts(t *testing.T) {
 		t.Error("what is none")
 	}
 	if _, err := message.Parse([]byte{2, 0, 0}); err == nil ||
-		!strings.Contains(err.Error(), "octet 0: 3 octets are left of 4") {
+		!strings.Contains(err.Error(), "byte 0: 3 bytes are left of 4") {
 		t.Errorf("%v", err)
 	}
 }

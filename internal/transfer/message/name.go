@@ -15,7 +15,7 @@ const PartSuffix = ".iwarp-part"
 // "..", is no UTF-8, or has a control character or the PartSuffix.
 func CheckPath(path string) error {
 	if len(path) > MaxPath {
-		return fmt.Errorf("%d octets, of at most %d", len(path), MaxPath)
+		return fmt.Errorf("%d bytes, of at most %d", len(path), MaxPath)
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if err := checkName(name); err != nil {
@@ -53,7 +53,7 @@ func CheckLink(path, target string) error {
 	case strings.HasPrefix(target, "/"):
 		return errors.New("a symbolic link that begins at the root, which leads elsewhere on another host")
 	case target == "", len(target) > MaxPath:
-		return fmt.Errorf("a symbolic link of %d octets, of at most %d", len(target), MaxPath)
+		return fmt.Errorf("a symbolic link of %d bytes, of at most %d", len(target), MaxPath)
 	}
 	for name := range strings.SplitSeq(target, "/") {
 		switch name {

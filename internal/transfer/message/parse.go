@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// An Error is why octets are no message.
+// An Error is why bytes are no message.
 type Error struct {
 	Type   Type
 	Field  string
@@ -16,7 +16,7 @@ type Error struct {
 
 // Error names the field.
 func (e *Error) Error() string {
-	return fmt.Sprintf("transfer: %v, %s at octet %d: %s", e.Type, e.Field, e.Offset, e.Reason)
+	return fmt.Sprintf("transfer: %v, %s at byte %d: %s", e.Type, e.Field, e.Offset, e.Reason)
 }
 
 // formats says of each type how it is read, which flags and which codes there are.
@@ -56,7 +56,7 @@ func Parse(b []byte) (Message, error) {
 	}
 	m := f.parse(r)
 	if r.err == nil && r.at != len(b) {
-		return nil, r.wrong("end", r.at, fmt.Sprintf("%d octets follow", len(b)-r.at))
+		return nil, r.wrong("end", r.at, fmt.Sprintf("%d bytes follow", len(b)-r.at))
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -82,10 +82,10 @@ func (r *reader) wrong(field string, at int, reason string) error {
 	return r.err
 }
 
-// read takes n octets.
+// read takes n bytes.
 func (r *reader) read(field string, n int) []byte {
 	if r.err == nil && len(r.b)-r.at < n {
-		_ = r.wrong(field, r.at, fmt.Sprintf("%d octets are left of %d", len(r.b)-r.at, n))
+		_ = r.wrong(field, r.at, fmt.Sprintf("%d bytes are left of %d", len(r.b)-r.at, n))
 	}
 	if r.err != nil {
 		return make([]byte, n)
@@ -100,12 +100,12 @@ func (r *reader) u64(field string) uint64 { return binary.BigEndian.Uint64(r.rea
 func (r *reader) digest() (d Digest)      { copy(d[:], r.read("Digest", len(d))); return d }
 func (r *reader) flag(i int) bool         { return r.flags&(1<<i) != 0 }
 
-// text takes a text of UTF-8 with up to MaxText octets.
+// text takes a text of UTF-8 with up to MaxText bytes.
 func (r *reader) text(field string) string {
 	at := r.at
 	n := int(r.u16(field))
 	if n > MaxText {
-		_ = r.wrong(field, at, fmt.Sprintf("%d octets, of at most %d", n, MaxText))
+		_ = r.wrong(field, at, fmt.Sprintf("%d bytes, of at most %d", n, MaxText))
 		return ""
 	}
 	s := string(r.read(field, n))
