@@ -19,18 +19,18 @@ func (s *Session) Bounds() iwarp.SegmentBounds {
 }
 
 // Held says how many bytes the QP holds of what Recv has brought, as others are missing.
-func (s *Session) Held(octets int) {
+func (s *Session) Held(n int) {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
 	if !s.over() {
-		s.setHeld(octets)
+		s.setHeld(n)
 		s.a.applyBackpressure()
 	}
 }
 
-func (s *Session) setHeld(octets int) {
-	s.a.held += octets - s.held
-	s.held = octets
+func (s *Session) setHeld(n int) {
+	s.a.held += n - s.held
+	s.held = n
 }
 
 // applyBackpressure holds the peer back while too much is held.

@@ -30,10 +30,10 @@ func (s *Session) inboxFull() bool {
 }
 
 // setUnread notes how many bytes wait to be received. With fewer there may be room for other sessions.
-func (s *Session) setUnread(octets int) {
+func (s *Session) setUnread(n int) {
 	before := s.a.unread
-	s.a.unread += octets - s.unread
-	s.unread = octets
+	s.a.unread += n - s.unread
+	s.unread = n
 	if before > maxUnread && s.a.unread <= maxUnread {
 		s.a.wakeSessions()
 	}

@@ -85,10 +85,10 @@ const fair, atMost, alone = 1024 - 128, 1024, 64
 // flood sends segments of that size until that fails, and returns how many went.
 func flood(s *association.Session, n int) (sent int, err error) { return floodOf(s, n, fair) }
 
-func floodOf(s *association.Session, n, octets int) (sent int, err error) {
+func floodOf(s *association.Session, n, size int) (sent int, err error) {
 	for sent < n && err == nil {
-		if _, err = s.Send([][]byte{binary.BigEndian.AppendUint32(make([]byte, 0, octets),
-			uint32(sent+1))[:octets]}); err == nil {
+		if _, err = s.Send([][]byte{binary.BigEndian.AppendUint32(make([]byte, 0, size),
+			uint32(sent+1))[:size]}); err == nil {
 			sent++
 		}
 	}

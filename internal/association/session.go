@@ -226,7 +226,7 @@ func (s *Session) closedError() error {
 
 // Send sends whole segments, in order. It waits until it has taken at least one, and returns how many bytes are of
 // those that it has.
-func (s *Session) Send(v [][]byte) (octets int, err error) {
+func (s *Session) Send(v [][]byte) (n int, err error) {
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
 	for s.a.m.Room(s.id) == 0 && !s.over() && s.a.m.State(s.id) == sctp.Open {
@@ -234,18 +234,18 @@ func (s *Session) Send(v [][]byte) (octets int, err error) {
 	}
 	for _, segment := range v {
 		if s.over() {
-			return octets, s.closedError()
+			return n, s.closedError()
 		}
 		switch err := s.a.m.Send(s.id, segment); {
 		case errors.Is(err, sctp.ErrFull): // not with the first
-			return octets, nil
+			return n, nil
 		case err != nil:
-			return octets, err
+			return n, err
 		}
-		octets += len(segment)
+		n += len(segment)
 		s.a.work.Signal()
 	}
-	return octets, nil
+	return n, nil
 }
 
 // Recv returns what has arrived next. Its error is why the session, or the whole association, was lost.

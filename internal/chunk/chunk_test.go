@@ -14,7 +14,7 @@ import (
 )
 
 // bytes reads hexadecimal digits, with spaces.
-func octets(t testing.TB, s string) []byte {
+func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
 	if err != nil {
@@ -25,7 +25,7 @@ func octets(t testing.TB, s string) []byte {
 
 // TestPacket has the bytes of a packet as RFC 9260, sections 3.1 and 3.2, draws them, and takes them apart again.
 func TestPacket(t *testing.T) {
-	want := octets(t, "26ab 26ac 01020304 00000000  0b00 0004  0003 0012 00000007 0005 0000 00000010 6869 0000")
+	want := unhex(t, "26ab 26ac 01020304 00000000  0b00 0004  0003 0012 00000007 0005 0000 00000010 6869 0000")
 	binary.LittleEndian.PutUint32(want[8:], crc32.Checksum(want, crc32.MakeTable(crc32.Castagnoli)))
 	d := chunk.Data{TSN: 7, Stream: 5, PPID: 16, Bytes: []byte("hi")}
 	h := chunk.Header{Source: 9899, Destination: 9900, Tag: 0x01020304}
@@ -95,14 +95,14 @@ func TestLeast(t *testing.T) {
 		t.Error("eleven bytes are a header")
 	}
 	for less := range 2 {
-		d, isData := (&chunk.Chunk{Type: chunk.TypeData, Value: octets(t, "00000007 0005 0000 00000010")[less:],
+		d, isData := (&chunk.Chunk{Type: chunk.TypeData, Value: unhex(t, "00000007 0005 0000 00000010")[less:],
 			Length: 12 - less}).Data()
-		tsn, isAck := (&chunk.Chunk{Type: chunk.TypeShutdown, Value: octets(t, "00000007")[less:]}).Acknowledged()
-		_, window, isSack := (&chunk.Chunk{Type: chunk.TypeSack, Value: octets(t, "00000007 00000009")[less:]}).Sack()
+		tsn, isAck := (&chunk.Chunk{Type: chunk.TypeShutdown, Value: unhex(t, "00000007")[less:]}).Acknowledged()
+		_, window, isSack := (&chunk.Chunk{Type: chunk.TypeSack, Value: unhex(t, "00000007 00000009")[less:]}).Sack()
 		if isSack != (less == 0) || isSack && window != 9 {
 			t.Errorf("with %d bytes less: SACK %t, %d", less, isSack, window)
 		}
-		_, err := chunk.ParseSetup(octets(t, "00000001 000005dc 0002 0003 00000004")[less:])
+		_, err := chunk.ParseSetup(unhex(t, "00000001 000005dc 0002 0003 00000004")[less:])
 		if whole := less == 0; isData != whole || isAck != whole || (err == nil) != whole || whole &&
 			(d.TSN != 7 || d.Length != 0 || tsn != 7) {
 			t.Errorf("with %d bytes less: DATA %+v %t, TSN %d %t, INIT %v", less, d, isData, tsn, isAck, err)
@@ -113,7 +113,7 @@ func TestLeast(t *testing.T) {
 // TestSack: a SACK shows the TSN and the window that it has, and takes another window; with a byte less it shows
 // neither.
 func TestSack(t *testing.T) {
-	c := chunk.Chunk{Type: chunk.TypeSack, Value: octets(t, "00000007 00010000 0000 0000")}
+	c := chunk.Chunk{Type: chunk.TypeSack, Value: unhex(t, "00000007 00010000 0000 0000")}
 	if tsn, window, ok := c.Sack(); tsn != 7 || window != 1<<16 || !ok {
 		t.Errorf("TSN %d, a window of %d, %t", tsn, window, ok)
 	}
@@ -134,12 +134,12 @@ func TestParameters(t *testing.T) {
 		whole bool
 	}{"": {0, true}, "8008 0004": {1, true}, "8008 0004 0000": {1, true}, "8008 0003": {0, false},
 		"8008 0005": {0, false}, "8008 0005 01": {1, true}} {
-		if got, whole := chunk.Parameters(octets(t, text)); len(got) != want.n || whole != want.whole {
+		if got, whole := chunk.Parameters(unhex(t, text)); len(got) != want.n || whole != want.whole {
 			t.Errorf("%s: %+v, whole %t", text, got, whole)
 		}
 	}
 	for _, text := range []string{"c006 0006 0000 0000", "8008 0008 00000001"} {
-		s, err := chunk.ParseSetup(append(make([]byte, chunk.SetupLen), octets(t, text)...))
+		s, err := chunk.ParseSetup(append(make([]byte, chunk.SetupLen), unhex(t, text)...))
 		if err != nil || s.HasAdaptation {
 			t.Errorf("%s: %+v, %v", text, s, err)
 		}
@@ -149,7 +149,7 @@ func TestParameters(t *testing.T) {
 // TestCut: a packet that was cut off has as much of its chunks as there is, and says how long they were.
 func TestCut(t *testing.T) {
 	p := chunk.Header{}.Packet(chunk.Chunk{Type: chunk.TypeSack},
-		chunk.Chunk{Type: chunk.TypeAbort, Value: octets(t, "000c 0009 656e6f756768 0000")})
+		chunk.Chunk{Type: chunk.TypeAbort, Value: unhex(t, "000c 0009 656e6f756768 0000")})
 	rest := chunk.Chunks{Bytes: p[chunk.HeaderLen : chunk.HeaderLen+4+10], Sent: len(p) - chunk.HeaderLen}
 	if c, ok := rest.Next(); !ok || c.Type != chunk.TypeSack {
 		t.Fatalf("%+v, %t", c, ok)
@@ -168,11 +168,11 @@ func TestCut(t *testing.T) {
 func TestSetup(t *testing.T) {
 	s := chunk.Setup{Tag: 1, Window: 1500, Out: 2, In: 3, TSN: 4, Cookie: []byte("abcde"),
 		Adaptation: 1, HasAdaptation: true}
-	want := octets(t, "00000001 000005dc 0002 0003 00000004  0007 0009 6162636465 000000  c006 0008 00000001")
+	want := unhex(t, "00000001 000005dc 0002 0003 00000004  0007 0009 6162636465 000000  c006 0008 00000001")
 	if got := s.Append(nil); !bytes.Equal(got, want) {
 		t.Errorf("% x, want\n% x", got, want)
 	}
-	more := append(octets(t, "00000001 000005dc 0002 0003 00000004  8008 0006 c0 0f 0000"), want[chunk.SetupLen:]...)
+	more := append(unhex(t, "00000001 000005dc 0002 0003 00000004  8008 0006 c0 0f 0000"), want[chunk.SetupLen:]...)
 	if got, err := chunk.ParseSetup(more); err != nil || !reflect.DeepEqual(got, s) ||
 		!got.Indicates(1) || got.Indicates(0) {
 		t.Errorf("%+v, %v", got, err)
@@ -196,7 +196,7 @@ func TestReason(t *testing.T) {
 		"": "", "000c 0004": "", "000c 0007 627965 00": "bye", "000d 0007 627965 00": "bye",
 		"0001 0008 0005 0000": "", "0001 0008 0005 0000 000c 0007 627965 00": "bye", "000c 0003": "", "000c": "",
 	} {
-		c := chunk.Chunk{Type: chunk.TypeAbort, Value: octets(t, causes)}
+		c := chunk.Chunk{Type: chunk.TypeAbort, Value: unhex(t, causes)}
 		if got := c.Reason(); got != want {
 			t.Errorf("%s: %q, want %q", causes, got, want)
 		}

@@ -68,7 +68,7 @@ func (c *Chunk) Sack() (tsn, window uint32, ok bool) {
 }
 
 // SetWindow writes another Advertised Receiver Window Credit into a SACK, for which [Chunk.Sack] has found room.
-func (c *Chunk) SetWindow(octets uint32) { binary.BigEndian.PutUint32(c.Value[4:], octets) }
+func (c *Chunk) SetWindow(n uint32) { binary.BigEndian.PutUint32(c.Value[4:], n) }
 
 // Before reports whether one TSN comes before another: RFC 9260, section 1.6.
 func Before(a, b uint32) bool { return int32(a-b) < 0 }

@@ -32,7 +32,7 @@ func want(crc uint32, p []byte) uint32 {
 }
 
 // bytes are n random bytes from a seed.
-func octets(seed int64, n int) []byte {
+func random(seed int64, n int) []byte {
 	p := make([]byte, n)
 	rand.New(rand.NewSource(seed)).Read(p)
 	return p
@@ -78,7 +78,7 @@ func TestVectors(t *testing.T) {
 func TestResidue(t *testing.T) {
 	eachMethod(t, func(t *testing.T, m method) {
 		for seed := range int64(100) {
-			p := octets(seed, 512)
+			p := random(seed, 512)
 			crc := m.update(0, p)
 			p = append(p, byte(crc), byte(crc>>8), byte(crc>>16), byte(crc>>24))
 			if got := m.update(0, p); got != 0x48674bc7 {
@@ -90,7 +90,7 @@ func TestResidue(t *testing.T) {
 
 // All lengths on both sides of each step of the loops.
 func TestEveryLength(t *testing.T) {
-	p := octets(1, 1200)
+	p := random(1, 1200)
 	eachMethod(t, func(t *testing.T, m method) {
 		for n := range p {
 			check(t, m, p[:n], uint32(n)*0x9e3779b9, n%64)
@@ -100,7 +100,7 @@ func TestEveryLength(t *testing.T) {
 
 // Every place of dst and src against the boundaries of the cache's lines.
 func TestEveryAlignment(t *testing.T) {
-	p := octets(2, 4096)
+	p := random(2, 4096)
 	eachMethod(t, func(t *testing.T, m method) {
 		for from := range 64 {
 			for to := range 64 {
@@ -111,7 +111,7 @@ func TestEveryAlignment(t *testing.T) {
 }
 
 func TestRandomLengths(t *testing.T) {
-	p := octets(3, 70000+64)
+	p := random(3, 70000+64)
 	eachMethod(t, func(t *testing.T, m method) {
 		r := rand.New(rand.NewSource(4))
 		for range 500 {
@@ -145,7 +145,7 @@ func check(t *testing.T, m method, src []byte, crc uint32, to int) {
 
 // A message in parts has the CRC of the whole.
 func TestSplits(t *testing.T) {
-	p := octets(5, 70000)
+	p := random(5, 70000)
 	dst := make([]byte, len(p))
 	eachMethod(t, func(t *testing.T, m method) {
 		r := rand.New(rand.NewSource(6))
@@ -186,9 +186,9 @@ func TestShort(t *testing.T) {
 // Byte by byte a register comes to what Update makes of them at once.
 func TestStep(t *testing.T) {
 	register := ^uint32(0)
-	for n, b := range octets(8, 300) {
+	for n, b := range random(8, 300) {
 		register = Step(register, b)
-		if got, want := ^register, Update(0, octets(8, 300)[:n+1]); got != want {
+		if got, want := ^register, Update(0, random(8, 300)[:n+1]); got != want {
 			t.Fatalf("after %d bytes: %#08x, want %#08x", n+1, got, want)
 		}
 	}
@@ -203,7 +203,7 @@ func TestNothing(t *testing.T) {
 // Any bytes in any three parts, at any distance from a boundary.
 func FuzzCopy(f *testing.F) {
 	f.Add([]byte("123456789"), uint32(0), uint16(3), uint16(5), uint8(1))
-	f.Add(octets(7, 700), uint32(1), uint16(128), uint16(320), uint8(60))
+	f.Add(random(7, 700), uint32(1), uint16(128), uint16(320), uint8(60))
 	f.Fuzz(func(t *testing.T, p []byte, crc uint32, a, b uint16, to uint8) {
 		i := int(a) % (len(p) + 1)
 		j := i + int(b)%(len(p)-i+1)

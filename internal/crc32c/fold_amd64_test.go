@@ -20,8 +20,8 @@ func TestPowers(t *testing.T) {
 		return p
 	}
 	var want []uint64
-	for _, octets := range []int{256, 192, 128, 64, 48, 32, 16} {
-		want = append(want, power(8*octets+31), power(8*octets-33))
+	for _, size := range []int{256, 192, 128, 64, 48, 32, 16} {
+		want = append(want, power(8*size+31), power(8*size-33))
 	}
 	if want = append(want, 0, 0); !slices.Equal(powers[:], want) {
 		t.Errorf("got %#x, want %#x", powers, want)

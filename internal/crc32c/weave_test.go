@@ -10,12 +10,12 @@ import (
 
 // woven is what Weave makes of src, by the words of RFC 5044, section 4.3.
 func woven(src []byte, distance uint32) (all []byte) {
-	for i, octet := range src {
+	for i, b := range src {
 		if i%508 == 0 {
 			all = append(all, 0, 0)
 			all = binary.BigEndian.AppendUint16(all, uint16(int(distance)+len(all)-2))
 		}
-		all = append(all, octet)
+		all = append(all, b)
 	}
 	return all
 }
@@ -23,7 +23,7 @@ func woven(src []byte, distance uint32) (all []byte) {
 // All numbers of blocks that an FPDU can have and some more, at many places of dst and src against the
 // boundaries of the cache's lines, with distances that pass 65535.
 func TestWeave(t *testing.T) {
-	p := octets(7, 140*508+64)
+	p := random(7, 140*508+64)
 	eachMethod(t, func(t *testing.T, m method) {
 		r := rand.New(rand.NewSource(8))
 		for n := 1; n <= 140; n++ {
@@ -50,7 +50,7 @@ func TestWeaveAtEdge(t *testing.T) {
 	page := edges(t)
 	eachMethod(t, func(t *testing.T, m method) {
 		for _, src := range [][]byte{page[:508], page[len(page)-508:], page[:4*508], page[len(page)-4*508:]} {
-			copy(src, octets(9, len(src)))
+			copy(src, random(9, len(src)))
 			dst := make([]byte, len(src)/508*512)
 			if got := m.weave(dst, src, 0, 0); got != want(0, woven(src, 0)) {
 				t.Errorf("%d bytes: %#08x", len(src), got)

@@ -18,7 +18,7 @@ type ahead struct {
 	budget Budget // nil: there is none
 	next   uint64 // number of the segment that is next in order
 	held   map[uint64]heldSegment
-	octets int // held
+	bytes  int // held
 	ending ending
 }
 
@@ -52,30 +52,30 @@ func (q *Machine) beginAhead() {
 }
 
 // HeldAhead returns how many bytes are held of segments that have to wait for others.
-func (q *Machine) HeldAhead() int { return q.ahead.octets }
+func (q *Machine) HeldAhead() int { return q.ahead.bytes }
 
 // forget drops all that is held: it will never have its turn.
 func (a *ahead) forget() {
-	a.release(len(a.held), a.octets)
+	a.release(len(a.held), a.bytes)
 	a.held = nil
 }
 
 // reserve has one segment more wait, and so many bytes held of it, if there is room for them.
-func (a *ahead) reserve(octets int) error {
+func (a *ahead) reserve(n int) error {
 	if a.budget != nil {
-		if err := a.budget.Take(AheadCost + octets); err != nil {
+		if err := a.budget.Take(AheadCost + n); err != nil {
 			return err
 		}
 	}
-	a.octets += octets
+	a.bytes += n
 	return nil
 }
 
 // release has so many segments less wait, and so many bytes less held of them.
-func (a *ahead) release(segments, octets int) {
-	a.octets -= octets
+func (a *ahead) release(segments, n int) {
+	a.bytes -= n
 	if a.budget != nil && segments > 0 {
-		a.budget.Give(segments*AheadCost + octets)
+		a.budget.Give(segments*AheadCost + n)
 	}
 }
 
@@ -140,7 +140,7 @@ func (q *Machine) keep(at, end uint64, ulpdu []byte) bool {
 	if placed {
 		return q.keepPlaced(&h, ulpdu, n)
 	}
-	if len(ulpdu) > q.Ahead.Bytes-a.octets {
+	if len(ulpdu) > q.Ahead.Bytes-a.bytes {
 		return q.refuse(wording.Bytes(q.Ahead.Bytes), nil)
 	}
 	if err := a.reserve(len(ulpdu)); err != nil {
@@ -181,7 +181,7 @@ func (q *Machine) countHeld(n int) {
 	s := &q.stats.Ahead
 	s.Held++
 	s.HeldBytes += uint64(n)
-	s.MostBytes = max(s.MostBytes, uint64(q.ahead.octets))
+	s.MostBytes = max(s.MostBytes, uint64(q.ahead.bytes))
 }
 
 // budgetSpent is the bound of a Budget.
@@ -240,7 +240,7 @@ func (q *Machine) placeResponseAhead(s *ddp.Segment) bool {
 	if !ok {
 		return false
 	}
-	sink := &q.sq.At(read.ID).SGL.Elements()[0]
+	sink := q.sink(read.ID)
 	if q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, sink.Offset+int(s.TO-read.SinkTO),
 		layout.Plain(s.Payload)) != memory.None {
 		q.orq.DropAhead(s)

@@ -154,10 +154,10 @@ func TestSendAheadOfItsReceive(t *testing.T) {
 // Segments count when they have their turn.
 func TestCountedInTurn(t *testing.T) {
 	s := overMessages(t, mpa.RoleResponder)
-	wantCounted := func(segments, octets uint64) {
+	wantCounted := func(segments, n uint64) {
 		t.Helper()
-		if st := s.Machine.Stats(); st.RecvFPDUs != segments || st.RecvStream != octets {
-			t.Errorf("%d segments, %d bytes; want %d, %d", st.RecvFPDUs, st.RecvStream, segments, octets)
+		if st := s.Machine.Stats(); st.RecvFPDUs != segments || st.RecvStream != n {
+			t.Errorf("%d segments, %d bytes; want %d, %d", st.RecvFPDUs, st.RecvStream, segments, n)
 		}
 	}
 	s.receive(1)
@@ -238,8 +238,8 @@ func TestForgottenAtTheEnd(t *testing.T) {
 		s := overMessages(t, mpa.RoleInitiator)
 		s.arrives(1, send(1, []byte("early")))
 		end(s)
-		if a := &s.Machine.ahead; a.held != nil || a.octets != 0 {
-			t.Errorf("%s: %d segments are held, with %d bytes", name, len(a.held), a.octets)
+		if a := &s.Machine.ahead; a.held != nil || a.bytes != 0 {
+			t.Errorf("%s: %d segments are held, with %d bytes", name, len(a.held), a.bytes)
 		}
 	}
 }

@@ -33,8 +33,8 @@ const maxRecords = 64
 
 // full reports whether a Gather of so many bytes ends here: at the end of the last
 // segment that it has room for.
-func (s *segments) full(octets int) bool {
-	return s.emss > 0 && (len(s.ends) >= maxRecords || octets == s.from && octets > 0 && octets+s.emss > gatherBytes)
+func (s *segments) full(n int) bool {
+	return s.emss > 0 && (len(s.ends) >= maxRecords || n == s.from && n > 0 && n+s.emss > gatherBytes)
 }
 
 // atRecord reports whether the bytes end with a record, which is as much as TCP takes as
@@ -79,7 +79,7 @@ func (q *Machine) room(g *Gather) int {
 // too little, for the one after it.
 //
 // RFC 5044, section 4.5: "If one or more FPDUs are already packed into a TCP segment, such
-// that the remaining room is less than 128 bytes, MPA MUST NOT provide a MULPDU smaller
+// that the remaining room is less than 128 octets, MPA MUST NOT provide a MULPDU smaller
 // than 128. In this case, MPA would typically provide a MULPDU for the next full sized
 // segment, but may still pack the next FPDU into the small remaining room, provide that
 // the next FPDU is small enough to fit."

@@ -27,7 +27,7 @@ type wire struct {
 	sizes    []int // of the segments
 	short    int   // segments that are not full, in front of others of the same write
 	fpdus    int
-	octets   int
+	bytes    int
 }
 
 // write takes the records of one write.
@@ -50,7 +50,7 @@ func (w *wire) segment(b []byte) {
 	w.Helper()
 	w.segments++
 	w.sizes = append(w.sizes, len(b))
-	w.octets += len(b)
+	w.bytes += len(b)
 	for len(b) > 0 {
 		f, n, err := w.rx.Next(b)
 		if err != nil || n == 0 {
@@ -98,8 +98,8 @@ func TestHeaderAlignment(t *testing.T) {
 				if marked || emss%4 != 0 || emss > layout.MaxMULPDU {
 					most = w.segments
 				}
-				if w.short > most || w.segments > w.octets/(emss-8)+w.short+20 {
-					t.Errorf("%d bytes in %d segments, %d of them short", w.octets, w.segments, w.short)
+				if w.short > most || w.segments > w.bytes/(emss-8)+w.short+20 {
+					t.Errorf("%d bytes in %d segments, %d of them short", w.bytes, w.segments, w.short)
 				}
 				if marked && emss%4 == 0 && emss < 32768 && w.short > w.segments/20 {
 					t.Errorf("%d of %d segments are short", w.short, w.segments)
@@ -136,8 +136,8 @@ func TestHeaderAlignmentOfResponses(t *testing.T) {
 		p.post(work(uint64(msn), OpSend, all(r, 100)))
 	}
 	w.drained(p)
-	if w.octets < 8*9*5000 || w.segments > w.octets/emss+10 {
-		t.Errorf("%d bytes in %d segments", w.octets, w.segments)
+	if w.bytes < 8*9*5000 || w.segments > w.bytes/emss+10 {
+		t.Errorf("%d bytes in %d segments", w.bytes, w.segments)
 	}
 }
 

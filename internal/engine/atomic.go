@@ -107,10 +107,10 @@ func (e *sendEntry) placeResult(d memory.Domain, value uint64) memory.Fault {
 	if e.SGL.Len() == 0 {
 		return memory.None
 	}
-	var octets [atomicLen]byte
-	binary.NativeEndian.PutUint64(octets[:], value)
+	var data [atomicLen]byte
+	binary.NativeEndian.PutUint64(data[:], value)
 	s := &e.SGL.Elements()[0]
-	return d.LocalPlace(s.Region, &s.Term, s.Offset, layout.Plain(octets[:]))
+	return d.LocalPlace(s.Region, &s.Term, s.Offset, layout.Plain(data[:]))
 }
 
 // onAtomicRequest queues a peer's Atomic Operation. It is checked now, and again when it is

@@ -15,15 +15,15 @@ var errSpent = errors.New("spent")
 // A purse is a Budget of so many bytes.
 type purse struct{ left int }
 
-func (p *purse) Take(octets int) error {
-	if octets > p.left {
+func (p *purse) Take(n int) error {
+	if n > p.left {
 		return errSpent
 	}
-	p.left -= octets
+	p.left -= n
 	return nil
 }
 
-func (p *purse) Give(octets int) { p.left += octets }
+func (p *purse) Give(n int) { p.left += n }
 
 // TestBudget: what waits for its turn is taken from the Budget, with what notes of it take where the payload is placed,
 // and given back to the byte in its turn, and when the connection ends.

@@ -143,6 +143,7 @@ func (q *Machine) badClose() {
 // an error: the rest of an FPDU or message, and the responses to our Reads.
 func (q *Machine) PeerClosed(now time.Time, unread int) {
 	q.closedHalf(unread)
+	q.watchReady(now)
 	q.advance(now)
 }
 
@@ -179,10 +180,11 @@ func (q *Machine) halfClosed(unread int) {
 		q.cutOff(unread)
 	case q.orq.Len() > 0 && !q.asksAlone():
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(),
-			Reason: "peer closed while RDMA Reads or Atomic Operations were outstanding: have both programs agree on the end before either closes"}, nil)
+			Reason: "peer closed while RDMA Reads or Atomic Operations were outstanding: its program was killed, or closed " +
+				"before both had agreed on the end", Err: ErrLost}, nil)
 	case q.partial != [2]bool{}:
 		q.fail(&Failure{Code: rdmap.CodeCatastrophicStream, Offset: q.rxOffset(),
-			Reason: "peer closed in the middle of a message"}, nil)
+			Reason: "peer closed in the middle of a message", Err: ErrLost}, nil)
 	case mute && q.unlike():
 		q.deserted(errors.New(q.difference()))
 	case mute && q.sq.Len() > 0:
@@ -302,6 +304,9 @@ func (q *Machine) advance(now time.Time) {
 func (q *Machine) advanceRTS(now time.Time) {
 	q.renewDrain(now)
 	q.readsBy = time.Time{}
+	if q.carriedOut {
+		q.carriedOut, q.workedAt = false, now
+	}
 	switch {
 	case !q.idle():
 		q.lingerBy, q.finAt, q.drain.heldBy = time.Time{}, time.Time{}, time.Time{}
@@ -317,21 +322,6 @@ func (q *Machine) advanceRTS(now time.Time) {
 	if q.finished && q.peerClosed {
 		q.setState(Closing)
 	}
-}
-
-// lingers reports whether our half stays open with nothing to send after the peer has
-// closed its own, and starts the time for that.
-func (q *Machine) lingers(now time.Time) bool {
-	mute := q.awaiting()
-	switch {
-	case mute || q.cfg.Linger <= 0 && !q.cfg.HalfClose:
-		return false
-	case q.cfg.HalfClose:
-		return true
-	case q.lingerBy.IsZero():
-		q.lingerBy = now.Add(q.cfg.Linger)
-	}
-	return now.Before(q.lingerBy)
 }
 
 // finish has the driver send a FIN, once.
@@ -375,7 +365,7 @@ func (q *Machine) closeTimedOut() {
 			q.finAckTimedOut()
 			return
 		}
-		q.abort(fmt.Errorf("peer did not close its half within %v: %w: %w", q.cfg.CloseTimeout, ErrLost, ErrTimeout))
+		q.abort(fmt.Errorf("peer did not close its half within %v (QPConfig.CloseTimeout): %w: %w", q.cfg.CloseTimeout, ErrLost, ErrTimeout))
 	case Terminate:
 		q.leaveClosing(Reset)
 	}

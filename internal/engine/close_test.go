@@ -185,6 +185,9 @@ func TestPeerClosesOnReads(t *testing.T) {
 	p.completion(flushed(1, OpRead), flushed(2, OpSend))
 	p.wantState(Error)
 	p.wantLLP(Drop)
+	if f := p.wantCause(rdmap.CodeCatastrophicStream, false); !errors.Is(f, ErrLost) {
+		t.Errorf("a peer that may have been killed: %v", f)
+	}
 }
 
 // Proves R08, Q16, D08: a close in the middle of an FPDU is a loss, told apart from

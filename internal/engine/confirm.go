@@ -45,6 +45,10 @@ const (
 // confirms reports whether the peer can be asked to confirm requests.
 func (q *Machine) confirms() bool { return q.cfg.Confirm && q.ORD > 0 && !q.peerEnded() }
 
+// AwaitsAnswer reports whether requests that the peer does not answer itself wait for an answer: to one before them, or
+// to what confirms them.
+func (q *Machine) AwaitsAnswer() bool { return q.orq.Len() > 0 || q.confirms() }
+
 // awaitsConfirmation reports whether the entry at a position waits for the peer to confirm it: with one that has
 // closed its half only what it was asked for before. After a Terminate nobody carries out the rest: it waits to be
 // flushed.

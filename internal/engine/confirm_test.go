@@ -203,8 +203,8 @@ func TestConfirmRefusedEnded(t *testing.T) {
 	p.post(work(2, OpSend))
 	p.post(work(3, OpSend)) // for which nobody is asked yet
 	var n int
-	for _, octets := range p.Machine.Output(p.clock, p.g) {
-		n += len(octets)
+	for _, data := range p.Machine.Output(p.clock, p.g) {
+		n += len(data)
 	}
 	p.send(terminateFor(rdmap.CodeDDPInvalidMSNNoBuffer, send(2, nil)))
 	p.fin()

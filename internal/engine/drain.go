@@ -16,7 +16,7 @@ const drainBytes = 16 << 10
 // posted, its payload arrives, the FIN is sent. Empty Writes, and Reads that the peer
 // asks for after the close has begun, are none.
 type drain struct {
-	octets  int       // since the last progress
+	bytes   int       // since the last progress
 	reads   int       // the peer's Reads to be answered that were there before the close
 	limitBy time.Time // zero: none
 	beside  uint64    // bytes since the last progress that Moved has told of
@@ -50,12 +50,12 @@ func (q *Machine) limitDrain(now time.Time) {
 
 // drained counts bytes that the drain has moved.
 func (d *drain) drained(n int) {
-	if d.octets += n; d.octets >= drainBytes {
+	if d.bytes += n; d.bytes >= drainBytes {
 		d.progress()
 	}
 }
 
-func (d *drain) progress() { d.octets, d.moved = 0, true }
+func (d *drain) progress() { d.bytes, d.moved = 0, true }
 
 // renewDrain gives a close that has come on another CloseTimeout.
 func (q *Machine) renewDrain(now time.Time) {
@@ -68,11 +68,11 @@ func (q *Machine) renewDrain(now time.Time) {
 // Moved reports bytes that a close waits for and that are not the connection's own, or not any more: where
 // connections take turns on their way to the peer, those of the others, and ours as they leave. They are progress as
 // any, but for the peer's Reads, which they have nothing to do with.
-func (q *Machine) Moved(now time.Time, octets uint64) {
+func (q *Machine) Moved(now time.Time, n uint64) {
 	if q.state != RTS || !q.closing {
 		return
 	}
-	if q.drain.beside += octets; q.drain.beside >= drainBytes {
+	if q.drain.beside += n; q.drain.beside >= drainBytes {
 		q.drain.beside = 0
 		q.closeBy = earlier(now.Add(q.cfg.CloseTimeout), q.drain.limitBy)
 	}

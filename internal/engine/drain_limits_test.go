@@ -24,11 +24,11 @@ func TestDrainLimitIsShorter(t *testing.T) {
 //
 // Proves D33.
 func TestDrainLongSend(t *testing.T) {
-	const limit, octets, n = 40 * time.Second, 1 << 20, 4100
-	for name, c := range map[string]struct{ first, step int }{"in order": {0, n}, "from its end": {octets - n, -n}} {
+	const limit, bytes, n = 40 * time.Second, 1 << 20, 4100
+	for name, c := range map[string]struct{ first, step int }{"in order": {0, n}, "from its end": {bytes - n, -n}} {
 		p := initiator(t, func(s *setup) { s.CloseLimit = limit })
-		r := p.region(make([]byte, octets), remoteAll)
-		p.receive(1, all(r, octets))
+		r := p.region(make([]byte, bytes), remoteAll)
+		p.receive(1, all(r, bytes))
 		p.closeOrderly()
 		mo := c.first
 		if got := keeps(p, func(int) {

@@ -168,12 +168,12 @@ func TestDrainProgress(t *testing.T) {
 // nothing.
 func TestDrainProgressOfWork(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		octets int  // that the LLP takes each second
-		reads  bool // of the peer's that were there, in place of our work
-		new    bool // and such that come later
-		want   time.Duration
-		says   string
+		name  string
+		bytes int  // that the LLP takes each second
+		reads bool // of the peer's that were there, in place of our work
+		new   bool // and such that come later
+		want  time.Duration
+		says  string
 	}{
 		{"nothing taken", 0, false, false, closeTime, "did not take"},
 		{"a byte", 1, false, false, closeTime, "did not take"},
@@ -199,7 +199,7 @@ func TestDrainProgressOfWork(t *testing.T) {
 		if c.new {
 			p.send(request(1, readOf(r.STag(), 4<<20)))
 		}
-		got := keeps(p, func(int) { p.window = c.octets })
+		got := keeps(p, func(int) { p.window = c.bytes })
 		if got != c.want || !strings.Contains(p.Machine.Cause().Error(), c.says) {
 			t.Errorf("%s: waited for %v, want %v; %v", c.name, got, c.want, p.Machine.Cause())
 		}

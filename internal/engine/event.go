@@ -187,7 +187,7 @@ func (q *Machine) Deadline() time.Time {
 		return q.SendFrom
 	}
 	at := earlier(earlier(earlier(q.closeBy, q.nudgeAt), q.lingerBy), q.sendBy)
-	return earlier(earlier(earlier(earlier(at, q.finAt), q.readsBy), q.SendFrom), q.gapBy)
+	return earlier(earlier(earlier(earlier(at, q.finAt), q.readsBy), q.SendFrom), earlier(q.gapBy, q.readyBy))
 }
 
 // HandleTimeout acts on deadlines that have passed.
@@ -206,6 +206,9 @@ func (q *Machine) HandleTimeout(now time.Time) {
 	}
 	if !q.gapBy.IsZero() && !now.Before(q.gapBy) {
 		q.gapTimedOut()
+	}
+	if !q.readyBy.IsZero() && !now.Before(q.readyBy) {
+		q.readyTimedOut()
 	}
 	q.advance(now) // which looks at the other times itself
 }

@@ -144,8 +144,8 @@ func permute(all []int, k int, give func(order []int)) {
 func extensionsIn(t *testing.T, order []int) {
 	t.Helper()
 	s := &sender{newPeer(t, mpa.RoleResponder, messages)}
-	octets, w := words(1)
-	r := s.region(octets, memory.RemoteAtomic|memory.RemoteWrite|memory.RemoteRead)
+	data, w := words(1)
+	r := s.region(data, memory.RemoteAtomic|memory.RemoteWrite|memory.RemoteRead)
 	s.receive(1)
 	s.receive(2)
 	first, second := rdmap.FetchAdd(1, 0), rdmap.FetchAdd(1, 0)
@@ -173,7 +173,7 @@ func extensionsIn(t *testing.T, order []int) {
 				order, i, next, len(got), len(s.done))
 		}
 	}
-	for i, want := range []fpdu{atomicResponse(1, 21, 0), response(5, 0, octetsOf(1)), atomicResponse(2, 22, 1)} {
+	for i, want := range []fpdu{atomicResponse(1, 21, 0), response(5, 0, bytesOf(1)), atomicResponse(2, 22, 1)} {
 		if !slices.Equal(got[i], want.ulpdu()) {
 			t.Fatalf("%v: answer %d is % x, want % x", order, i, got[i], want.ulpdu())
 		}
@@ -196,7 +196,7 @@ func below(bound int, all ...int) (n int) {
 }
 
 // bytesOf is a word as it is in memory.
-func octetsOf(v uint64) []byte {
+func bytesOf(v uint64) []byte {
 	b, w := words(1)
 	w[0] = v
 	return b

@@ -42,9 +42,9 @@ func (q *Machine) AwaitsFINAck() bool { return q.finAck.asked && !q.finAck.over 
 
 // Unacked is told, while the Machine AwaitsFINAck, how many bytes of ours are not acknowledged, our FIN apart. It is
 // to be called at each deadline, if the LLP knows: a connection that ends with some is lost.
-func (q *Machine) Unacked(now time.Time, octets int) {
-	if p := &q.finAck; q.AwaitsFINAck() && (p.owed < 0 || octets < p.owed) {
-		p.owed = octets
+func (q *Machine) Unacked(now time.Time, n int) {
+	if p := &q.finAck; q.AwaitsFINAck() && (p.owed < 0 || n < p.owed) {
+		p.owed = n
 		q.renewFINAck(now)
 	}
 }

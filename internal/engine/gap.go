@@ -25,7 +25,7 @@ func (q *Machine) watchGap(now time.Time) {
 }
 
 // gapTimedOut ends the connection of a peer that has left something out. RFC 5043 has no code for that: the one of
-// RFC 6581, section 8, serves for all that is wrong with a session (docs/endings.md, "Over SCTP").
+// RFC 6581, section 8, serves for all that is wrong with a session (docs/dev/endings.md, "Over SCTP").
 func (q *Machine) gapTimedOut() {
 	q.gapBy = time.Time{}
 	q.fail(&Failure{

@@ -68,6 +68,7 @@ func (q *Machine) countWritten(s *ddp.Segment) {
 		q.written = 0
 	}
 	q.written += uint64(s.PayloadLen())
+	q.writtenTo = q.writtenTo || s.PayloadLen() > 0
 }
 
 // takeWritten returns how many bytes the RDMA Write had that the peer has sent before this

@@ -146,8 +146,8 @@ func TestImmediateFromSource(t *testing.T) {
 // Proves A19, A22: what was asked for before is answered, and what was posted is sent.
 func TestExtensionsDrain(t *testing.T) {
 	p := newPair(t)
-	octets, w := words(1)
-	r := p.b.region(octets, memory.RemoteAtomic)
+	data, w := words(1)
+	r := p.b.region(data, memory.RemoteAtomic)
 	p.b.receive(9)
 	for id := range uint64(8) { // twice as many as the ORD
 		a := work(id, OpFetchAdd)

@@ -38,6 +38,7 @@ func (q *Machine) arrives(now time.Time) {
 func (q *Machine) arrived(now time.Time) {
 	q.watchSend(now)
 	q.watchGap(now)
+	q.watchReady(now)
 	q.advance(now)
 }
 

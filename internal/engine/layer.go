@@ -46,8 +46,8 @@ const AheadCost = 200
 // A Budget bounds the bytes that several connections hold. To make room it may end other connections than the one that
 // takes: by HoldsTooMuch, and not within the call.
 type Budget interface {
-	Take(octets int) error // why there is no room
-	Give(octets int)       // back
+	Take(n int) error // why there is no room
+	Give(n int)       // back
 }
 
 // Bounds of what is held ahead, where Ahead has none.
@@ -79,7 +79,7 @@ func (s *AheadStats) add(o *AheadStats) {
 
 // whole is what was built on a connection that carries whole segments.
 type whole struct {
-	octets   uint64
+	bytes    uint64
 	segments uint64
 }
 
@@ -88,14 +88,14 @@ func (q *Machine) endWhole(g *Gather, d draft, h *ddp.Header, n int) {
 	size := len(g.arena) - d.at
 	g.endRecord(len(g.arena))
 	q.traceSent(q.whole.segments, size, h, n)
-	q.whole.octets += uint64(size)
+	q.whole.bytes += uint64(size)
 	q.whole.segments++
 }
 
 // txBytes returns how many bytes were built for the LLP.
 func (q *Machine) txBytes() uint64 {
 	if q.Layer == LayerMessages {
-		return q.whole.octets
+		return q.whole.bytes
 	}
 	return q.tx.Offset()
 }

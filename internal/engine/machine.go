@@ -31,6 +31,9 @@ type Config struct {
 	// Linger is how long our half stays open with nothing to send when the peer has
 	// closed its own, for work that may still be posted. Zero or less: not at all.
 	Linger time.Duration
+	// Unwatched, if it is set, is asked at the peer's FIN whether no event tells the program of it. Then a program that
+	// has nothing to answer is not waited for: see lingers.
+	Unwatched func() bool
 	// GapTimeout, with LayerMessages, bounds the wait for a segment that others came ahead of. Zero or less: there is
 	// no bound.
 	GapTimeout time.Duration
@@ -135,6 +138,7 @@ type stream struct {
 	written  uint64        // bytes of the peer's last Write
 	inputAt  time.Time     // when what came last did
 	readAt   time.Time     // when the last Read Request came
+	workedAt time.Time     // when the last request of ours was carried out; zero: none was
 	ahead    ahead         // what has come ahead of its turn
 	shown    shown         // by an MPA-aware TCP
 	rnr      rnrQueue      // what has found no receive
@@ -166,6 +170,9 @@ type stream struct {
 	closing    bool // BeginClose was called
 	halving    bool // BeginHalfClose was called
 	discarding bool // messages that find no receive are forgotten
+	carriedOut bool // a request was, since workedAt was set
+	unanswered int  // completions of receives, less the messages that were posted since; not negative
+	writtenTo  bool // the peer has written to our memory since the last post
 	strict     bool // Modify to Closing waits for a Ready-to-Receive indication
 	peerClosed bool // FIN received
 	finished   bool // the driver was told to send FIN
@@ -180,6 +187,7 @@ type stream struct {
 type times struct {
 	gapBy    time.Time // when the segment with the number gapAt is to have come
 	sendBy   time.Time // when the Send under way is to be complete
+	readyBy  time.Time // when a receive is to be posted for what waits
 	nudgeAt  time.Time
 	lingerBy time.Time // zero: our half is not open just for more work to come
 	finAt    time.Time // zero: no FIN is held back for Reads to come
@@ -215,6 +223,9 @@ func (q *Machine) Heard() bool { return q.heard }
 
 // Negotiated returns what the connection runs with.
 func (q *Machine) Negotiated() Params { return q.Params }
+
+// SetRNR replaces Config.RNR, before the connection.
+func (q *Machine) SetRNR(r RNR) { q.cfg.RNR = r }
 
 // Deny says what the peer may not do, whatever memory was registered with: for what comes from now on.
 func (q *Machine) Deny(a memory.Access) { q.cfg.Memory.Denied = a }

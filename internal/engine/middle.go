@@ -173,7 +173,7 @@ func (q *Machine) reachFor(op rdmap.Opcode, stag uint32, at uint64, n int) bool 
 		return q.cfg.Memory.BeginPlace(&q.placing, stag, at, n)
 	case rdmap.OpReadResponse:
 		read, _, _ := q.orq.Front()
-		return q.reachElement(&q.sq.At(read.ID).SGL.Elements()[0], at-read.SinkTO, at, n)
+		return q.reachElement(q.sink(read.ID), at-read.SinkTO, at, n)
 	default:
 		return q.reachReceive(at, n)
 	}

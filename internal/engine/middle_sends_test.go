@@ -94,8 +94,8 @@ func TestMiddleOfSendsGoesOn(t *testing.T) {
 		n.receive(1, n.elements([][3]int{{0, 100, 1500}, {0, 5000, 1200}})...)
 		n.send(send(1, make([]byte, 500)).more())
 		for _, c := range []struct {
-			at, octets int
-			want       bool
+			at, bytes int
+			want      bool
 		}{
 			{500, 500, true},
 			{1000, 501, false}, // one byte of it is for the second element
@@ -104,9 +104,9 @@ func TestMiddleOfSendsGoesOn(t *testing.T) {
 			{2200, 501, false}, // the receive ends
 			{2200, 500, true},
 		} {
-			if got := n.Machine.goesOn(send(1, make([]byte, c.octets)).at(c.at).more().ulpdu()); got != (c.want &&
+			if got := n.Machine.goesOn(send(1, make([]byte, c.bytes)).at(c.at).more().ulpdu()); got != (c.want &&
 				i == 0) {
-				t.Errorf("traced: %t: %d bytes at %d go on: %t", i == 1, c.octets, c.at, got)
+				t.Errorf("traced: %t: %d bytes at %d go on: %t", i == 1, c.bytes, c.at, got)
 			}
 		}
 		// What the elements hold more than the longest message is no place for one.

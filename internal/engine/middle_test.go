@@ -273,9 +273,9 @@ func (n *twin) elements(sgl [][3]int) (list []SGE) {
 // Proves P28: with the segments before it in one piece, too.
 func TestMiddleIsTooLong(t *testing.T) {
 	for _, c := range []struct {
-		octets int
-		last   bool
-		code   rdmap.Code
+		bytes int
+		last  bool
+		code  rdmap.Code
 	}{{999, true, rdmap.CodeCatastrophicStream}, {1001, false, rdmap.CodeDDPBaseOrBounds}} {
 		n := newTwins(t)[0]
 		r := work(2, OpRead, SGE{Region: n.regions[0], Length: 3000})
@@ -285,12 +285,12 @@ func TestMiddleIsTooLong(t *testing.T) {
 		for at := 0; at < 2000; at += 500 {
 			n.comes(response(stag, uint64(at), make([]byte, 500)).more())
 		}
-		end := response(stag, 2000, make([]byte, c.octets))
+		end := response(stag, 2000, make([]byte, c.bytes))
 		end.H.Last = c.last
 		n.comes(end)
 		n.arrives(0)
 		if f := n.wantCause(c.code, false); f.Offset != 4*520 {
-			t.Errorf("%d bytes: refused at %d", c.octets, f.Offset)
+			t.Errorf("%d bytes: refused at %d", c.bytes, f.Offset)
 		}
 		if !bytes.Equal(n.memory[0][2000:2250], numbered(250)) || n.memory[0][1999] != 0 {
 			t.Error("placed after the refusal, or not before it")

@@ -84,7 +84,7 @@ var ops = [...]OpInfo{
 	},
 	OpRead: {
 		Name: "Read", Ident: "OpRead", Call: "read", Sends: rdmap.OpReadRequest, Asked: "an RDMA Read",
-		Fetches: true, MaxSGE: 1,
+		Fetches: true, MaxSGE: MaxSGE,
 		Takes: PartRemote | PartTarget,
 	},
 	OpLocalInvalidate: {

@@ -44,12 +44,12 @@ func TestOutstandingUntilDrained(t *testing.T) {
 	if err := p.a.Machine.PostSend(&SendWork{ID: 1}); err != nil {
 		t.Fatal(err)
 	}
-	octets := slices.Concat(p.a.Machine.Output(p.clock, p.a.g)...)
-	p.a.Machine.Sent(p.clock, p.a.g, len(octets))
+	data := slices.Concat(p.a.Machine.Output(p.clock, p.a.g)...)
+	p.a.Machine.Sent(p.clock, p.a.g, len(data))
 	want(p.a, 1, 0)
 	p.a.Machine.Completions(nil)
 	want(p.a, 0, 0)
-	p.b.Machine.Input(p.clock, octets)
+	p.b.Machine.Input(p.clock, data)
 	want(p.b, 0, 1)
 	p.b.Machine.Completions(nil)
 	want(p.b, 0, 0)

@@ -22,7 +22,7 @@ type pair struct {
 // A pipe is one direction: bytes on their way and how it ends.
 type pipe struct {
 	mail   *mail // in place of bytes, if the LLP carries whole segments
-	octets []byte
+	bytes  []byte
 	piece  func(n int) int // how many of n bytes arrive at once; nil: all
 	fin    bool            // no bytes will follow
 	ended  bool            // the receiver was told
@@ -85,10 +85,10 @@ func (p *pair) move(from *host, way *pipe, to *host) bool {
 	}
 	p.collect(from, way)
 	if way.lost {
-		way.octets = nil
+		way.bytes = nil
 		return false
 	}
-	n := len(way.octets)
+	n := len(way.bytes)
 	if way.piece != nil && n > 0 {
 		n = min(max(way.piece(n), 1), n)
 	}
@@ -98,11 +98,11 @@ func (p *pair) move(from *host, way *pipe, to *host) bool {
 	switch {
 	case n > 0:
 		way.passed += n
-		b := way.octets[:n]
-		way.octets = way.octets[n:]
+		b := way.bytes[:n]
+		way.bytes = way.bytes[n:]
 		to.input(b)
 		return true
-	case way.fin && len(way.octets) == 0 && !way.ended:
+	case way.fin && len(way.bytes) == 0 && !way.ended:
 		way.ended = true
 		to.fin()
 		return true
@@ -134,7 +134,7 @@ func (w *pipe) pullFrom(from *host) int {
 		return int(w.mail.count - n)
 	}
 	b := from.output()
-	w.octets = append(w.octets, b...)
+	w.bytes = append(w.bytes, b...)
 	return len(b)
 }
 

@@ -33,6 +33,7 @@ func (q *Machine) PostSend(w *SendWork) error {
 		q.stats.Held++
 	}
 	q.sq.push(w)
+	q.answers(w.Op)
 	return nil
 }
 
@@ -136,6 +137,7 @@ func (q *Machine) retire() {
 		q.completeSend(e)
 		q.release(e)
 		q.sq.Drop()
+		q.carriedOut = true
 		q.drain.progress()
 	}
 }
@@ -198,6 +200,7 @@ func (q *Machine) completeReceive(s Status) *Completion {
 	c := q.done.next()
 	c.ID, c.Op, c.Status, c.Cookie = q.current.ID, OpReceive, s, q.current.Cookie
 	q.doneReceives++
+	q.unanswered++
 	*q.current, q.taken = RecvWork{}, false
 	return c
 }

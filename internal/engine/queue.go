@@ -10,7 +10,7 @@ import (
 
 // Errors of a post; the queue is as it was before.
 var (
-	ErrQueueFull = errors.New("queue is full: poll its completions, wait until what is unsignaled was sent, or create it deeper")
+	ErrQueueFull = errors.New("queue is full: poll its completions, wait until what is unsignaled was sent, create it deeper, or wait for room with Submit")
 	ErrBadState  = errors.New("not allowed in this state")
 	ErrTooLong   = errors.New("message longer than 4294967295 bytes")
 	// ErrInlineRead and ErrTwoPayloads are errors of a Shape.
@@ -118,7 +118,7 @@ type recvQueue struct{ ring.Ring[RecvWork] }
 
 // Refusal says why Take found none.
 func (r *recvQueue) Refusal() string {
-	return "no receive is posted; post one for each Send that the peer may have under way, before it may send"
+	return "no receive is posted; set QPConfig.Receives, or post one for each Send that the peer may have under way, before it may send"
 }
 
 // Awaits reports that a receive may be posted later.

@@ -58,9 +58,9 @@ func newSide(h *host, seed uint64) *side {
 	s.rand.Shuffle(sideSource, func(i, j int) { s.source[i], s.source[j] = s.source[j], s.source[i] })
 	s.rs = h.regionOf(s.source, memory.Options{Access: memory.RemoteRead, PD: testPD, Base: 1 << 40})
 	s.rw, s.rk = h.region(s.window, remoteAll), h.region(s.sink, memory.LocalWrite)
-	var octets []byte
-	octets, s.word = words(1)
-	s.rc = h.region(octets, memory.RemoteAtomic)
+	var data []byte
+	data, s.word = words(1)
+	s.rc = h.region(data, memory.RemoteAtomic)
 	s.wantWindow, s.wantSink = make([]byte, sideMemory), make([]byte, sideMemory)
 	return s
 }
@@ -214,7 +214,7 @@ func (s *side) read(w *SendWork) int {
 		b = from.wantWindow[at:]
 		w.RemoteSTag, w.RemoteTO = from.rw.STag(), uint64(at)
 	}
-	w.SGL = listOf(SGE{Region: s.rk, Offset: s.usedSink, Length: n})
+	w.SGL = listOf(s.pieces(s.rk, s.usedSink, n, 1+s.rand.IntN(5))...)
 	copy(s.wantSink[s.usedSink:], b[:n])
 	s.usedSink += n
 	return n

@@ -11,24 +11,69 @@ import (
 // hiddenRead is the position of a Read that no consumer asked for: the RTR.
 const hiddenRead = ^uint64(0)
 
-// beginRead sends the Read Request of a Send Queue entry. With ORD Reads
+// A Read Request has one sink. An entry with several elements sends one request for each of them, and is complete when
+// the last is answered. Its position, which an outstanding Read has as its ID, has the number of the element above it.
+const elementShift = 56
+
+func sinkID(pos uint64, element int) uint64 { return pos | uint64(element)<<elementShift }
+func sinkPos(id uint64) uint64              { return id & (1<<elementShift - 1) }
+
+// sinkOf returns the entry and the element that the response to an outstanding Read is for.
+func (q *Machine) sinkOf(id uint64) (e *sendEntry, element int) {
+	return q.sq.At(sinkPos(id)), int(id >> elementShift)
+}
+
+// sink returns the memory that the response to an outstanding Read is for.
+func (q *Machine) sink(id uint64) *SGE {
+	e, element := q.sinkOf(id)
+	return &e.SGL.Elements()[element]
+}
+
+// nextSink returns the number of the first element with bytes, from one on, or how many elements there are.
+func (e *sendEntry) nextSink(from int) int {
+	sgl := e.SGL.Elements()
+	for from < len(sgl) && sgl[from].Length == 0 {
+		from++
+	}
+	return from
+}
+
+// sinks returns how many Read Requests the entry takes.
+func (e *sendEntry) sinks() (n uint32) {
+	for _, s := range e.SGL.Elements() {
+		if s.Length > 0 {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// beginRead sends the next Read Request of a Send Queue entry. With ORD Reads
 // outstanding the whole queue stalls here, so that the order is kept (RDMA
 // verbs 6.5).
 func (q *Machine) beginRead(g *Gather, e *sendEntry) bool {
 	if moved, ok := q.mayRequest(e); !ok {
 		return moved
 	}
-	r, fault := e.readRequest(q.cfg.Memory)
+	element := 0
+	if e.length > 0 {
+		element = e.nextSink(e.sge)
+	}
+	r, fault := e.readRequest(q.cfg.Memory, element)
 	if fault != memory.None {
 		q.sq.next++
 		q.workError(e, localStatus(fault), "the sink of an RDMA Read: "+fault.String())
 		return true
 	}
-	e.phase, e.msn = phaseReading, q.readMSN
+	if e.phase != phaseReading {
+		e.phase, e.msn = phaseReading, q.readMSN
+	}
 	q.asks()
-	q.requestRead(g, r, q.sq.next)
+	q.requestRead(g, r, sinkID(q.sq.next, element))
 	g.drain = true
-	q.sq.next++
+	if e.sge, e.off = e.nextSink(element+1), e.off+int(r.Size); e.sge >= e.SGL.Len() {
+		q.sq.next++
+	}
 	q.turn = sourceRead
 	return true
 }
@@ -53,12 +98,13 @@ func (q *Machine) mayRequest(e *sendEntry) (moved, ok bool) {
 // readRequest names the sink by the STag of its region. Of the region, local
 // write is asked, here and again when the response arrives; the response is
 // held against the request byte by byte, so the peer gains no right to it.
-func (e *sendEntry) readRequest(d memory.Domain) (rdmap.ReadRequest, memory.Fault) {
-	r := rdmap.ReadRequest{SinkSTag: rtrSTag, Size: e.length, SrcSTag: e.RemoteSTag, SrcTO: e.RemoteTO}
+func (e *sendEntry) readRequest(d memory.Domain, element int) (rdmap.ReadRequest, memory.Fault) {
+	r := rdmap.ReadRequest{SinkSTag: rtrSTag, SrcSTag: e.RemoteSTag, SrcTO: e.RemoteTO + uint64(e.off)}
 	if e.length == 0 {
 		return r, memory.None
 	}
-	s := &e.SGL.Elements()[0]
+	s := &e.SGL.Elements()[element]
+	r.Size = uint32(s.Length)
 	if f := d.LocalCheck(s.Region, &s.Term, s.Offset, s.Length, true); f != memory.None {
 		return r, f
 	}
@@ -90,7 +136,8 @@ func (q *Machine) onReadResponse(f *mpa.FPDU, s *ddp.Segment) {
 	}
 	read, got, _ := q.orq.Front()
 	if fault := q.placeResponse(f, &read, s); fault != memory.None {
-		q.sq.At(read.ID).status = localStatus(fault)
+		e, _ := q.sinkOf(read.ID)
+		e.status = localStatus(fault)
 		q.fail(&Failure{Code: placeCodes[fault], Offset: f.Offset,
 			Reason: "the sink of an RDMA Read: " + fault.Mistake()}, s)
 		return
@@ -108,7 +155,7 @@ func (q *Machine) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) m
 	if s.PayloadLen() == 0 { // as a hidden Read's always is
 		return memory.None
 	}
-	sink, off := &q.sq.At(read.ID).SGL.Elements()[0], s.TO-read.SinkTO
+	sink, off := q.sink(read.ID), s.TO-read.SinkTO
 	if q.inPlace {
 		return q.cfg.Memory.LocalCheck(sink.Region, &sink.Term, sink.Offset+int(off), s.PayloadLen(), true)
 	}
@@ -121,18 +168,21 @@ func (q *Machine) placeResponse(f *mpa.FPDU, read *rdmap.Read, s *ddp.Segment) m
 	return q.cfg.Memory.LocalPlace(sink.Region, &sink.Term, sink.Offset+int(off), p)
 }
 
-// readDone completes a Read: its response has been delivered.
-func (q *Machine) readDone(pos uint64) {
+// readDone completes a Read, if that was the last of its responses: it has been delivered.
+func (q *Machine) readDone(id uint64) {
 	switch {
-	case pos == hiddenRead:
+	case id == hiddenRead:
 		return
-	case pos&confirmRead != 0:
+	case id&confirmRead != 0:
 		q.confirm.asking = false
-		q.confirmed(pos &^ confirmRead)
+		q.confirmed(id &^ confirmRead)
 		return
 	}
-	q.confirm.known = max(q.confirm.known, pos)
-	e := q.sq.At(pos)
+	e, element := q.sinkOf(id)
+	if e.nextSink(element+1) < e.SGL.Len() {
+		return
+	}
+	q.confirm.known = max(q.confirm.known, sinkPos(id))
 	e.phase = phaseDone
 	if fault := q.invalidateSink(e); fault != memory.None {
 		e.status = StatusInvalidateFailed

@@ -178,12 +178,16 @@ func TestZeroORD(t *testing.T) {
 	rd.completion(success(1, OpSend, 0), failed(2, OpRead, StatusNoReadResources), flushed(3, OpSend))
 }
 
-// A Read has one sink.
+// A Read that invalidates its sink has one, and any other several.
 func TestReadSinks(t *testing.T) {
-	for n, ok := range map[int]bool{0: true, 1: true, 2: false} {
-		s := Shape{Op: OpRead, Has: PartRemote, SGEs: n, Length: uint64(n)}
-		if err := s.Check(0); (err == nil) != ok {
-			t.Errorf("%d elements: %v", n, err)
+	for _, tt := range []struct {
+		n   int
+		has Parts
+		ok  bool
+	}{{0, 0, true}, {1, PartTarget, true}, {2, 0, true}, {2, PartTarget, false}, {MaxSGE, 0, true}, {MaxSGE + 1, 0, false}} {
+		s := Shape{Op: OpRead, Has: PartRemote | tt.has, SGEs: tt.n, Length: uint64(tt.n)}
+		if err := s.Check(0); (err == nil) != tt.ok {
+			t.Errorf("%d elements, %v: %v", tt.n, tt.has, err)
 		}
 	}
 }

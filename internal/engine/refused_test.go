@@ -93,7 +93,7 @@ func TestTerminateAdvice(t *testing.T) {
 	p = initiator(t)
 	p.send(send(1, []byte("abc"))) // for which there is no receive
 	if f := p.wantCause(rdmap.CodeDDPInvalidMSNNoBuffer, false); !strings.Contains(f.Reason,
-		": no receive is posted; post one for each") {
+		": no receive is posted; set QPConfig.Receives") {
 		t.Error(f.Reason)
 	}
 	if n := p.Machine.Stats().TerminatesSent[rdmap.CodeDDPInvalidMSNNoBuffer]; n != 1 {

@@ -41,17 +41,21 @@ import (
 // consumer has said that it leaves messages unread when it closes, as a socket does: they are discarded and counted.
 
 // RNR bounds what waits for receives: in bytes, of which each segment costs AheadCost more, and
-// in messages. If both are zero, nothing waits.
-type RNR struct{ Bytes, Messages int }
+// in messages. If both are zero, nothing waits. Wait bounds for how long nothing of it is taken; zero: for ever.
+type RNR struct {
+	Bytes, Messages int
+	Wait            time.Duration
+}
 
 // An rnrQueue is what waits. The first of it is of a message of queue 0 that has no receive.
 type rnrQueue struct {
 	segments []rnrSegment // in the order of their turns
-	octets   int
+	bytes    int
 	messages int
 	unread   int  // bytes that nothing takes, after which the peer's half has ended
 	ended    bool // it has, after what waits
 	taking   bool // the first has its turn now
+	took     bool // one has had it since watchReady looked
 }
 
 type rnrSegment struct {
@@ -65,7 +69,7 @@ type rnrSegment struct {
 // HoldsBack reports whether nothing more is to be received for now.
 func (q *Machine) HoldsBack() bool {
 	u, bound := &q.rnr, &q.cfg.RNR
-	return len(u.segments) > 0 && (u.octets >= bound.Bytes || u.messages >= bound.Messages)
+	return len(u.segments) > 0 && (u.bytes >= bound.Bytes || u.messages >= bound.Messages)
 }
 
 // ReceiverNotReady reports whether something waits for receives.
@@ -108,7 +112,7 @@ func (q *Machine) await(f *mpa.FPDU, s *ddp.Segment) {
 			return
 		}
 	}
-	u.octets += w.cost()
+	u.bytes += w.cost()
 	if s.Last {
 		u.messages++
 	}
@@ -168,16 +172,16 @@ func (q *Machine) takeRNR(w rnrSegment) bool {
 	if s.Last {
 		u.messages--
 	}
-	u.taking, q.inPlace = true, w.placed
+	u.took, u.taking, q.inPlace = true, true, w.placed
 	q.dispatch(&mpa.FPDU{Content: layout.Plain(w.ulpdu), Offset: w.at, Size: w.size}, &s)
 	q.rnr.taking, q.inPlace = false, false
 	return true
 }
 
-func (q *Machine) releaseRNR(octets int) {
-	q.rnr.octets -= octets
+func (q *Machine) releaseRNR(n int) {
+	q.rnr.bytes -= n
 	if q.Waiting != nil {
-		q.Waiting.Give(octets)
+		q.Waiting.Give(n)
 	}
 }
 
@@ -218,6 +222,6 @@ func (q *Machine) closesRNR(now time.Time) {
 // forgetRNR is for a connection that has ended.
 func (q *Machine) forgetRNR() {
 	q.peerClosed = q.peerEnded()
-	q.releaseRNR(q.rnr.octets)
-	q.rnr = rnrQueue{taking: q.rnr.taking}
+	q.releaseRNR(q.rnr.bytes)
+	q.rnr, q.readyBy = rnrQueue{taking: q.rnr.taking}, time.Time{}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // patient has a QP keep so much that finds no receive.
-func patient(octets, messages int) func(*setup) {
-	return func(s *setup) { s.RNR = RNR{Bytes: octets, Messages: messages} }
+func patient(n, messages int) func(*setup) {
+	return func(s *setup) { s.RNR = RNR{Bytes: n, Messages: messages} }
 }
 
 // receiveLate posts a receive for what waits.

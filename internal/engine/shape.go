@@ -26,6 +26,8 @@ func (s *Shape) Check(maxInline int) error {
 		return fmt.Errorf("%v cannot be posted to a Send Queue", s.Op)
 	case s.SGEs > info.MaxSGE:
 		return fmt.Errorf("%d scatter/gather elements, of which %v takes %d at most", s.SGEs, s.Op, info.MaxSGE)
+	case s.SGEs > 1 && s.Op == OpRead && s.Has&PartTarget != 0:
+		return fmt.Errorf("%d scatter/gather elements of a Read with a Target, which takes 1 at most", s.SGEs)
 	case wrong&PartInline != 0 && s.Op == OpRead:
 		return ErrInlineRead
 	case wrong&PartInline != 0:

@@ -157,7 +157,7 @@ func (q *Machine) forgetShown() {
 
 // onPlaced takes an FPDU through DDP and RDMAP whose payload was placed before its turn. It
 // reports false, and does nothing, if it was not.
-func (q *Machine) onPlaced(f *mpa.FPDU, octets []byte) bool {
+func (q *Machine) onPlaced(f *mpa.FPDU, data []byte) bool {
 	h, ok := q.ahead.held[f.Offset]
 	if !ok {
 		return false
@@ -166,7 +166,7 @@ func (q *Machine) onPlaced(f *mpa.FPDU, octets []byte) bool {
 	f.Content.CopyTo(q.rxHeader[:])
 	n := min(h.size, ddp.UntaggedHeaderLen)
 	if h.size != f.Content.Len() || !bytes.Equal(h.header[:n], q.rxHeader[:n]) ||
-		!bytes.Equal(h.crc[:], octets[len(octets)-layout.CRCLen:]) {
+		!bytes.Equal(h.crc[:], data[len(data)-layout.CRCLen:]) {
 		return false
 	}
 	q.inPlace = true

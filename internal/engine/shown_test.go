@@ -221,8 +221,8 @@ func TestNotLookedAt(t *testing.T) {
 //
 // Proves R07, Z31.
 func TestFloodOfShown(t *testing.T) {
-	const segments, octets = 20, 8 * large
-	s := overAware(t, mpa.RoleInitiator, func(s *setup) { s.Params.Ahead = Ahead{Segments: segments, Bytes: octets} })
+	const segments, bytes = 20, 8 * large
+	s := overAware(t, mpa.RoleInitiator, func(s *setup) { s.Params.Ahead = Ahead{Segments: segments, Bytes: bytes} })
 	r := s.region(make([]byte, large), remoteAll)
 	for range 12 {
 		s.writes(write(r.STag(), 0, numbered(large)))
@@ -232,7 +232,7 @@ func TestFloodOfShown(t *testing.T) {
 	}
 	for at := len(s.stream) - 7; at > 0; at -= 7 { // backwards, in pieces that are no FPDU
 		s.show(at, at+7)
-		if n := s.shownHeld(); n > octets || len(s.Machine.ahead.held) > segments {
+		if n := s.shownHeld(); n > bytes || len(s.Machine.ahead.held) > segments {
 			t.Fatalf("%d bytes and %d FPDUs are held", n, len(s.Machine.ahead.held))
 		}
 	}

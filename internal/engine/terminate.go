@@ -87,7 +87,7 @@ func (q *Machine) readOf(msn uint32) (oldest uint64, ok bool) {
 		switch {
 		case e.phase != phaseReading:
 			continue
-		case e.msn == msn:
+		case msn-e.msn < e.sinks():
 			return pos, true
 		case !ok:
 			oldest, ok = pos, true

@@ -80,7 +80,7 @@ func (q *Machine) receiveError(f *mpa.FPDU, s *ddp.Segment, err *rdmap.Error) {
 	switch err.Code {
 	case rdmap.CodeDDPMessageTooLong:
 		q.completeReceive(StatusLocalLength)
-		err.Reason += "; post receives that are as long as the peer's longest Send"
+		err.Reason += "; receives (or QPConfig.Receives.Size) must be as long as the peer's longest Send"
 	case rdmap.CodeDDPInvalidMSNNoBuffer:
 		err.Reason += ": " + q.recv.Refusal()
 	}

@@ -20,11 +20,11 @@ const (
 	markerRun      = MarkerInterval - MarkerLen
 )
 
-// ToMarker returns how many bytes of content fit at a stream offset before the
+// ToMarker returns how many octets of content fit at a stream offset before the
 // next marker, and whether a marker stands right at that offset.
 //
 // RFC 5044, section 4.3: "MPA Markers MUST be inserted immediately preceding the
-// first FPDU of Full Operation Phase, and at every 512th byte of the TCP byte
+// first FPDU of Full Operation Phase, and at every 512th octet of the TCP octet
 // stream thereafter."
 func ToMarker(offset uint64) (room int, here bool) {
 	if phase := int(offset % MarkerInterval); phase != 0 {
@@ -89,9 +89,9 @@ func Points(fpduptr uint16) uint16 {
 // ULPDU_Length is at header: 0 if the marker is in front of that.
 //
 // RFC 5044, section 4.3: "If an FPDU is large enough to contain multiple Markers,
-// they MUST all point to the same point in the TCP stream: the first byte of the
+// they MUST all point to the same point in the TCP stream: the first octet of the
 // ULPDU Length field for the FPDU." The distance passes 65535 only with a ULPDU of more
-// than 64768 bytes.
+// than 64768 octets.
 func Pointer(header, marker uint64) uint16 {
 	return uint16(max(marker, header) - header) // [F08] [F09]
 }

@@ -51,8 +51,8 @@ func MULPDU(emss int, markers bool) int {
 	if markers {
 		n -= MarkerLen * ((emss + MarkerInterval - 1) / MarkerInterval)
 	}
-	// Section 3: "The range of MULPDU values MUST be between 128 bytes and
-	// 64768 bytes, inclusive." [S02] Where the formula gives more, the FPDU has
+	// Section 3: "The range of MULPDU values MUST be between 128 octets and
+	// 64768 octets, inclusive." [S02] Where the formula gives more, the FPDU has
 	// no pad either, as with all values of the formula.
 	return min(max(n, MinMULPDU), MaxUnpadded)
 }

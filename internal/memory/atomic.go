@@ -82,9 +82,56 @@ func (g *grant) checkAtomic(d Domain, to uint64) Fault {
 	if f := g.check(d, to, atomicLen, RemoteAtomic); f != None {
 		return f
 	}
-	b := g.in.piece(g.at+int(to-g.base), atomicLen)
-	if len(b) < atomicLen || uintptr(unsafe.Pointer(unsafe.SliceData(b)))%atomicLen != 0 {
-		return Unaligned
+	_, f := g.in.word(g.at + int(to-g.base))
+	return f
+}
+
+// word returns the word at offset off. The caller holds a lock of its bytes.
+func (x *extent) word(off int) (*uint64, Fault) {
+	b := x.piece(off, atomicLen)
+	at := unsafe.Pointer(unsafe.SliceData(b))
+	if len(b) < atomicLen || uintptr(at)%atomicLen != 0 {
+		return nil, Unaligned
 	}
-	return None
+	return (*uint64)(at), None
+}
+
+// Load64 returns the word of 8 bytes at offset off, for the program itself. The lock keeps out what peers write by
+// other means than Atomic Operations.
+func (r *Region) Load64(off int) (word uint64, f Fault) {
+	x := r.held()
+	defer x.release()
+	if !x.holds(off, atomicLen) {
+		return 0, r.unheld(x)
+	}
+	x.locks.rlock(off, atomicLen)
+	defer x.locks.runlock(off, atomicLen)
+	if f := r.kept(x); f != None {
+		return 0, f
+	}
+	return x.load(off)
+}
+
+// Change64 replaces the word of 8 bytes at offset off by what change makes of it, as Domain.Atomic does for a peer, and
+// returns what it was.
+func (r *Region) Change64(off int, change func(old uint64) uint64) (old uint64, f Fault) {
+	x := r.held()
+	defer x.release()
+	if !x.holds(off, atomicLen) {
+		return 0, r.unheld(x)
+	}
+	x.locks.lock(off, atomicLen)
+	defer x.locks.unlock(off, atomicLen)
+	if f := r.kept(x); f != None {
+		return 0, f
+	}
+	return x.swap(off, change)
+}
+
+// unheld is the fault of an access that leaves the extent.
+func (r *Region) unheld(x *extent) Fault {
+	if f := r.kept(x); f != None {
+		return f
+	}
+	return Bounds
 }

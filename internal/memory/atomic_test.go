@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
@@ -123,4 +124,86 @@ func TestAtomicTogether(t *testing.T) {
 	if w[1] != 6*each {
 		t.Errorf("%d additions of %d", w[1], 6*each)
 	}
+}
+
+// The program uses a word beside a peer's Writes. The race detector agrees that locks keep them apart; an Atomic
+// Operation would do so too, and is not among them.
+func TestOwnWordBesideWrites(t *testing.T) {
+	const each = 1000
+	for _, own := range []func(r *Region) (uint64, Fault){
+		func(r *Region) (uint64, Fault) { return r.Load64(8) },
+		func(r *Region) (uint64, Fault) { return r.Change64(8, increment) },
+	} {
+		buf, _ := words(4)
+		table := NewTable()
+		r, err := table.Register(buf, Options{Access: RemoteWrite, PD: pd})
+		testrig.Must(t, err)
+		var all sync.WaitGroup
+		all.Go(func() {
+			for range each {
+				if f := local(table).Place(r.STag(), 0, layout.Plain(make([]byte, 32))); f != None {
+					t.Error(f)
+				}
+			}
+		})
+		for range each {
+			if v, f := own(r); v >= each || f != None {
+				t.Errorf("%d: %v", v, f)
+			}
+		}
+		all.Wait()
+	}
+}
+
+// The program's own accesses of a word: of which region and offset they are, and when there is none.
+func TestOwnWord(t *testing.T) {
+	table := NewTable()
+	buf, w := words(3)
+	r, err := table.Register(buf, Options{PD: pd, Base: base})
+	testrig.Must(t, err)
+	w[0], w[1], w[2] = 1, 2, math.MaxUint64
+	if v, f := r.Load64(8); v != 2 || f != None {
+		t.Errorf("%d: %v", v, f)
+	}
+	if v, f := r.Change64(16, increment); v != math.MaxUint64 || f != None || w[0] != 1 || w[1] != 2 || w[2] != 0 {
+		t.Errorf("was %#x: %v; now %#x", v, f, w)
+	}
+	refused := func(r *Region, off int, want Fault) {
+		t.Helper()
+		_, load := r.Load64(off)
+		old, change := r.Change64(off, func(uint64) uint64 { t.Error("changed"); return 0 })
+		if load != want || change != want || old != 0 {
+			t.Errorf("offset %d: %v and %v, want %v", off, load, change, want)
+		}
+	}
+	for _, off := range []int{-8, -1, 17, 24, math.MaxInt, math.MinInt} {
+		refused(r, off, Bounds)
+	}
+	for _, off := range []int{1, 4, 15} {
+		refused(r, off, Unaligned)
+	}
+	none, err := table.Allocate(pd, Most{Pieces: 2, Bytes: 24})
+	testrig.Must(t, err)
+	refused(none, 0, Invalidated)
+	pieces := Registration{Memory: [][]byte{buf[:8], buf[8:12], buf[12:]}}
+	if f := local(table).FastRegister(none, &pieces); f != TooLarge {
+		t.Fatal(f)
+	}
+	pieces.Memory = [][]byte{buf[:12], buf[16:]}
+	if f := local(table).FastRegister(none, &pieces); f != None {
+		t.Fatal(f)
+	}
+	refused(none, 8, Unaligned) // it is in two pieces
+	if v, f := none.Load64(0); v != 1 || f != None {
+		t.Errorf("%d: %v", v, f)
+	}
+	local(table).LocalInvalidate(none)
+	refused(none, 0, Invalidated)
+	local(table).LocalInvalidate(r)
+	if v, f := r.Load64(8); v != 2 || f != None { // the program has its memory still
+		t.Errorf("%d: %v", v, f)
+	}
+	table.Revoke(r)
+	refused(r, 8, InvalidSTag)
+	refused(r, 24, InvalidSTag)
 }

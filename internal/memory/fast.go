@@ -84,13 +84,13 @@ func (r *Region) fresh() *extent {
 
 // CheckRegister judges a FastRegister before it is carried out, except for the state of the STag.
 func (d Domain) CheckRegister(r *Region, g *Registration) Fault {
-	octets := g.Bytes()
+	n := g.Bytes()
 	switch f := r.own(d); {
 	case f != None:
 		return f
-	case len(g.Memory) > r.most.Pieces || octets > r.most.Bytes:
+	case len(g.Memory) > r.most.Pieces || n > r.most.Bytes:
 		return TooLarge
-	case ddp.Wraps(g.Base, uint64(octets)):
+	case ddp.Wraps(g.Base, uint64(n)):
 		return Wrap
 	}
 	return None

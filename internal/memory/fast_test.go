@@ -45,16 +45,16 @@ func TestFastRegister(t *testing.T) {
 		if f := d.FastRegister(r, reg); f != StillValid {
 			t.Errorf("once more: %v", f)
 		}
-		if f := d.Place(r.STag(), base+uint64(len(buf))-1, octet); f != None || buf[len(buf)-1] != 0xee {
+		if f := d.Place(r.STag(), base+uint64(len(buf))-1, data); f != None || buf[len(buf)-1] != 0xee {
 			t.Error(f)
 		}
-		if f := d.Place(old, base, octet); f != InvalidSTag {
+		if f := d.Place(old, base, data); f != InvalidSTag {
 			t.Errorf("by the key before: %v", f)
 		}
 		if f := d.Invalidate(r.STag()); f != None || r.Valid() {
 			t.Error(f)
 		}
-		if f := d.Place(r.STag(), base, octet); f != Invalidated {
+		if f := d.Place(r.STag(), base, data); f != Invalidated {
 			t.Error(f)
 		}
 	}
@@ -119,7 +119,7 @@ func TestFastRegisterPrivate(t *testing.T) {
 			Private: private}); f != None {
 			t.Fatal(f)
 		}
-		f := (Domain{table, pd, stream + 1, 0}).Place(r.STag(), 0, octet)
+		f := (Domain{table, pd, stream + 1, 0}).Place(r.STag(), 0, data)
 		if private && f != OtherStream || !private && f != None {
 			t.Errorf("private: %t: %v", private, f)
 		}

@@ -16,7 +16,7 @@ func TestNobodyHolds(t *testing.T) {
 	all := LocalWrite | RemoteRead | RemoteWrite | RemoteAtomic
 	add := func(old uint64) uint64 { return old + 1 }
 	for name, access := range map[string]func(stag uint32, to uint64){
-		"Write":            func(stag uint32, to uint64) { d.Place(stag, to, octet) },
+		"Write":            func(stag uint32, to uint64) { d.Place(stag, to, data) },
 		"Read":             func(stag uint32, to uint64) { d.Load(into(make([]byte, 1)), 1, stag, to) },
 		"Atomic Operation": func(stag uint32, to uint64) { d.Atomic(stag, to, add) },
 		"checks": func(stag uint32, to uint64) {
@@ -33,7 +33,7 @@ func TestNobodyHolds(t *testing.T) {
 			term := r.Term()
 			d.LocalCheck(r, &term, int(to), 1, true)
 			d.LocalLoad(into(make([]byte, 1)), r, &term, int(to), 1)
-			d.LocalPlace(r, &term, int(to), octet)
+			d.LocalPlace(r, &term, int(to), data)
 			d.BeginLocalPlace(&run, r, &term, int(to), 1, 1, 0)
 			run.End()
 			d.CheckInvalidate(w)

@@ -33,7 +33,7 @@ func TestRebindIsAtomic(t *testing.T) {
 // Peers that name a window all the time, while it is bound under the same key again and again, never fail.
 func TestRebindFlood(t *testing.T) {
 	for name, access := range map[string]func(d Domain, stag uint32) Fault{
-		"Write":              func(d Domain, stag uint32) Fault { return d.Place(stag, 8, octet) },
+		"Write":              func(d Domain, stag uint32) Fault { return d.Place(stag, 8, data) },
 		"Read":               func(d Domain, stag uint32) Fault { return d.Load(into(make([]byte, 8)), 8, stag, 0) },
 		"check of a Write":   func(d Domain, stag uint32) Fault { return d.CheckWrite(stag, 0, 8) },
 		"check of an Atomic": func(d Domain, stag uint32) Fault { return d.CheckAtomic(stag, 0) },
@@ -106,7 +106,7 @@ func TestReplaced(t *testing.T) {
 	w := window(t, table, true)
 	d.Bind(w, b)
 	d.Bind(w, Binding{Key: 3})
-	if f := d.Place(w.STag(), 0, octet); f != Invalidated {
+	if f := d.Place(w.STag(), 0, data); f != Invalidated {
 		t.Errorf("bound to nothing: %v", f)
 	}
 }

@@ -34,9 +34,9 @@ func (r *Region) yield(to *Region) Fault {
 func (t *Table) exchange(old, by *tag) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	found := t.tags[old.index] == old
+	found := t.tags.Get(old.index) == old
 	if found {
-		t.tags[old.index] = by
+		t.tags.Put(old.index, by)
 	}
 	return found
 }

@@ -21,14 +21,14 @@ func TestSucceed(t *testing.T) {
 	if f != None || err != nil {
 		t.Fatal(f, err)
 	}
-	if r.STag() != old.STag() || !r.Valid() || old.Valid() || len(table.tags) != 1 {
+	if r.STag() != old.STag() || !r.Valid() || old.Valid() || table.tags.Len() != 1 {
 		t.Errorf("%#x after %#x, valid %t and %t, %d in the table",
-			r.STag(), old.STag(), r.Valid(), old.Valid(), len(table.tags))
+			r.STag(), old.STag(), r.Valid(), old.Valid(), table.tags.Len())
 	}
 	if f := d.Place(old.STag(), 101, layout.Plain([]byte("new"))); f != None || string(memory) != "\x00new" {
 		t.Errorf("%v: %q", f, memory)
 	}
-	if f := d.LocalPlace(old, new(Term), 0, octet); f != InvalidSTag || !bytes.Equal(before, numbered(64)) {
+	if f := d.LocalPlace(old, new(Term), 0, data); f != InvalidSTag || !bytes.Equal(before, numbered(64)) {
 		t.Errorf("a request that names the old one: %v", f)
 	}
 	if f := table.Revoke(old); f != InvalidSTag {
@@ -41,7 +41,7 @@ func TestSucceed(t *testing.T) {
 	if f := d.CheckWrite(other.STag(), 0, 1); f != OtherDomain {
 		t.Errorf("in another domain: %v", f)
 	}
-	if f := table.Revoke(other); f != None || len(table.tags) != 0 {
+	if f := table.Revoke(other); f != None || table.tags.Len() != 0 {
 		t.Error(f)
 	}
 	if f := d.CheckWrite(old.STag(), 100, 1); f != InvalidSTag {
@@ -65,7 +65,7 @@ func TestSucceedRefused(t *testing.T) {
 	table.Free(w)
 	table.Revoke(old)
 	if r, f, err := table.Succeed(old, nil, Options{}); r != nil || f != InvalidSTag ||
-		err != nil || len(table.tags) != 0 {
+		err != nil || table.tags.Len() != 0 {
 		t.Errorf("of one that is gone: %v, %v", f, err)
 	}
 }
@@ -90,7 +90,7 @@ func TestSucceedFlood(t *testing.T) {
 		done <- n
 	}()
 	for range 20000 {
-		if f := d.Place(stag, 8, octet); f != None {
+		if f := d.Place(stag, 8, data); f != None {
 			t.Error(f)
 			break
 		}

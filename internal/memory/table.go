@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp/ddp"
+	"github.com/goiwarp/iwarp/internal/stags"
 )
 
 // Quarantine is how many STags must have been retired after an STag before its index
@@ -21,7 +22,7 @@ const reservedSTags = 1 << keyBits
 
 // The key of an STag is its lowest bits.
 const (
-	keyBits = 8
+	keyBits = stags.KeyBits
 	keyMask = 1<<keyBits - 1
 )
 
@@ -33,7 +34,7 @@ const maxTags = 1 << (31 - keyBits)
 // goroutine.
 type Table struct {
 	mu      sync.RWMutex
-	tags    map[uint32]*tag    // by index
+	tags    stags.Table[tag]   // by the STag with a key of 0
 	windows map[uint32]*Window // bound to a stream, by that: the first of several
 	streams map[uint32]int     // by PD: how many streams may use its regions
 	stream  uint32             // the last number that was given to a stream
@@ -46,7 +47,6 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table {
 	return &Table{
-		tags:    make(map[uint32]*tag),
 		windows: make(map[uint32]*Window),
 		streams: make(map[uint32]int),
 		retired: make(map[uint32]struct{}),
@@ -117,13 +117,14 @@ func (t *Table) enter(g *tag, granted func(stag uint32) *grant) error {
 	}
 	g.index = stag &^ keyMask
 	g.stand(granted(stag))
-	t.tags[g.index] = g
+	t.tags.Put(g.index, g)
 	return nil
 }
 
-// newSTag draws until it finds one whose index is free, which is most often the first.
+// newSTag draws until it finds an STag whose place in the table is free, and which was not in use lately. That rarely
+// takes more than two draws, because at least half of the places are free.
 func (t *Table) newSTag() (uint32, error) {
-	if len(t.tags) >= maxTags {
+	if t.tags.Len() >= maxTags {
 		return 0, ErrFull
 	}
 	var b [4]byte
@@ -132,9 +133,8 @@ func (t *Table) newSTag() (uint32, error) {
 			return 0, fmt.Errorf("memory: no random STag to be had: %w", err)
 		}
 		stag := binary.BigEndian.Uint32(b[:])
-		_, used := t.tags[stag&^keyMask]
 		_, recent := t.retired[stag&^keyMask]
-		if stag >= reservedSTags && !used && !recent {
+		if stag >= reservedSTags && !recent && !t.tags.Taken(stag) {
 			return stag, nil
 		}
 	}
@@ -158,9 +158,9 @@ func (t *Table) Revoke(r *Region) Fault {
 
 // remove reports whether a tag was in the table. The caller holds the lock.
 func (t *Table) remove(g *tag) bool {
-	found := t.tags[g.index] == g
+	found := t.tags.Get(g.index) == g
 	if found {
-		delete(t.tags, g.index)
+		t.tags.Delete(g.index)
 		t.retire(g.index)
 	}
 	return found
@@ -215,9 +215,7 @@ func (t *Table) shared(g *grant) bool {
 
 // lookup returns what an STag stands for, nil if nothing has that index and that key. Whoever looks up releases it.
 func (t *Table) lookup(stag uint32) *grant {
-	t.mu.RLock()
-	found := t.tags[stag&^keyMask]
-	t.mu.RUnlock()
+	found := t.tags.Get(stag &^ keyMask)
 	if found == nil {
 		return nil
 	}

@@ -17,8 +17,8 @@ func TestRevoke(t *testing.T) {
 	table := NewTable()
 	r, buf := register(t, table, Options{Access: allRemote, PD: pd})
 	d := Domain{table, pd, stream, 0}
-	if len(table.tags) != 1 || table.Revoke(r) != None || table.Revoke(r) != InvalidSTag ||
-		len(table.tags) != 0 || r.Valid() {
+	if table.tags.Len() != 1 || table.Revoke(r) != None || table.Revoke(r) != InvalidSTag ||
+		table.tags.Len() != 0 || r.Valid() {
 		t.Error("not revoked once")
 	}
 	if f := d.Place(r.STag(), 0, layout.Plain([]byte("x"))); f != InvalidSTag || buf[16] == 'x' {
@@ -223,7 +223,7 @@ func TestSTagsInUse(t *testing.T) {
 	if first, _ := register(t, table, Options{}); first.STag() != 0x100 { // the least that is not reserved
 		t.Errorf("%#x", first.STag())
 	}
-	if _, err := table.Register(nil, Options{}); err == nil || len(table.tags) != 3 {
+	if _, err := table.Register(nil, Options{}); err == nil || table.tags.Len() != 3 {
 		t.Errorf("without a random number: %v", err)
 	}
 }

@@ -85,13 +85,13 @@ func TestTermSettles(t *testing.T) {
 	}
 	d.LocalInvalidate(r)
 	d.FastRegister(r, &regs[1])
-	if f := d.LocalPlace(r, &early, 0, octet); f != Invalidated {
+	if f := d.LocalPlace(r, &early, 0, data); f != Invalidated {
 		t.Errorf("into the second: %v", f)
 	}
-	if f := (Domain{table, pd, stream + 1, 0}).LocalPlace(r, &late, 0, octet); f != OtherStream {
+	if f := (Domain{table, pd, stream + 1, 0}).LocalPlace(r, &late, 0, data); f != OtherStream {
 		t.Errorf("for another stream: %v", f)
 	}
-	if f := d.LocalPlace(r, &late, 0, octet); f != None {
+	if f := d.LocalPlace(r, &late, 0, data); f != None {
 		t.Error(f)
 	}
 }
@@ -116,11 +116,11 @@ func TestWithdrawnIsNotMeant(t *testing.T) {
 	if f := d.FastRegister(r, &later); f != None {
 		t.Fatal(f)
 	}
-	if f := d.LocalPlace(r, &term, 0, octet); f != Invalidated {
+	if f := d.LocalPlace(r, &term, 0, data); f != Invalidated {
 		t.Errorf("%v", f)
 	}
 	term = r.Term()
-	if f := d.LocalPlace(r, &term, 0, octet); f != None {
+	if f := d.LocalPlace(r, &term, 0, data); f != None {
 		t.Errorf("posted after it: %v", f)
 	}
 }

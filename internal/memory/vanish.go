@@ -2,6 +2,7 @@ package memory
 
 import (
 	"runtime/debug"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/goiwarp/iwarp/internal/layout"
@@ -9,7 +10,7 @@ import (
 
 // Memory that may vanish is not the Go runtime's: somebody may unmap or protect it while it is registered, or cut the
 // file short that is mapped there. The processor's fault is a panic then, which is made a Fault here. All that
-// reaches the bytes of an extent is in copyIn, copyOut, copyTo and swap.
+// reaches the bytes of an extent is in copyIn, copyOut, copyTo, swap and load.
 
 // copyIn copies p to offset off. The caller holds the locks of these bytes.
 func (x *extent) copyIn(off int, p layout.Content) Fault {
@@ -63,13 +64,28 @@ func (x *extent) copyTo(dst []byte, off int) (f Fault) {
 	return None
 }
 
-// swap replaces the word at offset off, which is aligned, by what change makes of it. The caller holds the lock of
-// its bytes.
+// swap replaces the word at offset off by what change makes of it. The caller holds the lock of its bytes.
 func (x *extent) swap(off int, change func(old uint64) uint64) (old uint64, f Fault) {
+	word, f := x.word(off)
+	if f != None {
+		return 0, f
+	}
 	if x.vanishes {
 		defer x.faulted(&f, debug.SetPanicOnFault(true))
 	}
-	return swap((*uint64)(unsafe.Pointer(unsafe.SliceData(x.piece(off, atomicLen)))), change), None
+	return swap(word, change), None
+}
+
+// load loads the word at offset off. The caller holds a lock of its bytes.
+func (x *extent) load(off int) (word uint64, f Fault) {
+	at, f := x.word(off)
+	if f != None {
+		return 0, f
+	}
+	if x.vanishes {
+		defer x.faulted(&f, debug.SetPanicOnFault(true))
+	}
+	return atomic.LoadUint64(at), None
 }
 
 // faulted is deferred. It makes a Fault of the panic of an access to the extent's memory, and has faults of the

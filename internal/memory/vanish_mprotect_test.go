@@ -101,7 +101,7 @@ func TestVanishedIn(t *testing.T) {
 	newExtent(whole, pages(1, 3))
 	several := &extent{vanishes: true}
 	newExtent(several, pages(1, 2), pages(5, 6), pages(3, 4))
-	octet := func(n int) uintptr { return uintptr(unsafe.Pointer(&buf[n])) }
+	data := func(n int) uintptr { return uintptr(unsafe.Pointer(&buf[n])) }
 	for _, c := range []struct {
 		at             int
 		whole, several bool
@@ -111,7 +111,7 @@ func TestVanishedIn(t *testing.T) {
 		{3 * page, false, true}, {4*page - 1, false, true}, {4 * page, false, false},
 		{5*page - 1, false, false}, {5 * page, false, true}, {6*page - 1, false, true}, {6 * page, false, false},
 	} {
-		if whole.has(octet(c.at)) != c.whole || several.has(octet(c.at)) != c.several {
+		if whole.has(data(c.at)) != c.whole || several.has(data(c.at)) != c.several {
 			t.Errorf("byte %d of page %d: in one piece of two pages %v, of three pieces %v",
 				c.at%page, c.at/page, !c.whole, !c.several)
 		}

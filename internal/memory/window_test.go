@@ -19,7 +19,7 @@ func window(t testing.TB, table *Table, first bool) *Window {
 }
 
 // byte is what a peer tries to place.
-var octet = layout.Plain([]byte{0xee})
+var data = layout.Plain([]byte{0xee})
 
 // RDMA verbs 7: a window has an index of the RNIC's and a key of the consumer's, begins Invalid,
 // is within the region, and only its own rights count; invalidated it goes back to the Protection Domain.
@@ -30,7 +30,7 @@ func TestWindow(t *testing.T) {
 	if w.STag()&keyMask != 0 || w.Valid() || w.region != nil {
 		t.Errorf("STag %#x, valid: %t", w.STag(), w.Valid())
 	}
-	if f := d.Place(w.STag(), 0, octet); f != Invalidated {
+	if f := d.Place(w.STag(), 0, data); f != Invalidated {
 		t.Errorf("before it is bound: %v", f)
 	}
 	before := w.STag()
@@ -43,7 +43,7 @@ func TestWindow(t *testing.T) {
 	}
 	for to, want := range map[uint64]Fault{99: Bounds, 100: None, 103: None, 104: Bounds,
 		base: Bounds, math.MaxUint64: Wrap} {
-		if f := d.Place(w.STag(), to, octet); f != want {
+		if f := d.Place(w.STag(), to, data); f != want {
 			t.Errorf("at %d: %v, want %v", to, f, want)
 		}
 	}
@@ -53,10 +53,10 @@ func TestWindow(t *testing.T) {
 	if f := d.Load(into(make([]byte, 1)), 1, w.STag(), 100); f != NoRemoteRead {
 		t.Errorf("a right it does not give: %v", f)
 	}
-	if f := d.Place(before, 100, octet); f != InvalidSTag {
+	if f := d.Place(before, 100, data); f != InvalidSTag {
 		t.Errorf("with another key: %v", f)
 	}
-	if f := d.Place(r.STag(), base, octet); f != NoRemoteWrite {
+	if f := d.Place(r.STag(), base, data); f != NoRemoteWrite {
 		t.Errorf("past the window: %v", f)
 	}
 	want := numbered(64)
@@ -67,7 +67,7 @@ func TestWindow(t *testing.T) {
 	if f := d.LocalInvalidate(w); f != None || w.Valid() || w.region != nil {
 		t.Error(f)
 	}
-	if f := d.Place(w.STag(), 100, octet); f != Invalidated {
+	if f := d.Place(w.STag(), 100, data); f != Invalidated {
 		t.Error(f)
 	}
 	if f := d.LocalInvalidate(w); f != None { // "Valid or already Invalid"
@@ -145,7 +145,7 @@ func TestWindowOfStream(t *testing.T) {
 	}
 	bind()
 	for name, got := range map[string]Fault{
-		"Write": other.Place(w.STag(), 0, octet), "Send with Invalidate": other.Invalidate(w.STag()),
+		"Write": other.Place(w.STag(), 0, data), "Send with Invalidate": other.Invalidate(w.STag()),
 		"local invalidation": other.LocalInvalidate(w),
 	} {
 		if got != OtherStream || !w.Valid() {
@@ -211,7 +211,7 @@ func TestRegionWithWindows(t *testing.T) {
 	if !table.Free(two) || table.Free(two) {
 		t.Error("not freed once")
 	}
-	if f := d.Place(two.STag(), 0, octet); f != InvalidSTag {
+	if f := d.Place(two.STag(), 0, data); f != InvalidSTag {
 		t.Error(f)
 	}
 	if f := d.LocalInvalidate(two); f != FirstType {
@@ -223,7 +223,7 @@ func TestRegionWithWindows(t *testing.T) {
 	if f := table.Revoke(r); f != None {
 		t.Error(f)
 	}
-	if !table.Free(one) || len(table.tags) != 0 {
+	if !table.Free(one) || table.tags.Len() != 0 {
 		t.Error("tags are left")
 	}
 	if f := d.LocalInvalidate(one); f != InvalidSTag {
@@ -244,17 +244,17 @@ func TestWindowOfFirstType(t *testing.T) {
 		if f := d.Bind(w, Binding{Region: r, Length: 8, Access: RemoteWrite, Key: uint8(key) + 1}); f != None {
 			t.Fatal(f)
 		}
-		if f := other.Place(old, 0, octet); f != InvalidSTag {
+		if f := other.Place(old, 0, data); f != InvalidSTag {
 			t.Errorf("by the STag before: %v", f)
 		}
 	}
 	if a.windows != 0 || b.windows != 1 {
 		t.Error(a.windows, b.windows)
 	}
-	if f := other.Place(w.STag(), 1, octet); f != None || buf[17] != 0xee {
+	if f := other.Place(w.STag(), 1, data); f != None || buf[17] != 0xee {
 		t.Error(f)
 	}
-	if f := (Domain{table, pd + 1, stream, 0}).Place(w.STag(), 1, octet); f != OtherDomain {
+	if f := (Domain{table, pd + 1, stream, 0}).Place(w.STag(), 1, data); f != OtherDomain {
 		t.Error(f)
 	}
 	if f := d.Invalidate(w.STag()); f != NotOffered {
@@ -269,7 +269,7 @@ func TestWindowOfFirstType(t *testing.T) {
 	if f := d.Bind(w, Binding{Key: 9}); f != None || w.Valid() || w.STag()&keyMask != 9 || b.windows != 0 {
 		t.Error(f)
 	}
-	if f := other.Place(w.STag(), 1, octet); f != Invalidated {
+	if f := other.Place(w.STag(), 1, data); f != Invalidated {
 		t.Error(f)
 	}
 }

@@ -21,8 +21,8 @@ func (r *Receiver) loseBoundary() bool {
 	if r.run.len() == 0 {
 		return true
 	}
-	r.spans = slices.Insert(r.spans, 0, span{start: r.next, end: r.edge(), octets: r.run})
-	r.run = octets{}
+	r.spans = slices.Insert(r.spans, 0, span{start: r.next, end: r.edge(), buffer: r.run})
+	r.run = buffer{}
 	r.noteRun()
 	if edge := r.spans[0].end; r.touching(1) && !r.spans[1].placed {
 		r.merge(0)
@@ -45,7 +45,7 @@ func (r *Receiver) noteRun() {
 func (r *Receiver) reuse() {
 	s := &r.spans[0]
 	r.kept, r.noted = s.cands, [2]uint64{s.start, s.end}
-	r.run.join(&s.octets)
+	r.run.join(&s.buffer)
 	r.remove(0)
 }
 

@@ -125,9 +125,9 @@ func (r *Receiver) note(i int, from, to uint64) {
 // markerTarget returns where the FPDU begins that a marker belongs to: at ULPDU_Length, or
 // at the marker in front of that. ok is false if no FPDU can begin there.
 //
-// RFC 5044, section 4.3: "the location of the first byte of the previous FPDU header
+// RFC 5044, section 4.3: "the location of the first octet of the previous FPDU header
 // can be determined by subtracting the value of the given Marker from the current
-// byte-stream sequence number". "An FPDUPTR value of 0x0000 means that immediately
+// octet-stream sequence number". "An FPDUPTR value of 0x0000 means that immediately
 // following the Marker is an FPDU header". [F09]
 func (r *Receiver) markerTarget(marker uint64, ptr uint16) (start uint64, ok bool) {
 	header := marker - uint64(ptr)
@@ -163,9 +163,9 @@ func (r *Receiver) split(i int, at, end uint64) {
 		behind.drop(before)
 		s.cands, behind.cands = splitCandidates(s.cands, at)
 		if before < behind.len() {
-			s.octets = octets{buf: append([]byte(nil), s.bytes()[:before]...)}
+			s.buffer = buffer{buf: append([]byte(nil), s.bytes()[:before]...)}
 		} else {
-			behind.octets = octets{buf: append([]byte(nil), behind.bytes()...)}
+			behind.buffer = buffer{buf: append([]byte(nil), behind.bytes()...)}
 			s.cut(s.len() - before)
 		}
 		s.end, behind.start = at, at

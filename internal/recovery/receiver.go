@@ -103,7 +103,7 @@ type Receiver struct {
 
 	next   uint64 // everything before is delivered, or given up
 	synced bool   // an FPDU begins at next
-	run    octets // synced: what is held from next on
+	run    buffer // synced: what is held from next on
 	in     []byte // synced: bytes of the caller's segment right after run
 	fresh  bool   // run or in may hold an FPDU that was not looked at
 	doubt  bool   // next comes from a ULPDU_Length that was not verified

@@ -6,18 +6,18 @@ import (
 	"github.com/goiwarp/iwarp/internal/layout"
 )
 
-// bytes is a buffer that grows at both ends: what is in it is buf[head:].
-type octets struct {
+// A buffer grows at both ends: what is in it is buf[head:].
+type buffer struct {
 	buf  []byte
 	head int
 }
 
-func (o *octets) len() int      { return len(o.buf) - o.head }
-func (o *octets) bytes() []byte { return o.buf[o.head:] }
+func (o *buffer) len() int      { return len(o.buf) - o.head }
+func (o *buffer) bytes() []byte { return o.buf[o.head:] }
 
 // append adds bytes at the end. A front half that is free is used again rather than
 // to grow.
-func (o *octets) append(b []byte) {
+func (o *buffer) append(b []byte) {
 	if n := o.len(); len(o.buf)+len(b) > cap(o.buf) && o.head >= n+len(b) {
 		o.buf, o.head = o.buf[:copy(o.buf, o.bytes())], 0
 	}
@@ -26,7 +26,7 @@ func (o *octets) append(b []byte) {
 
 // prepend adds bytes in front. It leaves as much free in front as there is, so that
 // each byte is moved once on average.
-func (o *octets) prepend(b []byte) {
+func (o *buffer) prepend(b []byte) {
 	if o.head < len(b) {
 		n := o.len() + len(b)
 		grown := make([]byte, 2*n)
@@ -38,18 +38,18 @@ func (o *octets) prepend(b []byte) {
 }
 
 // drop removes n bytes in front.
-func (o *octets) drop(n int) {
+func (o *buffer) drop(n int) {
 	if o.head += n; o.head == len(o.buf) {
 		o.buf, o.head = o.buf[:0], 0
 	}
 }
 
 // cut removes n bytes at the end.
-func (o *octets) cut(n int) { o.buf = o.buf[:len(o.buf)-n] }
+func (o *buffer) cut(n int) { o.buf = o.buf[:len(o.buf)-n] }
 
 // join adds what is in p at the end, and may take p's buffer for that: the shorter one is
 // copied.
-func (o *octets) join(p *octets) {
+func (o *buffer) join(p *buffer) {
 	if o.len() > p.len() {
 		o.append(p.bytes())
 		return
@@ -69,7 +69,7 @@ type span struct {
 	fpdus, marks int
 
 	// held
-	octets
+	buffer
 	dirty bool
 	bad   bool        // an FPDU begins at start and is not valid
 	cands []candidate // starts of FPDUs by its markers, not yet decided
@@ -209,7 +209,7 @@ func (r *Receiver) hold(i int, offset uint64, b []byte) {
 // merge joins two spans that are held and touch.
 func (r *Receiver) merge(i int) {
 	s, behind := &r.spans[i], &r.spans[i+1]
-	s.join(&behind.octets)
+	s.join(&behind.buffer)
 	s.end = behind.end
 	s.cands = append(s.cands, behind.cands...)
 	r.remove(i + 1)

@@ -27,7 +27,7 @@ func TestBytesRoom(t *testing.T) {
 		{"no room in front", 3, 0, 5, 4, true, 9, 0},
 	} {
 		buf := make([]byte, c.head+c.held, c.head+c.held+c.room)
-		o := octets{buf: buf, head: c.head}
+		o := buffer{buf: buf, head: c.head}
 		copy(o.bytes(), "abcdefgh")
 		held, added := bytes.Clone(o.bytes()), []byte("12345678")[:c.add]
 		want := append(bytes.Clone(held), added...)
@@ -53,7 +53,7 @@ func TestRemoveKeepsBuffer(t *testing.T) {
 	for _, c := range []struct{ capacity, want int }{
 		{100, 100}, {50, 100}, {200, 200}, {layout.MaxFPDU, layout.MaxFPDU}, {layout.MaxFPDU + 1, layout.MaxFPDU},
 	} {
-		r.spans = []span{{octets: octets{buf: make([]byte, 1, c.capacity)}}}
+		r.spans = []span{{buffer: buffer{buf: make([]byte, 1, c.capacity)}}}
 		if r.remove(0); cap(r.spare) != c.want || len(r.spare) != 0 || len(r.spans) != 0 {
 			t.Errorf("after one of %d bytes: %d of %d", c.capacity, len(r.spare), cap(r.spare))
 		}

@@ -240,7 +240,7 @@ func (s *search) valid(at, phase, length, size int, sync *Sync) bool {
 			return false
 		}
 	} else if length == 0 || length > layout.MaxMULPDU || !s.padded(at, phase, length) {
-		// RFC 5044, section 3: a ULPDU has "between one and 64768 bytes". [S02]
+		// RFC 5044, section 3: a ULPDU has "between one and 64768 octets". [S02]
 		return false
 	}
 	marks, pointing, ok := s.agree(at, phase, size)

@@ -109,7 +109,7 @@ func TestResyncOfPayload(t *testing.T) {
 	if testrig.Everything() {
 		size = 1 << 17
 	}
-	for name, octet := range map[string]func(i int) byte{
+	for name, data := range map[string]func(i int) byte{
 		"zeroes":   func(int) byte { return 0 },
 		"ones":     func(int) byte { return 0xff },
 		"fours":    func(int) byte { return 4 },
@@ -123,7 +123,7 @@ func TestResyncOfPayload(t *testing.T) {
 	} {
 		b := make([]byte, size)
 		for i := range b {
-			b[i] = octet(i)
+			b[i] = data(i)
 		}
 		if sync, ok := recovery.Resync(b, tagged); ok {
 			t.Errorf("%s: %+v", name, sync)
@@ -220,12 +220,12 @@ func TestResyncOfZeros(t *testing.T) {
 		{5, 100}, // 124 FPDUs between six markers
 	} {
 		l := newPlan(true, false, writes(400, c.length, false))
-		for _, octets := range []int{1591, 2600, 4000, 9000} {
-			sync, ok := recovery.Resync(l.stream[c.from:c.from+octets], tagged)
+		for _, n := range []int{1591, 2600, 4000, 9000} {
+			sync, ok := recovery.Resync(l.stream[c.from:c.from+n], tagged)
 			begins := slices.ContainsFunc(l.frames, func(f laid) bool { return f.start == c.from+int(sync.Offset) })
-			if told := ok && sync.Markers; !told && octets >= 4000 || told &&
+			if told := ok && sync.Markers; !told && n >= 4000 || told &&
 				(sync.Phase != (512-c.from%512)%512 || !begins) {
-				t.Errorf("%+v: %v, %+v of %d bytes", c, ok, sync, octets)
+				t.Errorf("%+v: %v, %+v of %d bytes", c, ok, sync, n)
 			}
 		}
 	}

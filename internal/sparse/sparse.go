@@ -31,7 +31,8 @@ type second struct {
 	timer   *time.Timer // nil: a second has passed, and nothing has come
 	waiting int
 	last    slog.Record
-	to      slog.Handler // that of the last
+	to      slog.Handler  // that of the last
+	passing chan struct{} // closed once the record of an earlier second is passed on; nil if there was none
 }
 
 // Handle passes a record on, or keeps it. An error is that of the other Handler; it has none of records that are kept.
@@ -58,14 +59,21 @@ func (s *second) keep(r slog.Record, to slog.Handler) bool {
 // over ends a second, and begins another if something has come in it.
 func (s *second) over() { s.flush(true) }
 
+// flush passes on what is kept. It returns after the record of an earlier second has been passed on, too: a program
+// that ends then has logged everything.
 func (s *second) flush(again bool) {
 	s.mu.Lock()
-	r, to, n := s.last, s.to, s.waiting
-	s.timer, s.waiting, s.last, s.to = nil, 0, slog.Record{}, nil
+	r, to, n, earlier := s.last, s.to, s.waiting, s.passing
+	passed := make(chan struct{})
+	s.timer, s.waiting, s.last, s.to, s.passing = nil, 0, slog.Record{}, nil, passed
 	if n > 0 && again {
 		s.timer = time.AfterFunc(every, s.over)
 	}
 	s.mu.Unlock()
+	defer close(passed)
+	if earlier != nil {
+		<-earlier
+	}
 	if n > 1 {
 		r.AddAttrs(slog.Int(LeftOut, n-1))
 	}
@@ -74,7 +82,7 @@ func (s *second) flush(again bool) {
 	}
 }
 
-// Flush passes on what is kept, at the end of what logs.
+// Flush passes on what is kept, at the end of what logs. Nothing is on its way any more when it returns.
 func (h *Handler) Flush() {
 	h.of.mu.Lock()
 	if h.of.timer != nil {

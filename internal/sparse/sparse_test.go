@@ -46,6 +46,32 @@ func TestSparse(t *testing.T) {
 	})
 }
 
+// slow is a Handler that takes two seconds to write the record "second".
+type slow struct{ slog.Handler }
+
+func (h slow) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "second" {
+		time.Sleep(2 * time.Second)
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// TestFlushWaits flushes while the record of a second is being written: it is written when Flush returns.
+func TestFlushWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b testrig.Buffer
+		h := New(slow{slog.NewTextHandler(&b, nil)})
+		log := slog.New(h)
+		log.Warn("first")
+		log.Warn("second")
+		time.Sleep(1500 * time.Millisecond)
+		h.Flush()
+		if !strings.Contains(b.String(), "second") {
+			t.Errorf("flushed, and not written: %s", b.String())
+		}
+	})
+}
+
 // leftOut sums up what was left out.
 func leftOut(lines []string) (n int) {
 	for _, line := range lines {

@@ -36,6 +36,8 @@ func TestDescribePrograms(t *testing.T) {
 		{changed(16, 0, 0, 0, 0), "40 bytes: 01"},
 		{changed(36, 0, 0, 0, 0), "40 bytes: 01"},
 		{hello[:39], "39 bytes: 01"},
+		{ulpdata.AppendPrefixTag(hello), "like rsockets, 40 bytes: 01 02 00 10 00"},
+		{ulpdata.AppendPrefixTag(nil), "none; and a tag of iwarp run --as roce: Sends may begin with"},
 	} {
 		if got := ulpdata.Describe(c.in); !strings.HasPrefix(got, c.want) {
 			t.Errorf("% x: %q, want %q", c.in, got, c.want)

@@ -45,8 +45,8 @@ func (r RPCOverRDMA) Append(dst []byte) []byte {
 	return append(dst, rpcVersion, flags, sizeCode(r.SendSize), sizeCode(r.ReceiveSize))
 }
 
-func sizeCode(octets uint32) byte {
-	return byte(min(max(octets, rpcUnit), rpcMost)/rpcUnit - 1)
+func sizeCode(n uint32) byte {
+	return byte(min(max(n, rpcUnit), rpcMost)/rpcUnit - 1)
 }
 
 // ParseRPCOverRDMA returns what is at the head of b, which may hold more. The error

@@ -50,6 +50,9 @@ func Describe(b []byte) string {
 	if len(b) == 0 {
 		return "none"
 	}
+	if rest, tagged := CutPrefixTag(b); tagged {
+		return Describe(rest) + "; and a tag of iwarp run --as roce: Sends may begin with 8 bytes of flags and Immediate Data"
+	}
 	switch c := Recognize(b).(type) {
 	case nil:
 	case SMBDirect:

@@ -71,9 +71,9 @@ type convention interface {
 }
 
 var conventions = []struct {
-	octets string
-	want   convention
-	line   string
+	bytes string
+	want  convention
+	line  string
 }{
 	{smbBig, ulpdata.SMBDirect{IRD: 16, ORD: 8}, "SMB Direct depths ird 16 ord 8, big-endian"},
 	{rpcData, ulpdata.RPCOverRDMA{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 262144},
@@ -96,7 +96,7 @@ var conventions = []struct {
 // TestConventions writes, reads and names the private data that ULPs are known to send.
 func TestConventions(t *testing.T) {
 	for _, c := range conventions {
-		b := testrig.Bytes(t, c.octets)
+		b := testrig.Bytes(t, c.bytes)
 		if got := c.want.Append([]byte("before")); !bytes.Equal(got, append([]byte("before"), b...)) {
 			t.Errorf("%v: wrote % x", c.want, got)
 		}
@@ -129,14 +129,14 @@ func TestConventions(t *testing.T) {
 func TestNoConvention(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                                 "none",
-		"hello":                            `5 octets of text: "hello"`,
-		"rping\x00\x00\x00":                `8 octets of text: "rping"`,
-		"a ~tilde":                         `8 octets of text: "a ~tilde"`,
-		strings.Repeat("x", 64):            `64 octets of text: "` + strings.Repeat("x", 64) + `"`,
+		"hello":                            `5 bytes of text: "hello"`,
+		"rping\x00\x00\x00":                `8 bytes of text: "rping"`,
+		"a ~tilde":                         `8 bytes of text: "a ~tilde"`,
+		strings.Repeat("x", 64):            `64 bytes of text: "` + strings.Repeat("x", 64) + `"`,
 		"two\nlines":                       "9 bytes: 74 77 6f 0a 6c 69 6e 65 73",
 		"\x00\x00\x00\x00":                 "4 bytes: 00 00 00 00",
 		"\x00\x00\x63\x00":                 "4 bytes: 00 00 63 00",
-		strings.Repeat("x", 70):            `70 octets of text: "` + strings.Repeat("x", 64) + `" ...`,
+		strings.Repeat("x", 70):            `70 bytes of text: "` + strings.Repeat("x", 64) + `" ...`,
 		"\xf6\xab\x0e\x18\x02\x01\x03\x03": "8 bytes: f6 ab 0e 18 02 01 03 03",
 		"\x00\x00\x00\x01\x00\x00\x00\x00": "8 bytes: 00 00 00 01 00 00 00 00",
 		"\x00\x00\x00\x01\x01\x00\x00\x00": "8 bytes: 00 00 00 01 01 00 00 00",
@@ -321,7 +321,7 @@ func TestConventionErrors(t *testing.T) {
 // written as it was read, but for what a reader does not look at.
 func FuzzRecognize(f *testing.F) {
 	for _, c := range conventions {
-		f.Add(testrig.Bytes(f, c.octets))
+		f.Add(testrig.Bytes(f, c.bytes))
 	}
 	f.Add(testrig.Bytes(f, smbLittle))
 	f.Fuzz(func(t *testing.T, b []byte) {
