@@ -3,8 +3,6 @@
 package programs
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,8 +38,8 @@ var emulated = []struct {
 
 // TestArm64 builds the library for arm64 where that is not this machine's processor, and runs programs of Debian's for
 // it, emulated by QEMU: those that were unpacked into the directory IWARP_ARM64, whose file versions has a line for
-// each package, as dpkg-deb -W prints it. Its libraries have to be there beside this machine's. With IWARP_TABLE=FILE
-// it writes its table of docs/programs.md.
+// each package, as dpkg-deb -W prints it. Its libraries have to be there beside this machine's. With -update
+// it writes its results to results.json.
 func TestArm64(t *testing.T) {
 	dir := os.Getenv("IWARP_ARM64")
 	if dir == "" {
@@ -66,23 +64,17 @@ func TestArm64(t *testing.T) {
 			start(t, l, onArm64(l.program(t, name, options...))).awaitSuccess(t)
 		})
 	}
-	var table bytes.Buffer
+	var results []result
 	for _, p := range emulated {
 		name := strings.NewReplacer(" -p PORT", "", "127.0.0.1", "IP").Replace(p.client)
-		outcome := "failed"
-		t.Run(name, func(t *testing.T) {
+		results = append(results, ran(t, name, unpacked(t, string(versions), p.pkg), p.verified, func(t *testing.T) {
 			t.Setenv(guiseVariable, string(p.as))
 			p.server, p.client = onArm64(filepath.Join(dir, "usr/bin", p.server)),
 				onArm64(filepath.Join(dir, "usr/bin", p.client))
 			p.run(t, l)
-			if !t.Failed() {
-				outcome = "runs"
-			}
-		})
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n",
-			name, unpacked(t, string(versions), p.pkg), outcome, p.verified)
+		}))
 	}
-	writeTable(t, ".arm64", "| client; the server is the same | package, for arm64 | both ends ours, emulated | data |\n|---|---|---|---|\n"+table.String())
+	wantResults(t, testOnArm64, results)
 }
 
 // unpacked names a package with the version that was unpacked.

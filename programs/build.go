@@ -178,6 +178,9 @@ func (l Library) Plan(ctx context.Context, version string) (p Plan, err error) {
 	if err := cmp.Or(checkSystem(), l.Check()); err != nil {
 		return p, err
 	}
+	if l.isShipped() {
+		return p, l.shippedError()
+	}
 	for _, n := range Needs(ctx, version) {
 		if n.Found == "" {
 			return p, &NeedError{n}
@@ -265,7 +268,8 @@ func (l Library) compile(ctx context.Context, sources, from string) error {
 // short is how much of a digest the two libraries know each other by: 64 bits.
 func short(digest string) string { return digest[:16] }
 
-// compilePreload compiles the part in C, with more options for the compiler.
+// compilePreload compiles the part in C, with more options for the compiler. The place of the sources is left out of
+// what debuggers read, so that the same sources give the same bytes anywhere.
 func (l Library) compilePreload(ctx context.Context, sources, from string, options ...string) error {
 	files, err := filepath.Glob(filepath.Join(sources, "programs", "preload", "*.c"))
 	if err != nil {
@@ -276,7 +280,7 @@ func (l Library) compilePreload(ctx context.Context, sources, from string, optio
 		return err
 	}
 	args := append(slices.Concat(compiler[1:], options),
-		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-fPIC",
+		"-std=gnu11", "-O2", "-g", "-fdebug-prefix-map="+sources+"=.", "-Wall", "-Wextra", "-Wno-unused-parameter", "-fPIC",
 		"-fvisibility=hidden", "-D_GNU_SOURCE",
 		"-DIWARP_SOURCES=0x"+short(from)+"ull", "-shared", "-o", l.Preload(),
 	)

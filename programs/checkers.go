@@ -63,8 +63,8 @@ func (l Library) writeSuppressions() error {
 	for i := range 32 { // records, of which so many may go at once
 		written = append(written, fmt.Sprintf("sendmsg(mmsg[%d].msg_hdr.msg_iov[0])", i))
 	}
-	for _, octets := range written {
-		fmt.Fprintf(&b, "{\n bytes that lie in Go's memory\n Memcheck:Param\n %s\n obj:*/%s\n}\n", octets, engineName)
+	for _, data := range written {
+		fmt.Fprintf(&b, "{\n bytes that lie in Go's memory\n Memcheck:Param\n %s\n obj:*/%s\n}\n", data, engineName)
 	}
 	for _, frame := range []string{"obj:*/" + engineName, "fun:iw_cm_context"} {
 		fmt.Fprintf(&b, "{\n what stays\n Memcheck:Leak\n fun:calloc\n ...\n %s\n}\n", frame)

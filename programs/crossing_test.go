@@ -65,11 +65,14 @@ func (l Library) alone(t *testing.T) {
 	t.Logf("%s", p.out.String())
 }
 
-// gids is testdata/gids.c: an address keeps the index of its GID.
+// gids is testdata/gids.c: an address keeps the index of its GID, and there are files about it.
 func (l Library) gids(t *testing.T) {
-	if p := l.compiledWith(t, "gids", nil, append(pair,
-		"-D_GNU_SOURCE")...); !strings.Contains(p.out.String(), "gids: ok") {
-		testrig.Lacks(t, p.out.String())
+	for _, as := range []Guise{IWARP, RoCE} {
+		t.Setenv(guiseVariable, string(as))
+		if p := l.compiledWith(t, "gids", nil, append(pair,
+			"-D_GNU_SOURCE")...); !strings.Contains(p.out.String(), "gids: ok") {
+			testrig.Lacks(t, p.out.String())
+		}
 	}
 }
 

@@ -46,8 +46,8 @@ var diskRuns = []diskRun{
 		compared, "read 4096/4096"},
 }
 
-// suites are those of libiscsi's own tests that a disk of tgt's passes over iSCSI and over iSER alike. docs/programs.md
-// says what is with the others.
+// suites are those of libiscsi's own tests that a disk of tgt's passes over iSCSI and over iSER alike.
+// docs/dev/programs.md says what is with the others.
 var suites = strings.Fields("Read6 Read12 Read16 Write12 Write16 WriteVerify10 WriteVerify12 WriteVerify16 Verify10 Verify12 Verify16 " +
 	"OrWrite Prefetch10 Prefetch16 Mandatory ReadCapacity10 ReadCapacity16 StartStopUnit TestUnitReady ReportSupportedOpcodes NoMedia Unmap Sanitize " +
 	"Reserve6.Simple ProutPreempt ProutReserve.Simple ProutReserve.AccessEA ProutReserve.AccessWE ProutReserve.AccessEARO ProutReserve.AccessWERO " +
@@ -63,21 +63,22 @@ func TestDisks(t *testing.T) {
 		all = append(all, diskRun{"libiscsi-bin", []string{"iscsi-test-cu", "-i", "HOST", "-I", "NEXT", "-d",
 			"--test=ALL." + suite, "URL"}, compared, "passed\n"})
 	}
-	table := "| client of a disk of tgt's | package | over iSER | data |\n|---|---|---|---|\n"
+	var results []result
 	for i, r := range all {
 		line := strings.Join(replaced(r.words, "HOST", "NAME", "NEXT", "NAME2", "URL", "iser://IP/IQN/1"), " ")
 		run := func(t *testing.T) { r.run(t, l) }
 		// after the first of the suites, which are one program, the target alone writes a capture
 		if i > len(diskRuns) {
 			r.words = append([]string{pcapVariable + "="}, r.words...)
-			table += row(t, line, r.pkg, r.verified, func(t *testing.T) { captured(t, "the target", 1, run) })
+			results = append(results, ran(t, line, version(r.pkg), r.verified,
+				func(t *testing.T) { captured(t, "the target", 1, run) }))
 			continue
 		}
-		table += row(t, line, r.pkg, r.verified, run)
+		results = append(results, ran(t, line, version(r.pkg), r.verified, run))
 		captured(t, line, 2, run)
 	}
 	t.Run("what a connection had is freed", func(t *testing.T) { wantFreed(t, l) })
-	writeTable(t, ".disks", table+fmt.Sprintf("\nThe target is that of %s.\n", version("tgt")))
+	wantResults(t, "TestDisks", results)
 }
 
 // wantFreed wants tgt to free a connection that is over, which it does at RoCE's RDMA_CM_EVENT_TIMEWAIT_EXIT and never
@@ -136,13 +137,13 @@ func (r *diskRun) run(t *testing.T, l Library) {
 	t.Error("tgt was hasty, or libiscsi crashed, each time")
 }
 
-// row runs a row of a table, and returns it.
-func row(t *testing.T, line, pkg, verified string, run func(*testing.T)) string {
-	outcome := "failed"
+// ran runs a program, and returns what comes of it.
+func ran(t *testing.T, line, pkg, verified string, run func(*testing.T)) result {
+	r := result{Program: line, Package: pkg, Outcome: "failed", Data: verified}
 	if t.Run(line, run) {
-		outcome = "runs"
+		r.Outcome = "runs"
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", line, version(pkg), outcome, verified)
+	return r
 }
 
 func replaced(words []string, pairs ...string) []string {

@@ -25,8 +25,9 @@ const (
 // A Library is the directory with the two shared libraries.
 type Library struct{ Dir string }
 
-// LibraryOf returns the Library of a version of this module, which may not be built yet: in the user's cache directory,
-// or in the one that the environment variable IWARP_LIBRARY names. On a system without such programs it is ErrSystem.
+// LibraryOf returns the Library of a version of this module. It is in the directory that the environment variable
+// IWARP_LIBRARY names, or came with the program, in ../lib/iwarp, or is in the user's cache directory. It may not be
+// built yet. On a system without such programs it is ErrSystem.
 func LibraryOf(version string) (Library, error) {
 	if err := checkSystem(); err != nil {
 		return Library{}, err
@@ -34,6 +35,9 @@ func LibraryOf(version string) (Library, error) {
 	if dir := os.Getenv("IWARP_LIBRARY"); dir != "" {
 		dir, err := filepath.Abs(dir)
 		return Library{dir}, err
+	}
+	if l := shipped(); l.built() {
+		return l, nil
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {

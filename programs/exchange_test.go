@@ -100,6 +100,24 @@ func (l Library) restarted(t *testing.T) {
 	l.compiled(t, "restarted", pair...)
 }
 
+// unready is testdata/rnr.c: rnr_retry_count says whether a Send waits for its receive. If not, the program reads once how
+// to run it so that it does.
+func (l Library) unready(t *testing.T) {
+	const advice = "found no posted receive, which ended the connection: with iwarp run --as roce"
+	said := func(as Guise, retries ...string) string {
+		t.Setenv(guiseVariable, string(as))
+		return l.compiledWith(t, "rnr", retries, pair...).out.String()
+	}
+	for _, out := range []string{said(IWARP, "7"), said(IWARP), said(RoCE, "0")} {
+		if out != "rnr: received\n" {
+			t.Errorf("with retries, or as RoCE:\n%s", out)
+		}
+	}
+	if out := said(IWARP, "0"); !strings.Contains(out, "rnr: ended") || strings.Count(out, advice) != 1 {
+		t.Errorf("without retries:\n%s", out)
+	}
+}
+
 // refused is testdata/refused.c: what ibv_modify_qp refuses is in the log with the reason; and who connects by itself
 // as an iWARP device reads once, and without a log, how to run that.
 func (l Library) refused(t *testing.T) {

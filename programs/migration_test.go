@@ -31,15 +31,15 @@ const (
 func TestMigration(t *testing.T) {
 	l := built(t)
 	needs(t, "qemu-system-x86_64")
-	table := "| live migration | package | both ends ours | data |\n|---|---|---|---|\n"
+	var results []result
 	for _, pinned := range []bool{false, true} {
 		line := map[bool]string{false: "migrate rdma:127.0.0.1:PORT",
 			true: "migrate rdma:127.0.0.1:PORT with rdma-pin-all"}[pinned]
 		move := func(t *testing.T) { migrate(t, l, pinned) }
-		table += row(t, line, "qemu-system-x86", compared, move)
+		results = append(results, ran(t, line, version("qemu-system-x86"), compared, move))
 		captured(t, line, 2, move)
 	}
-	writeTable(t, ".migration", table)
+	wantResults(t, "TestMigration", results)
 }
 
 func migrate(t *testing.T, l Library, pinned bool) {
@@ -189,14 +189,14 @@ func assembled(t *testing.T, file string, size int) []byte {
 	out := make([]byte, size)
 	for line := range strings.Lines(string(text)) {
 		code, _, _ := strings.Cut(line, ";")
-		at, octets, ok := strings.Cut(code, ":")
+		at, data, ok := strings.Cut(code, ":")
 		if !ok {
 			continue
 		}
 		var address int
 		var bits []byte
 		if _, err := fmt.Sscanf(at, "%x", &address); err == nil {
-			_, err = fmt.Sscanf(strings.ReplaceAll(octets, " ", ""), "%x", &bits)
+			_, err = fmt.Sscanf(strings.ReplaceAll(data, " ", ""), "%x", &bits)
 			if err == nil {
 				copy(out[address:], bits)
 				continue

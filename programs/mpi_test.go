@@ -37,14 +37,14 @@ func TestMPI(t *testing.T) {
 	// Who is root in a container is meant to be.
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-	table := "| program of MPI | package | all processes ours | data |\n|---|---|---|---|\n"
+	var results []result
 	for _, r := range mpiRuns {
 		line, run := strings.Replace(r.line, "RING", "ring", 1), func(t *testing.T) { r.run(t, l) }
-		table += row(t, line, r.pkg, compared, run)
+		results = append(results, ran(t, line, version(r.pkg), compared, run))
 		capturedWith(t, line, wantedCaptures{connected: r.processes,
 			datagrams: strings.HasPrefix(line, byDatagrams)}, run)
 	}
-	writeTable(t, ".mpi", table)
+	wantResults(t, "TestMPI", results)
 }
 
 func (r *mpiRun) run(t *testing.T, l Library) {

@@ -161,8 +161,8 @@ func TestCompiler(t *testing.T) {
 // TestHeaders finds each header by itself, and says what a compiler says that fails.
 func TestHeaders(t *testing.T) {
 	dir := t.TempDir()
-	for name, octets := range map[string]string{"alone.h": "", "needy.h": "#include <no/such.h>\n"} {
-		testrig.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(octets), 0o666))
+	for name, data := range map[string]string{"alone.h": "", "needy.h": "#include <no/such.h>\n"} {
+		testrig.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o666))
 	}
 	compiler, err := findCompiler()
 	if err != nil {
@@ -289,8 +289,8 @@ func TestDigest(t *testing.T) {
 	dir := t.TempDir()
 	seen := map[string]bool{}
 	for _, tt := range []struct {
-		name, octets string
-		fresh        bool
+		name, bytes string
+		fresh       bool
 	}{
 		{"go.mod", "module x", true},
 		{"programs/engine/main.go", "package main\nimport _ \"x/b\"", true},
@@ -312,7 +312,7 @@ func TestDigest(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(tt.octets), 0o666); err != nil {
+		if err := os.WriteFile(name, []byte(tt.bytes), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		got, err := digest(t.Context(), dir)

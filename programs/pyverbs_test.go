@@ -22,7 +22,7 @@ const pyverbsOutcomes = "testdata/pyverbs.txt"
 
 // TestPyverbs runs rdma-core's own tests, which are Python's: pyverbs. What comes of each, in both guises, is what
 // testdata/pyverbs.txt has of it, and a test that is not named there is skipped, as it is for what there is not here.
-// With IWARP_TABLE=FILE it writes the table of docs/programs.md, of those that fail.
+// With -update it writes those that fail to results.json.
 func TestPyverbs(t *testing.T) {
 	l := built(t)
 	address, tests := host(t, true), pyverbsTests(t)
@@ -44,7 +44,7 @@ func TestPyverbs(t *testing.T) {
 		// tests are about what is refused, too
 		capturedWith(t, string(as), wantedCaptures{connected: 1, refused: true}, all)
 	}
-	documented(t, known)
+	wantResults(t, testPython, pyverbsFailures(known))
 }
 
 // pyverbsGuises are in the order of the columns of testdata/pyverbs.txt.
@@ -160,34 +160,18 @@ var whyPyverbs = []struct{ test, why string }{
 	{"", "connects by itself: `ibv_modify_qp` to RTS is `EINVAL`, as with siw"},
 }
 
-// documented wants the tests that fail to be in docs/programs.md, with the reason.
-func documented(t *testing.T, known map[string][]string) {
-	t.Helper()
-	doc, err := os.ReadFile("../docs/programs.md")
-	testrig.Must(t, err)
-	table := pyverbsTable(known)
-	writeTable(t, ".pyverbs", table)
-	if !strings.Contains(string(doc), table) {
-		t.Errorf("docs/programs.md has not this table:\n%s", table)
-	}
-}
-
-func pyverbsTable(known map[string][]string) string {
-	table := "| test of rdma-core | as RoCE | as an iWARP device | why |\n|---|---|---|---|\n"
+// pyverbsFailures are the tests that fail in a guise, or may, with the reason.
+func pyverbsFailures(known map[string][]string) (failures []result) {
 	for _, row := range whyPyverbs {
-		var names []string
-		var in []string
 		for _, name := range slices.Sorted(maps.Keys(known)) {
-			short := name[strings.LastIndex(name, ".")+1:]
-			if fallible(known[name]) && (short == row.test || row.test == "" && !explained(short)) {
-				names, in = append(names, "`"+short+"`"), known[name]
+			short, in := name[strings.LastIndex(name, ".")+1:], known[name]
+			if fallible(in) && (short == row.test || row.test == "" && !explained(short)) {
+				failures = append(failures,
+					result{Family: "rdma-core", Program: short, AsRoCE: in[0], AsIWARP: in[1], Why: row.why})
 			}
 		}
-		if len(names) > 0 {
-			table += fmt.Sprintf("| %s | %s | %s | %s |\n", strings.Join(names, ", "), in[0], in[1], row.why)
-		}
 	}
-	return table
+	return failures
 }
 
 // fallible reports whether a test fails in a guise, or may.

@@ -3,7 +3,6 @@
 package programs
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -100,6 +99,7 @@ var directs = []pairing{
 
 // waiting are programs whose Sends wait for receives, as on InfiniBand.
 var waiting = []pairing{
+	{"qperf", "qperf -lp PORT", "qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_bw rc_bi_bw rc_rdma_write_bw", rate, true, "rc_rdma_write_bw:\n    bw"},
 	{"qperf", "IWARP_AS=roce qperf -lp PORT", "IWARP_AS=roce qperf 127.0.0.1 -lp PORT -cm 1 -t 1 rc_bw rc_bi_bw rc_rdma_write_bw", rate, true, "rc_rdma_write_bw:\n    bw"},
 	{"fio", "IWARP_AS=roce " + fioReceiver + " --iodepth=8", "IWARP_AS=roce " + fioSender + " --iodepth=8", compared, false, "err= 0"},
 }
@@ -132,8 +132,8 @@ const (
 	fioSender   = "fio --name=c --ioengine=rdma --rw=write --hostname=127.0.0.1 --port=PORT --verb=send --bs=64k --size=4m" + fioPattern
 )
 
-// TestPrograms runs programs as Debian ships them, both ends on the library. With IWARP_TABLE=FILE it writes the table of
-// docs/programs.md.
+// TestPrograms runs programs as Debian ships them, both ends on the library. With -update it writes what came of
+// them to results.json.
 func TestPrograms(t *testing.T) {
 	l := built(t)
 	t.Run("ibv_devinfo", l.device)
@@ -149,6 +149,8 @@ func TestPrograms(t *testing.T) {
 	t.Run("alone", l.alone)
 	t.Run("gids", l.gids)
 	t.Run("windows", l.windows)
+	t.Run("opened", l.opened)
+	t.Run("next", l.next)
 	t.Run("vanish", l.vanishes)
 	t.Run("managed", l.managed)
 	t.Run("delivered", l.delivered)
@@ -162,25 +164,19 @@ func TestPrograms(t *testing.T) {
 	t.Run("restarted", l.restarted)
 	t.Run("destroyed", l.destroyed)
 	t.Run("refused", l.refused)
+	t.Run("unready", l.unready)
 	t.Run("sanitized", l.sanitized)
 	t.Run("checked", l.checked)
 	t.Run("killed", l.killed)
 	t.Run("mixed", l.mixed)
 	t.Run("leaks", l.leaks)
 	t.Run("captures", l.captures)
-	var table bytes.Buffer
+	results := []result{ran(t, "python3 ctypes_list.py", version("python3"), "finds the device", l.ctypes)}
 	for _, p := range shown {
 		name := strings.NewReplacer(" -p PORT", "", " -lp PORT", "", " --port=PORT", "", " -P PORT", "", "HOST", "IP", "127.0.0.1", "IP").Replace(p.client)
-		outcome := "failed"
-		t.Run(name, func(t *testing.T) {
-			p.run(t, l)
-			if !t.Failed() {
-				outcome = "runs"
-			}
-		})
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, version(p.pkg), outcome, p.verified)
+		results = append(results, ran(t, name, version(p.pkg), p.verified, func(t *testing.T) { p.run(t, l) }))
 	}
-	writeTable(t, "", "| client; the server is the same | package | both ends ours | data |\n|---|---|---|---|\n"+table.String())
+	wantResults(t, "TestPrograms", results)
 }
 
 // built returns the library. Where CI is not true the test is skipped if something is missing for it.

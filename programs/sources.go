@@ -24,6 +24,8 @@ type State struct {
 	Built bool
 	// From is the digest of the sources that it was built from, and Now that of those that are there: "" is not known.
 	From, Now string
+	// Shipped is that it came with the program. It is not compared with sources, nor built again.
+	Shipped bool
 	// Failed is why the sources that are there could not be looked at, if there are any.
 	Failed error
 }
@@ -39,6 +41,10 @@ func (s State) Unknown() bool { return s.Built && s.Now == "" }
 // version that was released stay the same, and the library has a place for each.
 func (l Library) State(ctx context.Context, version string) State {
 	s := State{Built: l.built(), From: l.stamp()}
+	if l.isShipped() {
+		s.Now, s.Shipped = s.From, true
+		return s
+	}
 	dir, err := findCheckout(ctx)
 	if err != nil {
 		if released(version) {
@@ -132,11 +138,11 @@ func sourceFiles(ctx context.Context, dir string) (all []string, err error) {
 
 // add writes the digest of a file with its name, so that it tells where one ends.
 func add(to io.Writer, name, path string) error {
-	octets, err := os.ReadFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(octets)
+	sum := sha256.Sum256(data)
 	_, err = to.Write(append(append([]byte(name), 0), sum[:]...))
 	return err
 }

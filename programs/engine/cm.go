@@ -112,27 +112,33 @@ func iw_id_resolve_route(h uint64) int32 { return int32(device().ResolveRoute(ve
 //export iw_id_listen
 func iw_id_listen(h uint64) int32 { return int32(device().Listen(verbs.Handle(h))) }
 
-// param copies what is in a struct rdma_conn_param.
-func param(data unsafe.Pointer, n int32, responderResources, initiatorDepth uint8) verbs.ConnParam {
+// connParam is struct iw_conn_param of engine.h.
+type connParam struct {
+	PrivateData                                  unsafe.Pointer
+	Length                                       int32
+	ResponderResources, InitiatorDepth, Responds uint8
+	RNRRetries, MinRNRTimer                      uint8
+}
+
+func (p *connParam) clone() verbs.ConnParam {
 	return verbs.ConnParam{
-		PrivateData: C.GoBytes(data, C.int(n)), ResponderResources: responderResources, InitiatorDepth: initiatorDepth,
+		PrivateData: C.GoBytes(p.PrivateData, C.int(p.Length)), ResponderResources: p.ResponderResources,
+		InitiatorDepth: p.InitiatorDepth, Responds: p.Responds != 0, RNRRetries: p.RNRRetries,
+		MinRNRTimer: p.MinRNRTimer,
 	}
 }
 
 //export iw_id_connect
-func iw_id_connect(h, qp uint64, data unsafe.Pointer, n int32, responderResources,
-	initiatorDepth uint8, responds int32) int32 {
-	p := param(data, n, responderResources, initiatorDepth)
-	p.Responds = responds != 0
-	return int32(device().Connect(verbs.Handle(h), verbs.Handle(qp), p))
+func iw_id_connect(h, qp uint64, p unsafe.Pointer) int32 {
+	return int32(device().Connect(verbs.Handle(h), verbs.Handle(qp), (*connParam)(p).clone()))
 }
 
 //export iw_id_establish
 func iw_id_establish(h uint64) int32 { return int32(device().Establish(verbs.Handle(h))) }
 
 //export iw_id_accept
-func iw_id_accept(h, qp uint64, data unsafe.Pointer, n int32, responderResources, initiatorDepth uint8) int32 {
-	return int32(device().Accept(verbs.Handle(h), verbs.Handle(qp), param(data, n, responderResources, initiatorDepth)))
+func iw_id_accept(h, qp uint64, p unsafe.Pointer) int32 {
+	return int32(device().Accept(verbs.Handle(h), verbs.Handle(qp), (*connParam)(p).clone()))
 }
 
 //export iw_id_reject

@@ -36,10 +36,9 @@ func iw_pd_alloc(to *uint64) int32 {
 func iw_pd_dealloc(h uint64) int32 { return int32(device().DeallocPD(verbs.Handle(h))) }
 
 //export iw_mr_register
-func iw_mr_register(pd uint64, addr unsafe.Pointer, n, iova uint64, access uint32, to *uint64,
-	lkey, rkey *uint32) int32 {
-	h, l, r, errno := device().RegisterMR(verbs.Handle(pd), addr, n, iova, access)
-	*lkey, *rkey = l, r
+func iw_mr_register(pd uint64, addr unsafe.Pointer, n, iova uint64, access uint32, to *uint64, key *uint32) int32 {
+	h, k, errno := device().RegisterMR(verbs.Handle(pd), addr, n, iova, access)
+	*key = k
 	return give(to, h, errno)
 }
 

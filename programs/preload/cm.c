@@ -33,14 +33,6 @@ struct ibv_context *iw_cm_context(void)
 	return context;
 }
 
-bool iw_uses_cm(void)
-{
-	iw_make();
-	bool uses = common;
-	iw_made();
-	return uses;
-}
-
 /* And the same Protection Domain, where the program brings none: one for each engine. */
 static struct ibv_pd *default_pd(struct ibv_context *context)
 {

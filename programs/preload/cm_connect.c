@@ -73,11 +73,24 @@ static int depth(int wanted, bool given, bool passive, int asked, uint8_t *out)
 	return wanted > MAX_READS ? EINVAL : 0;
 }
 
-static int depths(struct rdma_cm_id *id, const struct rdma_conn_param *p, uint8_t *responder_resources, uint8_t *initiator_depth)
+static int depths(struct rdma_cm_id *id, const struct rdma_conn_param *p, struct iw_conn_param *to)
 {
 	struct iw_id *i = container(id, struct iw_id, id);
-	int error = depth(p ? p->responder_resources : 0, p, i->passive, i->responder_resources, responder_resources);
-	return error ? error : depth(p ? p->initiator_depth : 0, p, i->passive, i->initiator_depth, initiator_depth);
+	int error = depth(p ? p->responder_resources : 0, p, i->passive, i->responder_resources, &to->responder_resources);
+	return error ? error : depth(p ? p->initiator_depth : 0, p, i->passive, i->initiator_depth, &to->initiator_depth);
+}
+
+/* What a program leaves to us is as with librdmacm: 7 retries. */
+static int translate(struct rdma_cm_id *id, const struct rdma_conn_param *p, struct iw_conn_param *to)
+{
+	*to = (struct iw_conn_param){.rnr_retries = p ? p->rnr_retry_count : 7};
+	if (p && p->private_data) {
+		to->private_data = p->private_data;
+		to->length = p->private_data_len;
+	}
+	if (id->qp)
+		to->min_rnr_timer = container(id->qp, struct iw_qp, qp)->set.min_rnr_timer;
+	return depths(id, p, to);
 }
 
 static void set_timeout(struct rdma_cm_id *id)
@@ -89,12 +102,12 @@ static void set_timeout(struct rdma_cm_id *id)
 
 EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
 {
-	uint8_t in, out;
+	struct iw_conn_param param;
 	set_timeout(id);
-	int error = depths(id, p, &in, &out);
+	int error = translate(id, p, &param);
+	param.responds = iw_roce() && !id->qp;
 	if (!error)
-		error = iw_engine()->id_connect(iw_id_number(id), qp_number(id, p), p ? p->private_data : NULL,
-						p && p->private_data ? p->private_data_len : 0, in, out, iw_roce() && !id->qp);
+		error = iw_engine()->id_connect(iw_id_number(id), qp_number(id, p), &param);
 	if (error)
 		return iw_set_errno(error);
 	container(id, struct iw_id, id)->begun = true;
@@ -103,12 +116,11 @@ EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *p)
 
 EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *p)
 {
-	uint8_t in, out;
+	struct iw_conn_param param;
 	set_timeout(id);
-	int error = depths(id, p, &in, &out);
+	int error = translate(id, p, &param);
 	if (!error)
-		error = iw_engine()->id_accept(iw_id_number(id), qp_number(id, p), p ? p->private_data : NULL,
-					       p && p->private_data ? p->private_data_len : 0, in, out);
+		error = iw_engine()->id_accept(iw_id_number(id), qp_number(id, p), &param);
 	return error ? iw_set_errno(error) : iw_complete(id);
 }
 

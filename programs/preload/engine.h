@@ -16,6 +16,14 @@ struct iw_path {
 	int32_t ird;
 };
 
+struct iw_conn_param {
+	const void *private_data;
+	int32_t length;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t responds; /* a CONNECT_RESPONSE is to come */
+	uint8_t rnr_retries, min_rnr_timer;
+};
+
 struct iw_cm_event {
 	uint32_t type;
 	int32_t status;
@@ -38,7 +46,7 @@ struct iw_cm_event {
 	F(pd_alloc, (uint64_t *to))                                                                                \
 	F(pd_dealloc, (uint64_t h))                                                                                \
 	F(mr_register, (uint64_t pd, void *addr, uint64_t n, uint64_t iova, uint32_t access, uint64_t *to,         \
-			uint32_t *lkey, uint32_t *rkey))                                                           \
+			uint32_t *key))                                                                            \
 	F(mr_deregister, (uint64_t h))                                                                             \
 	F(mr_reregister, (uint64_t h, uint32_t flags, uint64_t pd, void *addr, uint64_t n, uint32_t access))        \
 	F(mw_alloc, (uint64_t pd, uint32_t kind, uint64_t *to, uint32_t *rkey))                                    \
@@ -92,11 +100,9 @@ struct iw_cm_event {
 	F(id_resolve_addr, (uint64_t h, const void *src, int32_t src_n, const void *dst, int32_t dst_n))                                                                       \
 	F(id_resolve_route, (uint64_t h))                                                                          \
 	F(id_listen, (uint64_t h))                                                                                 \
-	F(id_connect, (uint64_t h, uint64_t qp, const void *data, int32_t n, uint8_t responder_resources,          \
-			uint8_t initiator_depth, int32_t responds))                                                \
+	F(id_connect, (uint64_t h, uint64_t qp, const struct iw_conn_param *param))                                \
 	F(id_establish, (uint64_t h))                                                                              \
-	F(id_accept, (uint64_t h, uint64_t qp, const void *data, int32_t n, uint8_t responder_resources,           \
-			uint8_t initiator_depth))                                                                  \
+	F(id_accept, (uint64_t h, uint64_t qp, const struct iw_conn_param *param))                                 \
 	F(id_reject, (uint64_t h, const void *data, int32_t n))                                                    \
 	F(id_disconnect, (uint64_t h))
 

@@ -185,21 +185,26 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	return n;
 }
 
-EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry, uint32_t flags,
-			     size_t entry_size)
+int iw_gid_entry(unsigned index, struct ibv_gid_entry *entry)
 {
 	struct gids g;
-	if (!iw_ours(context))
-		return REAL(_ibv_query_gid_ex, context, port, index, entry, flags, entry_size);
-	if (flags || port != 1 || entry_size < sizeof *entry)
-		return EINVAL;
 	all_gids(&g);
-	if (index >= (uint32_t)g.n)
+	if (index >= (unsigned)g.n)
 		return EINVAL;
 	if (!g.there[index])
 		return ENODATA;
 	*entry = g.entries[index];
 	return 0;
+}
+
+EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry, uint32_t flags,
+			     size_t entry_size)
+{
+	if (!iw_ours(context))
+		return REAL(_ibv_query_gid_ex, context, port, index, entry, flags, entry_size);
+	if (flags || port != 1 || entry_size < sizeof *entry)
+		return EINVAL;
+	return iw_gid_entry(index, entry);
 }
 
 /* An empty entry is a GID of zeros here, as real devices have it. */

@@ -174,12 +174,12 @@ struct iw_handle iw_handle(uint64_t number)
 static void *in_module(const char *library, const char *name)
 {
 	void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
-	return handle ? dlsym(handle, name) : NULL;
+	return handle ? iw_dlsym(handle, name) : NULL;
 }
 
 void *iw_real(const char *name)
 {
-	void *f = dlsym(RTLD_NEXT, name);
+	void *f = iw_dlsym(RTLD_NEXT, name);
 	if (!f)
 		f = in_module("libibverbs.so.1", name);
 	if (!f)

@@ -76,14 +76,14 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
 {
 	uint64_t number;
-	uint32_t lkey, rkey;
+	uint32_t key;
 	struct iw_mr *m = iw_new(sizeof *m);
-	int error = m ? iw_engine()->mr_register(iw_number(&pd_of(pd)->handle), addr, length, iova, access, &number, &lkey, &rkey) : ENOMEM;
+	int error = m ? iw_engine()->mr_register(iw_number(&pd_of(pd)->handle), addr, length, iova, access, &number, &key) : ENOMEM;
 	if (error) {
 		free(m);
 		return iw_failed(error);
 	}
-	m->mr = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length, .handle = lkey, .lkey = lkey, .rkey = rkey};
+	m->mr = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length, .handle = key, .lkey = key, .rkey = key};
 	m->handle = iw_handle(number);
 	return &m->mr;
 }

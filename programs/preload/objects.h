@@ -141,6 +141,9 @@ uint64_t iw_number(const struct iw_handle *h); /* 0, which names nothing, if it 
 struct iw_handle iw_handle(uint64_t number);
 void *iw_real(const char *name);
 
+/* names.c */
+void *iw_dlsym(void *handle, const char *name); /* without an answer of this library's */
+
 /* memory.c */
 void *iw_new(size_t size);
 void iw_retire(void *object);
@@ -188,6 +191,7 @@ int iw_check_modify(bool ud, enum ibv_qp_state now, const struct ibv_qp_attr *at
 /* How many entries the table of GIDs has; one of them: EINVAL if it is empty; and which has a GID: -1 if none has. */
 int iw_gid_count(void);
 int iw_gid(unsigned index, union ibv_gid *gid);
+int iw_gid_entry(unsigned index, struct ibv_gid_entry *entry);
 int iw_gid_index(const union ibv_gid *gid);
 bool iw_gid_of(const struct sockaddr *a, union ibv_gid *gid); /* an IPv4 address is written as one of IPv6; false, and zeros, for none of these */
 int iw_query_device(struct ibv_device_attr *attr);
@@ -259,7 +263,6 @@ unsigned iw_cm_rights(void); /* of the peer, to a QP of librdmacm's */
 void iw_set_addresses(struct rdma_cm_id *id, const uint8_t *local, const uint8_t *peer);
 struct ibv_context *iw_cm_context(void);
 void iw_not_common(const struct ibv_context *context, const struct ibv_pd *pd); /* any more: one of them is destroyed */
-bool iw_uses_cm(void); /* whether the program has had an id */
 
 /* What is not ours goes on to the real library. */
 #define REAL(function, ...)                                                                                    \

@@ -32,7 +32,7 @@ int iw_query_device(struct ibv_device_attr *attr)
 		.max_qp_wr = MAX_WR,
 		.device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_sge = MAX_SGE,
-		.max_sge_rd = 1,
+		.max_sge_rd = iw_roce() ? MAX_SGE : 1, /* RDMAP has one sink for each Read */
 		.max_cq = 1 << 16,
 		.max_cqe = MAX_CQE,
 		.max_mr = 1 << 20,

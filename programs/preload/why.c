@@ -67,7 +67,6 @@ int iw_refuse_modify(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask, 
 	return error;
 }
 
-/* A program that has ids may connect by them, where RoCE has no Send with Immediate Data either. */
 int iw_refuse_ops(struct iw_qp *q, uint64_t ops, int error)
 {
 	struct iw_why why;
@@ -75,7 +74,7 @@ int iw_refuse_ops(struct iw_qp *q, uint64_t ops, int error)
 	iw_because(&why, 0, "send_ops_flags has %#llx, which is not offered", (unsigned long long)ops);
 	if (!iw_roce() && ops & IBV_QP_EX_WITH_SEND_WITH_IMM) {
 		iw_because(&why, 0, "iWARP has no Send with Immediate Data (IBV_QP_EX_WITH_SEND_WITH_IMM)");
-		advice = iw_uses_cm() ? NULL : "this program wants Sends with Immediate Data, for which there is iwarp run --as roce, at both ends";
+		advice = "this program wants Sends with Immediate Data, for which there is iwarp run --as roce, at both ends";
 	}
 	iw_engine()->refused("ibv_create_qp_ex", q->qp.qp_num, error, why.text, advice);
 	return error;

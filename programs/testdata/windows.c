@@ -60,6 +60,7 @@ int main(void)
 	check(!ibv_dealloc_mw(one) && !ibv_dealloc_mw(two) && ibv_dealloc_mw(two) == EINVAL, "ibv_dealloc_mw");
 	check(ibv_rereg_mr(b->mr, 64, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT && errno == EINVAL, "a flag that there is not");
 	uint32_t lkey = b->mr->lkey, rkey = b->mr->rkey;
+	check(lkey == rkey, "one key");
 	check(!ibv_rereg_mr(b->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), "ibv_rereg_mr");
 	write_by(a, b, b->mr->rkey, 44);
 	check(!ibv_rereg_mr(b->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, &b->memory[1], 8, 0) && b->mr->addr == &b->memory[1] && b->mr->length == 8,

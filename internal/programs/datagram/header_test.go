@@ -20,7 +20,7 @@ de ad be ef  # immediate data
 68 69        # payload
 `
 
-// TestHeader writes and reads the header that docs/programs.md has.
+// TestHeader writes and reads the header that docs/dev/programs.md has.
 func TestHeader(t *testing.T) {
 	want := Header{
 		Destination: 0xc0de05, Source: 0xabcd01, Solicited: true, HasImmediate: true,
@@ -88,7 +88,7 @@ func TestRoute(t *testing.T) {
 00 00 00 00 40 11 66 97 # hop limit, UDP, checksum
 0a 00 00 01 0a 00 00 02`},
 		{"fe80::1", "fe80::2", `
-60 00 00 00 00 40 11 40 # 8 + 40 + 16 octets of UDP, hop limit
+60 00 00 00 00 40 11 40 # 8 + 40 + 16 bytes of UDP, hop limit
 fe80 0000 0000 0000 0000 0000 0000 0001
 fe80 0000 0000 0000 0000 0000 0000 0002`},
 		{"::ffff:10.0.0.1", "fe80::2", `

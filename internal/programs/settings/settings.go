@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
@@ -24,6 +25,7 @@ type Settings struct {
 	CRC     iwarp.CRCPolicy // of IWARP_CRC
 	Markers bool            // wanted in what it receives, of IWARP_MARKERS
 	Dialect mpa.Dialect     // of its startup, of IWARP_DIALECT; 0 is the default
+	Spin    time.Duration   // of its waits, of IWARP_SPIN; 0 is the default, negative is none
 }
 
 // A Capture says where to write what a process sends and receives.
@@ -76,13 +78,15 @@ const Help = `    IWARP_LOG=LEVEL      log to standard error: connection, packet
     IWARP_PCAP=FILE      write what the program sends and receives to FILE,
                          for "iwarp decode"; if another process has FILE, to
                          FILE.NUMBER, of the process
-    IWARP_PCAP_LIMIT=N   end FILE before it gets longer: octets, or K, M, G
+    IWARP_PCAP_LIMIT=N   end FILE before it gets longer: bytes, or K, M, G
                          (default: 256M; 0 is no limit)
     IWARP_PEER=NAME      settings for a peer of "iwarp version", such as siw
     IWARP_CRC=on|off     CRCs always, or where the peer wants them only
     IWARP_MARKERS=on|off ask peers for markers in what they send
     IWARP_DIALECT=NAME   start in a dialect of "iwarp version", such as
                          rfc5044, and serve no other
+    IWARP_SPIN=TIME      how long a wait polls the socket before it sleeps,
+                         such as 50us (default: 100us; 0 is not at all)
     IWARP_AS=iwarp|roce  as --as`
 
 var levels = map[string]*slog.Level{
@@ -120,10 +124,26 @@ func From(getenv func(string) (string, bool)) (Settings, error) {
 			s.Capture.Limit = n
 		}
 	}
+	if text := r.text("IWARP_SPIN"); text != "" {
+		s.Spin = r.spin(text)
+	}
 	if name := r.text("IWARP_DIALECT"); name != "" && !r.right("IWARP_DIALECT", s.Dialect.UnmarshalText([]byte(name))) {
 		s.Dialect = 0
 	}
 	return s, errors.Join(r.wrong...)
+}
+
+// spin reads how long a wait polls: a text of 0 switches that off.
+func (r *reader) spin(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		r.wrong = append(r.wrong, fmt.Errorf("IWARP_SPIN: %q is not a time such as 50us, or 0", text))
+		return 0
+	case d <= 0:
+		return -1
+	}
+	return d
 }
 
 func (r *reader) text(name string) string {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
@@ -53,6 +54,14 @@ func TestFrom(t *testing.T) {
 			}
 		}
 	}
+	for text, want := range map[string]time.Duration{"": 0, "0": -1, "0s": -1, "-1us": -1, "50us": 50 * time.Microsecond} {
+		if s, err := From(environment{"IWARP_SPIN": text}.lookup); err != nil || s.Spin != want {
+			t.Errorf("IWARP_SPIN=%s: %v, %v", text, s.Spin, err)
+		}
+	}
+	if _, err := From(environment{"IWARP_SPIN": "50"}.lookup); err == nil || !strings.Contains(err.Error(), `IWARP_SPIN: "50" is not a time`) {
+		t.Error(err)
+	}
 	for _, name := range []string{"", "iwarp", "roce", "ib"} {
 		if _, err := From(environment{"IWARP_AS": name}.lookup); (err != nil) != (name == "ib") {
 			t.Errorf("%q: %v", name, err)
@@ -88,8 +97,8 @@ func TestCheck(t *testing.T) {
 	there, old, empty, fresh := filepath.Join(dir, "there"), filepath.Join(dir, "old"), filepath.Join(dir, "empty"),
 		filepath.Join(dir, "new")
 	const capture = "\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00\x01\x00\x00\x00"
-	for file, octets := range map[string]string{there: "bytes", old: capture, empty: ""} {
-		if err := os.WriteFile(file, []byte(octets), 0o666); err != nil {
+	for file, data := range map[string]string{there: "bytes", old: capture, empty: ""} {
+		if err := os.WriteFile(file, []byte(data), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,8 +112,8 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{there: "bytes", old: capture} {
-		if octets, err := os.ReadFile(file); string(octets) != want {
-			t.Errorf("%q, %v", octets, err)
+		if data, err := os.ReadFile(file); string(data) != want {
+			t.Errorf("%q, %v", data, err)
 		}
 	}
 	for _, name := range []string{empty, fresh} {
@@ -115,8 +124,8 @@ func TestCheck(t *testing.T) {
 // wantNoPackets wants a capture, with nothing in it.
 func wantNoPackets(t *testing.T, name string) {
 	t.Helper()
-	octets, _ := os.ReadFile(name) // without, it is no capture
-	r, err := capture.Open(bytes.NewReader(octets))
+	data, _ := os.ReadFile(name) // without, it is no capture
+	r, err := capture.Open(bytes.NewReader(data))
 	if err == nil {
 		_, err = r.Next()
 	}

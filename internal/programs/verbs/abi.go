@@ -79,8 +79,8 @@ func elements(sgl *SGE, n, most int32) (list []SGE, ok bool) {
 	return unsafe.Slice(sgl, n), true
 }
 
-// bytes returns the memory that an element of an inline request names.
-func (s *SGE) octets() []byte {
+// memory returns the memory that an element of an inline request names.
+func (s *SGE) memory() []byte {
 	addr := *(*unsafe.Pointer)(unsafe.Pointer(&s.Addr))
 	return unsafe.Slice((*byte)(addr), s.Length)
 }

@@ -4,10 +4,12 @@ package verbs
 
 import "testing"
 
+// depths are those of a struct rdma_conn_param.
+type depths struct{ responderResources, initiatorDepth uint8 }
+
 // TestAccepted: each end's Established has the depths that the other has given, and private data is in that of the end
 // which has connected. What one grants bounds what the other may do.
 func TestAccepted(t *testing.T) {
-	type depths struct{ responderResources, initiatorDepth uint8 }
 	for _, c := range []struct {
 		name                       string
 		connects, accepts          depths
@@ -25,9 +27,9 @@ func TestAccepted(t *testing.T) {
 			_, at := s.listen(1)
 			client, server := p.queue(), s.queue()
 			must(t, p.d.Connect(p.resolve(2, at), client.qp,
-				ConnParam{[]byte("hello"), c.connects.responderResources, c.connects.initiatorDepth, false}))
+				c.connects.with("hello")))
 			must(t, s.d.Accept(s.event(ConnectRequest).Child, server.qp,
-				ConnParam{[]byte("reply"), c.accepts.responderResources, c.accepts.initiatorDepth, false}))
+				c.accepts.with("reply")))
 			up := p.event(Established)
 			want(t, "the client's private data", string(up.PrivateData), "reply")
 			want(t, "the client's depths", depths{up.ResponderResources, up.InitiatorDepth}, c.clientIs)
@@ -38,6 +40,11 @@ func TestAccepted(t *testing.T) {
 			server.wantDepths(c.serverAnswers, c.serverReads)
 		})
 	}
+}
+
+func (d depths) with(privateData string) ConnParam {
+	return ConnParam{PrivateData: []byte(privateData), ResponderResources: d.responderResources,
+		InitiatorDepth: d.initiatorDepth}
 }
 
 // wantDepths compares the depths of Reads in effect.

@@ -64,7 +64,7 @@ func oneSided(from, to *queue, opcode, flags uint32) func() {
 	source, offered := from.region("bytes", accessLocalWrite),
 		to.region("................", accessLocalWrite|accessRemoteRead|accessRemoteWrite)
 	list := []SGE{*source.sge(), *source.sge()}
-	wr := &SendWR{SGL: &list[0], SGEs: 1, Opcode: opcode, Flags: flags, RemoteAddr: offered.at(), RKey: offered.rkey}
+	wr := &SendWR{SGL: &list[0], SGEs: 1, Opcode: opcode, Flags: flags, RemoteAddr: offered.at(), RKey: offered.key}
 	if flags&sendInline != 0 {
 		wr.SGEs = 2
 	}

@@ -136,6 +136,7 @@ type ID struct {
 	listener    *iwarp.Listener
 	unfetched   chan struct{} // has one for each ConnectRequest that was not fetched, and one for the next
 	request     *iwarp.Request
+	tagged      bool // the request had the tag of cm_tag.go
 	qp          *QP
 	attempt     sync.WaitGroup // to connect the QP
 	familyOnly  bool           // RDMA_OPTION_ID_AFONLY

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -33,12 +34,15 @@ type ConnParam struct {
 	// its QP to RTS by itself, which means nothing here, and calls Establish, as InfiniBand has it for QPs that no
 	// rdma_cm_id has made.
 	Responds bool
+	// RNRRetries and MinRNRTimer say for how long messages of the peer wait for a receive: see rnrWait.
+	RNRRetries, MinRNRTimer uint8
 }
 
 // Connect begins to connect a QP with the peer whose address was resolved. An Established follows, a Rejected
 // with the peer's private data (or -ECONNREFUSED, where nobody listens), an Unreachable or a ConnectError.
 func (d *Device) Connect(h, qp Handle, p ConnParam) syscall.Errno {
 	return d.startConnect(h, qp, stageRoute, func(id *ID, q *QP) {
+		q.setRNR(&p)
 		go id.connect(q, p, d.lines.join(id.remote()), time.Now().Add(patience))
 	})
 }
@@ -118,10 +122,15 @@ func (id *ID) dial(q *QP, p ConnParam, in *place, until time.Time) error {
 	id.mu.Unlock()
 	reserved.share()
 	defer reserved.release() // until the connection has it, so that nobody else gets it
+	privateData, verify, err := q.offered(p.PrivateData)
+	if err != nil {
+		return err
+	}
 	d := id.device.dialer(mpa.Offer{
 		IRD: mpa.Depth(p.ResponderResources), ORD: mpa.Depth(p.InitiatorDepth),
-		PrivateData: p.PrivateData, Timeout: startupTimeout,
+		PrivateData: privateData, Timeout: startupTimeout,
 	}, p.ResponderResources == 0 && p.InitiatorDepth == 0)
+	d.Verify = verify
 	if local.Port() != 0 {
 		d.Net.LocalAddr, d.Net.Control = net.TCPAddrFromAddrPort(local), sharing
 	}
@@ -194,7 +203,7 @@ func (id *ID) established(q *QP) {
 func accepted(n *mpa.Negotiated) CMEvent {
 	e := CMEvent{Type: Established, ResponderResources: told(n.PeerORD, n.IRD), InitiatorDepth: told(n.PeerIRD, n.ORD)}
 	if n.Role == mpa.RoleInitiator {
-		e.PrivateData = n.PrivateData
+		e.PrivateData, _ = ulpdata.CutPrefixTag(n.PrivateData)
 	}
 	return e
 }
@@ -305,12 +314,15 @@ func (id *ID) abandon() {
 // Accept accepts the request of a peer with a QP. An Established follows, or a ConnectError. ResponderResources is the
 // most that the peer is granted, whatever it has asked for.
 func (d *Device) Accept(h, qp Handle, p ConnParam) syscall.Errno {
-	return d.startConnect(h, qp, stageRequested, func(id *ID, q *QP) { go id.accept(q, p) })
+	return d.startConnect(h, qp, stageRequested, func(id *ID, q *QP) {
+		q.setRNR(&p)
+		go id.accept(q, p)
+	})
 }
 
 func (id *ID) accept(q *QP, p ConnParam) {
 	id.mu.Lock()
-	request, over := id.request, id.givenUp || id.ctx.Err() != nil
+	request, over, tagged := id.request, id.givenUp || id.ctx.Err() != nil, id.tagged
 	id.request = nil
 	id.mu.Unlock()
 	// A connection that ends without an answer is to the peer that of one who does not know its dialect.
@@ -321,20 +333,28 @@ func (id *ID) accept(q *QP, p ConnParam) {
 	}
 	ctx, cancel := context.WithTimeout(id.ctx, startupTimeout)
 	defer cancel()
-	err := request.AcceptQP(ctx, q.qp, iwarp.AcceptConfig{
-		Preset: id.device.preset,
-		MPA: mpa.Answer{
-			IRD: mpa.Depth(p.ResponderResources), MaxIRD: mpa.Depth(p.ResponderResources),
-			ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData,
-		},
-		NoReads: p.ResponderResources == 0, // 0 is meant
-	})
+	var err error
+	if p.PrivateData, err = q.answered(p.PrivateData, tagged); err == nil {
+		err = request.AcceptQP(ctx, q.qp, id.device.acceptance(&p))
+	}
 	if err != nil {
 		_ = request.Close()
 		id.comesToNothing(q, id.fails(err))
 		return
 	}
 	id.established(q)
+}
+
+// acceptance is how a request is accepted.
+func (d *Device) acceptance(p *ConnParam) iwarp.AcceptConfig {
+	return iwarp.AcceptConfig{
+		Preset: d.preset,
+		MPA: mpa.Answer{
+			IRD: mpa.Depth(p.ResponderResources), MaxIRD: mpa.Depth(p.ResponderResources),
+			ORD: mpa.Depth(p.InitiatorDepth), PrivateData: p.PrivateData,
+		},
+		NoReads: p.ResponderResources == 0, // 0 is meant
+	}
 }
 
 // Reject refuses the request of a peer, with private data for it. The peer has a second to close the connection.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/ulpdata"
 )
 
 // Listen has an ID wait for peers: each is a ConnectRequest with an ID of its own. One that was not bound gets a port
@@ -92,9 +93,11 @@ func (id *ID) requested(r *iwarp.Request) {
 	}
 	child := id.device.newID(id.channel, 0)
 	child.stage, child.request, child.accepts = stageRequested, r, true
+	privateData, tagged := ulpdata.CutPrefixTag(r.PrivateData())
+	child.tagged = tagged
 	child.local, child.peer = addrPort(r.LocalAddr()), addrPort(r.RemoteAddr())
 	e := CMEvent{
-		Type: ConnectRequest, Child: child.handle, PrivateData: r.PrivateData(), id: id, Token: id.token,
+		Type: ConnectRequest, Child: child.handle, PrivateData: privateData, id: id, Token: id.token,
 		Local: child.local, Peer: child.peer,
 		// What the peer wants to have outstanding is what it takes of us to answer, and the other way round.
 		ResponderResources: depth(int(r.MPA().ORD)), InitiatorDepth: depth(int(r.MPA().IRD)),

@@ -36,7 +36,7 @@ func ConfigFrom(getenv func(string) (string, bool)) Config {
 	if err != nil {
 		complain(err)
 	}
-	cfg := Config{Preset: s.Preset, Dialect: s.Dialect, RNIC: iwarp.RNICConfig{Markers: s.Markers, CRC: s.CRC}}
+	cfg := Config{Preset: s.Preset, Dialect: s.Dialect, RNIC: iwarp.RNICConfig{Markers: s.Markers, CRC: s.CRC, Spin: s.Spin}}
 	if s.Level != nil {
 		cfg.RNIC.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: *s.Level}))
 	}
@@ -64,5 +64,5 @@ func (d *Device) listener(ln net.Listener) *iwarp.Listener {
 	if d.dialect != 0 {
 		cfg.Dialects, cfg.Messages = []mpa.Dialect{d.dialect}, d.dialect == mpa.DialectStartKey
 	}
-	return iwarp.NewListener(d.recording.listener(ln), cfg)
+	return cfg.NewListener(d.recording.listener(ln))
 }

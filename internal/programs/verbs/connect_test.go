@@ -96,7 +96,7 @@ func TestData(t *testing.T) {
 func TestAtomics(t *testing.T) {
 	client, server, _, _ := connect(t)
 	words := []uint64{41}
-	_, _, rkey, errno := server.d.RegisterMR(server.pd, unsafe.Pointer(&words[0]), 8, 0x1000,
+	_, rkey, errno := server.d.RegisterMR(server.pd, unsafe.Pointer(&words[0]), 8, 0x1000,
 		accessLocalWrite|accessRemoteAtomic)
 	must(t, errno)
 	sink := client.region("........", accessLocalWrite)
@@ -123,7 +123,7 @@ func TestImmediate(t *testing.T) {
 	source := client.region("by a Write", 0)
 	_, errno := client.d.PostSend(client.qp, &SendWR{
 		SGL: source.sge(), SGEs: 1, Opcode: wrWriteImm, Imm: 0x01020304,
-		RemoteAddr: offered.at() + 2, RKey: offered.rkey,
+		RemoteAddr: offered.at() + 2, RKey: offered.key,
 	})
 	must(t, errno)
 	want(t, "completion", server.completion(),

@@ -30,8 +30,8 @@ type Device struct {
 
 	contexts   table[Context]
 	pds        table[PD]
-	mrs        table[MR]
-	windows    table[Window]
+	mrs        keyed[MR]
+	windows    keyed[Window]
 	cqs        table[CQ]
 	srqs       table[SRQ]
 	qps        table[QP]
@@ -48,10 +48,7 @@ type Device struct {
 	timewait time.Duration
 
 	numbers sync.Map // of uint32: the Handle of the QP with that number
-	stags   sync.Map // of uint32: the *MR that an STag of ours names
-	// windowSTags has the *Window of each STag whose lower 8 bits, which change with each binding, are 0.
-	windowSTags sync.Map
-	sources     sync.Map // of *iwarp.CQ and *iwarp.SRQ: the *source that each belongs to
+	sources sync.Map // of *iwarp.CQ and *iwarp.SRQ: the *source that each belongs to
 }
 
 // NewDevice returns a Device. It exists as long as the process.
@@ -59,8 +56,8 @@ func NewDevice(cfg Config) *Device {
 	d := &Device{
 		rnic: iwarp.NewRNIC(cfg.RNIC), log: loggerOf(cfg.RNIC), preset: cfg.Preset, dialect: cfg.Dialect,
 		recording: cfg.Recording, roce: cfg.RoCE,
-		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: table[MR]{kind: kindMR},
-		windows: table[Window]{kind: kindWindow},
+		contexts: table[Context]{kind: kindContext}, pds: table[PD]{kind: kindPD}, mrs: keyed[MR]{kind: kindMR},
+		windows: keyed[Window]{kind: kindWindow},
 		cqs:     table[CQ]{kind: kindCQ}, srqs: table[SRQ]{kind: kindSRQ}, qps: table[QP]{kind: kindQP},
 		channels: table[Channel]{kind: kindChannel}, cmChannels: table[CMChannel]{kind: kindCMChannel},
 		ids: table[ID]{kind: kindID},
@@ -202,6 +199,7 @@ func (d *Device) dispatch(e iwarp.Event) {
 		}
 	case iwarp.EventTerminateSent, iwarp.EventBadClose, iwarp.EventQPFatal:
 		if qp := qpOf(e.QP); qp != nil && (!qp.meets() || qp.broken(e.QP)) {
+			qp.lacksReceive(e.Err)
 			qp.raise(asyncQPFatal)
 		}
 	case iwarp.EventEstablished:
@@ -228,6 +226,6 @@ func qpOf(qp *iwarp.QP) *QP {
 	if qp == nil {
 		return nil
 	}
-	q, _ := qp.Context().(*QP)
+	q, _ := qp.UserData().(*QP)
 	return q
 }

@@ -85,6 +85,7 @@ func (q *QP) endOf(id *ID) {
 
 func (q *QP) leaves(one leave) {
 	q.state.Store(StateErr)
+	q.closes.Store(true)
 	emulation.BeginClose(q.qp)
 	go func() {
 		defer q.device.endings.remove(one)

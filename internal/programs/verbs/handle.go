@@ -137,14 +137,3 @@ func (t *table[T]) remove(h Handle) *T {
 	t.free = append(t.free, uint32(h))
 	return v
 }
-
-// replace puts another object in the place of one, under the same Handle. It reports whether that was there.
-func (t *table[T]) replace(h Handle, by *T) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.get(h) == nil {
-		return false
-	}
-	t.slot(uint32(h)).Store(&entry[T]{uint32(h), by})
-	return true
-}

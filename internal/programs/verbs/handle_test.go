@@ -195,8 +195,8 @@ func FuzzSockaddr(f *testing.F) {
 		f.Add(b[:])
 	}
 	f.Add([]byte{2, 0})
-	f.Fuzz(func(t *testing.T, octets []byte) {
-		a, ok := ParseSockaddr(octets)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, ok := ParseSockaddr(data)
 		if !ok {
 			return
 		}

@@ -40,8 +40,8 @@ func (d *Device) DeallocPD(h Handle) syscall.Errno {
 	return fine
 }
 
-// An MR is a struct ibv_mr. Its lkey is the number of its handle, so that it is found without a search; its rkey is the
-// STag.
+// An MR is a struct ibv_mr. Its lkey and its rkey are its STag: programs send the one in place of the other. A region
+// without remote rights has an STag, too, by which no peer reaches it.
 type MR struct {
 	mr     *iwarp.MR
 	pd     Handle
@@ -55,25 +55,20 @@ type MR struct {
 // tagged offset of the first byte. As ibv_reg_mr, it is EINVAL for rights that write remotely and not
 // locally, and, as siw, for no bytes, which some devices of RoCE take; and EFAULT for what is not mapped, may not be
 // read, or may not be written but is to be with accessLocalWrite.
-func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, access uint32) (h Handle, lkey,
-	rkey uint32, errno syscall.Errno) {
+func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, access uint32) (h Handle, key uint32,
+	errno syscall.Errno) {
 	if access&accessZeroBased != 0 {
 		iova = 0
 	}
 	return d.register(&MR{pd: pd, addr: addr, n: n, base: iova, access: access})
 }
 
-func (d *Device) register(m *MR) (h Handle, lkey, rkey uint32, errno syscall.Errno) {
+func (d *Device) register(m *MR) (h Handle, key uint32, errno syscall.Errno) {
 	if errno = d.enter(m, nil); errno != fine {
-		return 0, 0, 0, errno
+		return 0, 0, errno
 	}
-	h = d.mrs.add(m)
-	if h == 0 {
-		_ = m.mr.Deregister()
-		return 0, 0, 0, syscall.ENOMEM
-	}
-	d.stags.Store(m.mr.STag(), m)
-	return h, uint32(h), m.mr.STag(), fine
+	key = m.mr.STag()
+	return d.mrs.add(key, m), key, fine
 }
 
 // enter registers a region with package iwarp, in the place of an earlier one if there is any.
@@ -103,7 +98,7 @@ const (
 )
 
 // ReregisterMR is RegisterMR with what the flags name changed, and the rest as it was, in place of a region that ends.
-// The Handle and the keys stay. After an error the region is as it was; that is EBUSY while a window is bound to it.
+// The Handle and the key stay. After an error the region is as it was; that is EBUSY while a window is bound to it.
 func (d *Device) ReregisterMR(h Handle, flags uint32, pd Handle, addr unsafe.Pointer, n uint64,
 	access uint32) syscall.Errno {
 	m := d.mrs.get(h)
@@ -131,7 +126,6 @@ func (d *Device) ReregisterMR(h Handle, flags uint32, pd Handle, addr unsafe.Poi
 		_ = to.mr.Deregister()
 		return syscall.EINVAL
 	}
-	d.stags.Store(to.mr.STag(), &to)
 	return fine
 }
 
@@ -178,7 +172,6 @@ func (d *Device) DeregisterMR(h Handle) syscall.Errno {
 	} else if err != nil { // another thread was first
 		return syscall.EINVAL
 	}
-	d.stags.Delete(m.mr.STag())
 	d.mrs.remove(h)
 	return fine
 }

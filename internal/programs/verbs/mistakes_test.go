@@ -29,7 +29,7 @@ func TestWrongHandles(t *testing.T) {
 		"close context": func() syscall.Errno { return d.CloseContext(h) },
 		"async event":   func() syscall.Errno { _, e := d.NextAsync(h); return e },
 		"dealloc pd":    func() syscall.Errno { return d.DeallocPD(h) },
-		"reg mr":        func() syscall.Errno { _, _, _, e := d.RegisterMR(h, nil, 0, 0, 0); return e },
+		"reg mr":        func() syscall.Errno { _, _, e := d.RegisterMR(h, nil, 0, 0, 0); return e },
 		"dereg mr":      func() syscall.Errno { return d.DeregisterMR(h) },
 		"rereg mr":      func() syscall.Errno { return d.ReregisterMR(h, changeAccess, h, nil, 0, 0) },
 		"alloc mw":      func() syscall.Errno { _, _, e := d.AllocWindow(h, 1); return e },
@@ -149,7 +149,7 @@ func TestRights(t *testing.T) {
 	p := newProgram(t)
 	memory := make([]byte, 8)
 	register := func(addr unsafe.Pointer, access uint32) syscall.Errno {
-		_, _, _, errno := p.d.RegisterMR(p.pd, addr, 8, 0, access)
+		_, _, errno := p.d.RegisterMR(p.pd, addr, 8, 0, access)
 		return errno
 	}
 	at := unsafe.Pointer(&memory[0])
@@ -168,7 +168,7 @@ func TestBadRequests(t *testing.T) {
 	good := client.region("good", 0)
 	_, errno := client.d.PostSend(client.qp, &SendWR{SGL: good.sge(), SGEs: 1, Opcode: wrSendImm})
 	want(t, "an operation that there is not", errno, syscall.EOPNOTSUPP)
-	bad := &SendWR{ID: 3, SGL: &SGE{Addr: good.at(), Length: 4, LKey: good.lkey + 1}, SGEs: 1, Opcode: wrSend}
+	bad := &SendWR{ID: 3, SGL: &SGE{Addr: good.at(), Length: 4, LKey: good.key + 1}, SGEs: 1, Opcode: wrSend}
 	at, errno := client.d.PostSend(client.qp, &SendWR{ID: 2, SGL: good.sge(), SGEs: 1, Opcode: wrSend, Next: bad})
 	if at != bad || errno != syscall.EINVAL {
 		t.Errorf("%v: %v", at, errno)
@@ -267,7 +267,7 @@ func TestReadOnlyMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		across := unsafe.Pointer(&pages[len(pages)-len(second)-4])
-		mr, _, _, errno := p.d.RegisterMR(p.pd, across, 8, 0, tt.access)
+		mr, _, errno := p.d.RegisterMR(p.pd, across, 8, 0, tt.access)
 		want(t, "ibv_reg_mr", errno, tt.want)
 		if errno == fine {
 			must(t, p.d.DeregisterMR(mr))
@@ -284,7 +284,7 @@ func TestRegisterNothing(t *testing.T) {
 	memory := make([]byte, 8)
 	for roce, errno := range map[bool]syscall.Errno{false: syscall.EINVAL, true: fine} {
 		p := newProgramWith(t, Config{RoCE: roce})
-		_, _, _, got := p.d.RegisterMR(p.pd, unsafe.Pointer(&memory[0]), 0, 0, accessLocalWrite)
+		_, _, got := p.d.RegisterMR(p.pd, unsafe.Pointer(&memory[0]), 0, 0, accessLocalWrite)
 		want(t, "a region of nothing", got, errno)
 	}
 }

@@ -54,9 +54,9 @@ func TestSolicitedWithoutMeaning(t *testing.T) {
 	r := a.region("........", accessLocalWrite)
 	for id, opcode := range []uint32{wrRead, wrWrite, wrFetchAdd, wrCompareSwap} {
 		wr := &SendWR{ID: uint64(id), SGL: r.sge(), SGEs: 1, Opcode: opcode, Flags: sendSolicited,
-			RemoteAddr: to.at(), RKey: to.rkey}
+			RemoteAddr: to.at(), RKey: to.key}
 		if opcode == wrFetchAdd || opcode == wrCompareSwap {
-			*wr.atomic() = atomicArgs{RemoteAddr: to.at(), RKey: to.rkey}
+			*wr.atomic() = atomicArgs{RemoteAddr: to.at(), RKey: to.key}
 		}
 		_, errno := a.d.PostSend(a.qp, wr)
 		must(t, errno)

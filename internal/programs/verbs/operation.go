@@ -115,7 +115,7 @@ func fillSendInv(_ *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 // fillSendImm: a Send with Immediate Data is EOPNOTSUPP where the connection has none.
 func fillSendImm(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	if !q.sendsImmediate() {
-		return syscall.EOPNOTSUPP
+		return q.refuseImmediate()
 	}
 	to.Prefix = wr.prefix()
 	return fine

@@ -14,8 +14,8 @@ import (
 
 // A QP number in the guise of RoCE is an address: the port of TCP on which its process listens for it, and in the lower
 // 8 bits which of its QPs it is. Programs exchange QP numbers and GIDs, which are addresses, by ways of their own; so
-// whoever knows both knows whom to connect to, and whoever can know a number finds a listener there. docs/programs.md
-// has the convention.
+// whoever knows both knows whom to connect to, and whoever can know a number finds a listener there.
+// docs/dev/programs.md has the convention.
 
 // numbersPerPort is how many QPs share a port. Not all are in use at once, so that a number rests before it is used
 // again.

@@ -131,7 +131,9 @@ func (s *sends) add(q *QP, wr *SendWR, to *iwarp.SendWR) syscall.Errno {
 	if s.sges, ok = q.device.sges(s.sges, list, q.device.roce); !ok {
 		return syscall.EINVAL
 	}
-	to.SGL = s.sges[from:]
+	if to.SGL = s.sges[from:]; to.Op == iwarp.OpRead && len(to.SGL) > 1 && !q.device.roce {
+		return syscall.EINVAL // as an iWARP device
+	}
 	return fine
 }
 
@@ -145,12 +147,12 @@ func (s *sends) addInline(q *QP, list []SGE, to *iwarp.SendWR) syscall.Errno {
 		return syscall.EINVAL
 	}
 	if len(list) == 1 {
-		to.Inline = list[0].octets()
+		to.Inline = list[0].memory()
 		return fine
 	}
 	from := len(s.inline)
 	for i := range list {
-		s.inline = append(s.inline, list[i].octets()...)
+		s.inline = append(s.inline, list[i].memory()...)
 	}
 	to.Inline = s.inline[from:]
 	return fine

@@ -12,7 +12,7 @@ import (
 )
 
 // A Send with Immediate Data is none of RFC 7306, whose Immediate Data have a receive of their own. In the guise of
-// RoCE both ends are ours, and each Send begins with a prefix, in network order:
+// RoCE, if both ends are ours, each Send begins with a prefix, in network order:
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -22,7 +22,7 @@ import (
 //	|                    Immediate Data, if I is 1                  |
 //
 // The one that calls says so by the version of its call. A peer of an earlier version refuses that, and is called once
-// more without.
+// more without. Connections of librdmacm have a tag for it: see cm_tag.go.
 
 // prefixImmediate is the bit I.
 const prefixImmediate = 1 << 32
@@ -34,8 +34,8 @@ func (q *QP) prefix(end *iwarp.QP, on bool) error {
 }
 
 // sendsImmediate reports whether a Send may have Immediate Data. While the connection is not up it may turn out that
-// the peer is of an earlier version: then the Send fails, by its completion.
-func (q *QP) sendsImmediate() bool { return !q.plain.Load() && q.meets() }
+// the peer takes none: then the Send fails, by its completion.
+func (q *QP) sendsImmediate() bool { return q.device.roce && !q.plain.Load() }
 
 // prefix is that of the request.
 func (w *SendWR) prefix() uint64 { return prefixImmediate | w.immediate()>>32 }

@@ -47,6 +47,7 @@ type QP struct {
 	state     atomic.Uint32
 	number    uint32      // that the program knows it by
 	plain     atomic.Bool // Sends are known to have no prefix
+	closes    atomic.Bool // the program has ended the connection, in order
 
 	sending sync.Mutex
 	sends   sends
@@ -105,7 +106,7 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 		// When the peer has closed its half, its program wants no answer: as with the kernel's devices
 		// the connection ends when what was posted is finished.
 		Linger:       -1,
-		CloseTimeout: closeTimeout, CloseLimit: closeLimit, Context: q,
+		CloseTimeout: closeTimeout, CloseLimit: closeLimit, UserData: q,
 	}
 	if srq != nil {
 		cfg.SRQ = srq.srq
@@ -127,10 +128,6 @@ func (d *Device) CreateQP(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 // confirms reports whether the peer can be asked what it has carried out, by an empty RDMA Read. One that arrives while
 // Linux's siw sends is answered with bytes of what it sends, which ends the connection (docs/interop.md).
 func (d *Device) confirms() bool { return d.preset == nil || d.preset.Name != "siw" }
-
-// rnrPolicy is what waits for receives in the guise of RoCE. Programs that count on that being tried again for ever
-// have as much under way as their Send Queues hold.
-var rnrPolicy = iwarp.RNRPolicy{Bytes: 64 << 20, Messages: iwarp.MaxQueueDepth}
 
 // number gives a QP its number and makes it known.
 func (d *Device) number(q *QP) (h Handle, number uint32, errno syscall.Errno) {
@@ -263,6 +260,7 @@ func (q *QP) fail() {
 // left its CQs, which the program destroys next.
 func (q *QP) closeConn() {
 	q.state.Store(StateErr)
+	q.closes.Store(true)
 	q.ending.Lock()
 	defer q.ending.Unlock()
 	q.mute()

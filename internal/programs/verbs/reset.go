@@ -33,6 +33,7 @@ func (q *QP) reset() syscall.Errno {
 		return errnoOf(err)
 	}
 	q.plain.Store(false)
+	q.closes.Store(false)
 	q.drop()
 	q.sendCQ.forget(q.number)
 	q.recvCQ.forget(q.number)

@@ -194,16 +194,16 @@ func (q *queue) inner() *QP { return q.d.qps.get(q.qp) }
 
 // A region is memory that is registered. Its tagged offsets are addresses.
 type region struct {
-	mr         Handle
-	memory     []byte
-	lkey, rkey uint32
+	mr     Handle
+	memory []byte
+	key    uint32
 }
 
 func (p *program) region(memory string, access uint32) *region {
 	p.t.Helper()
 	r := &region{memory: []byte(memory)}
 	var errno syscall.Errno
-	r.mr, r.lkey, r.rkey, errno = p.d.RegisterMR(p.pd, unsafe.Pointer(&r.memory[0]),
+	r.mr, r.key, errno = p.d.RegisterMR(p.pd, unsafe.Pointer(&r.memory[0]),
 		uint64(len(memory)), r.at(), access)
 	must(p.t, errno)
 	return r
@@ -211,14 +211,14 @@ func (p *program) region(memory string, access uint32) *region {
 
 func (r *region) at() uint64 { return uint64(uintptr(unsafe.Pointer(&r.memory[0]))) }
 
-func (r *region) sge() *SGE { return &SGE{Addr: r.at(), Length: uint32(len(r.memory)), LKey: r.lkey} }
+func (r *region) sge() *SGE { return &SGE{Addr: r.at(), Length: uint32(len(r.memory)), LKey: r.key} }
 
 // send posts a request about a whole region.
 func (q *queue) send(id uint64, opcode uint32, r, remote *region) {
 	q.t.Helper()
 	wr := &SendWR{ID: id, SGL: r.sge(), SGEs: 1, Opcode: opcode}
 	if remote != nil {
-		wr.RemoteAddr, wr.RKey = remote.at(), remote.rkey
+		wr.RemoteAddr, wr.RKey = remote.at(), remote.key
 	}
 	_, errno := q.d.PostSend(q.qp, wr)
 	must(q.t, errno)
@@ -239,6 +239,12 @@ func connect(t *testing.T) (client, server *queue, active, passive Handle) {
 // connectWith is connect with settings for each end.
 func connectWith(t *testing.T, ours, theirs Config) (client, server *queue, active, passive Handle) {
 	t.Helper()
+	return connectPatient(t, ours, theirs, ConnParam{})
+}
+
+// connectPatient is connectWith where the server waits for receives as the parameters say.
+func connectPatient(t *testing.T, ours, theirs Config, rnr ConnParam) (client, server *queue, active, passive Handle) {
+	t.Helper()
 	s, c := newProgramWith(t, theirs), newProgramWith(t, ours)
 	_, at := s.listen(1)
 	client, server = c.queue(), s.queue()
@@ -247,7 +253,8 @@ func connectWith(t *testing.T, ours, theirs Config) (client, server *queue, acti
 	request := s.event(ConnectRequest)
 	passive = request.Child
 	must(t, s.d.NameID(passive, 3))
-	must(t, s.d.Accept(passive, server.qp, ConnParam{ResponderResources: 4, InitiatorDepth: 4}))
+	rnr.ResponderResources, rnr.InitiatorDepth = 4, 4
+	must(t, s.d.Accept(passive, server.qp, rnr))
 	c.event(Established)
 	s.event(Established)
 	return client, server, active, passive

@@ -46,7 +46,7 @@ func TestFence(t *testing.T) {
 	r := q.region("12345678", accessLocalWrite|accessRemoteWrite|accessMWBind)
 	for _, fence := range []bool{true, false} {
 		for _, wr := range []*SendWR{
-			{Opcode: wrWrite, RemoteAddr: r.at(), RKey: r.rkey}, {Opcode: wrLocalInv, Imm: r.rkey},
+			{Opcode: wrWrite, RemoteAddr: r.at(), RKey: r.key}, {Opcode: wrLocalInv, Imm: r.key},
 			q.window(2).bindTo(r, accessRemoteWrite),
 		} {
 			if fence {
@@ -74,8 +74,30 @@ func TestReregisterZeroBased(t *testing.T) {
 	must(t, b.d.ReregisterMR(r.mr, changeTranslation|changeAccess, 0, unsafe.Pointer(&r.memory[0]), 4,
 		accessLocalWrite|accessRemoteRead|accessZeroBased))
 	to := a.region("....", accessLocalWrite)
-	wc := a.did(&SendWR{Opcode: wrRead, SGL: to.sge(), SGEs: 1, RKey: r.rkey})
+	wc := a.did(&SendWR{Opcode: wrRead, SGL: to.sge(), SGEs: 1, RKey: r.key})
 	want(t, "bytes", string(to.memory[:wc.ByteLen]), "text")
+}
+
+// TestReadInto: a device of RoCE reads into several elements with one completion, and an iWARP device into one.
+func TestReadInto(t *testing.T) {
+	client, server, _, _ := connect(t)
+	a, b := met(t)
+	for _, tt := range []struct {
+		from, to *queue
+		refused  syscall.Errno
+	}{{client, server, syscall.EINVAL}, {a, b, fine}} {
+		source := tt.to.region("all of this", accessRemoteRead)
+		one, other := tt.from.region(".......", accessLocalWrite), tt.from.region("....", accessLocalWrite)
+		list := []SGE{*one.sge(), {}, *other.sge()}
+		wr := &SendWR{ID: 9, Opcode: wrRead, SGL: &list[0], SGEs: 3, RemoteAddr: source.at(), RKey: source.key}
+		_, errno := tt.from.d.PostSend(tt.from.qp, wr)
+		want(t, "a Read into two elements", errno, tt.refused)
+		if errno == fine {
+			want(t, "completion", tt.from.completion(), WC{ID: 9, Opcode: wcRead, ByteLen: 11, QPNum: tt.from.number})
+			want(t, "read", string(one.memory)+string(other.memory), "all of this")
+			want(t, "another completion", tt.from.d.Poll(tt.from.cq, make([]WC, 1)), 0)
+		}
+	}
 }
 
 // TestRegisterWrapped: memory that would go on at address 0 is none.

@@ -101,7 +101,7 @@ func (u *UD) sendPacket(wr *SendWR, list []SGE, to netip.AddrPort, inline bool) 
 	status := iwarp.StatusSuccess
 	if inline {
 		for i := range list {
-			u.packet = append(u.packet, list[i].octets()...)
+			u.packet = append(u.packet, list[i].memory()...)
 		}
 	} else {
 		u.packet, status = u.device.gather(u.packet, u.pd, list)

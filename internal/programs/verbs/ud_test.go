@@ -108,7 +108,7 @@ func TestDatagram(t *testing.T) {
 	a, b := newDatagrams(t), newDatagrams(t)
 	room := b.room(2, 8)
 	text := a.region("question", 0)
-	must(t, a.post(a.to(b.number, SGE{text.at(), 5, text.lkey}, SGE{}, SGE{text.at() + 5, 3, text.lkey})))
+	must(t, a.post(a.to(b.number, SGE{text.at(), 5, text.key}, SGE{}, SGE{text.at() + 5, 3, text.key})))
 	want(t, "of the sender", a.completion(), WC{ID: 1, QPNum: a.number})
 	want(t, "of the receiver", b.completion(), WC{
 		ID: 2, Opcode: wcRecv, ByteLen: datagram.RouteLen + 8, QPNum: b.number, SrcQP: a.number,
@@ -182,7 +182,7 @@ func TestDatagramTooLong(t *testing.T) {
 	b.room(1, datagram.MTU)
 	small := b.room(2, 15)
 	for _, n := range []uint32{datagram.MTU, 16, 15} {
-		must(t, a.post(a.to(b.number, SGE{text.at(), n, text.lkey})))
+		must(t, a.post(a.to(b.number, SGE{text.at(), n, text.key})))
 	}
 	for _, expected := range []WC{{ID: 1, ByteLen: datagram.RouteLen + datagram.MTU},
 		{ID: 2, ByteLen: datagram.RouteLen + 15}} {
@@ -235,7 +235,7 @@ func TestDatagramRights(t *testing.T) {
 	want(t, "bytes", string(fixed.memory), strings.Repeat("x", 64))
 	b := newDatagrams(t)
 	short := b.region(strings.Repeat("x", 8+datagram.RouteLen), accessLocalWrite)
-	long := SGE{short.at() + 8, datagram.RouteLen + 1, short.lkey}
+	long := SGE{short.at() + 8, datagram.RouteLen + 1, short.key}
 	_, errno = b.d.RecvDatagrams(b.qp, &RecvWR{ID: 6, SGL: &long, SGEs: 1})
 	must(t, errno)
 	must(t, b.post(b.to(b.number)))

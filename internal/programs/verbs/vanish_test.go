@@ -23,7 +23,7 @@ func (p *program) vanished() *region {
 	p.t.Cleanup(func() { _ = syscall.Munmap(page) })
 	r := &region{memory: page[:64]}
 	var errno syscall.Errno
-	r.mr, r.lkey, r.rkey, errno = p.d.RegisterMR(p.pd, unsafe.Pointer(&page[0]), 64, r.at(),
+	r.mr, r.key, errno = p.d.RegisterMR(p.pd, unsafe.Pointer(&page[0]), 64, r.at(),
 		accessLocalWrite|accessRemoteWrite|accessRemoteRead)
 	must(p.t, errno)
 	if err := syscall.Mprotect(page, syscall.PROT_NONE); err != nil {

@@ -12,7 +12,7 @@ func writes(n int, r, to *region, wrong bool) *SendWR {
 	var list *SendWR
 	for id := n; id > 0; id-- {
 		list = &SendWR{ID: uint64(id), Next: list, SGL: r.sge(), SGEs: 1, Opcode: wrWrite,
-			RemoteAddr: to.at(), RKey: to.rkey}
+			RemoteAddr: to.at(), RKey: to.key}
 		if wrong && id == n {
 			list.Opcode = 99
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/goiwarp/iwarp"
 )
 
-// A Window is a struct ibv_mw. Its handle is in the struct, by which a work request names it.
+// A Window is a struct ibv_mw. Its handle, in the struct, is its STag with a key of 0: the key changes with each binding.
 type Window struct{ mw *iwarp.MW }
 
 // AllocWindow returns a Memory Window of type 1 or 2, and its STag before it is bound first.
@@ -22,13 +22,7 @@ func (d *Device) AllocWindow(pd Handle, kind uint32) (h Handle, rkey uint32, err
 	if err != nil {
 		return 0, 0, errnoOf(err)
 	}
-	w := &Window{mw}
-	if h = d.windows.add(w); h == 0 {
-		_ = mw.Dealloc()
-		return 0, 0, syscall.ENOMEM
-	}
-	d.windowSTags.Store(mw.STagWithKey(0), w)
-	return h, mw.STag(), fine
+	return d.windows.add(mw.STagWithKey(0), &Window{mw}), mw.STag(), fine
 }
 
 // DeallocWindow ends a Window, bound or not.
@@ -37,7 +31,6 @@ func (d *Device) DeallocWindow(h Handle) syscall.Errno {
 	if w == nil {
 		return syscall.EINVAL
 	}
-	d.windowSTags.Delete(w.mw.STagWithKey(0))
 	return errnoOf(w.mw.Dealloc())
 }
 
@@ -108,10 +101,10 @@ func (d *Device) bindTo(a *bindArgs, b *iwarp.Binding) syscall.Errno {
 func (d *Device) invalidation(stag uint32, to *iwarp.SendWR) syscall.Errno {
 	wr := iwarp.SendWR{ID: to.ID, Op: iwarp.OpLocalInvalidate, Invalidate: stag,
 		Unsignaled: to.Unsignaled, Fence: to.Fence}
-	if m, ok := d.stags.Load(stag); ok {
-		wr.Target = m.(*MR).mr
-	} else if w, ok := d.windowSTags.Load(stag &^ 0xff); ok {
-		wr.Window = w.(*Window).mw
+	if m := d.mrs.find(stag); m != nil {
+		wr.Target = m.mr
+	} else if w := d.windows.find(stag &^ 0xff); w != nil {
+		wr.Window = w.mw
 	} else {
 		return syscall.EINVAL
 	}

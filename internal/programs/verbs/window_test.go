@@ -16,15 +16,15 @@ type window struct {
 		_      [20]byte
 		handle uint32
 	}
-	h    Handle
-	rkey uint32
+	h   Handle
+	key uint32
 }
 
 func (p *program) window(kind uint32) *window {
 	p.t.Helper()
 	w := new(window)
 	var errno syscall.Errno
-	w.h, w.rkey, errno = p.d.AllocWindow(p.pd, kind)
+	w.h, w.key, errno = p.d.AllocWindow(p.pd, kind)
 	must(p.t, errno)
 	w.cABI.handle = uint32(w.h)
 	return w
@@ -32,17 +32,17 @@ func (p *program) window(kind uint32) *window {
 
 // bindTo returns a request that binds the window, under the next key, to a region.
 func (w *window) bindTo(r *region, access uint32) *SendWR {
-	w.rkey = w.rkey&^0xff | (w.rkey+1)&0xff
+	w.key = w.key&^0xff | (w.key+1)&0xff
 	mr := new(struct {
-		_    [36]byte
-		lkey uint32
+		_   [36]byte
+		key uint32
 	})
-	mr.lkey = r.lkey
+	mr.key = r.key
 	wr := &SendWR{ID: 99, Opcode: wrBindMW}
 	b := wr.bind()
 	*(*unsafe.Pointer)(unsafe.Pointer(&b.Window)) = unsafe.Pointer(&w.cABI)
 	*(*unsafe.Pointer)(unsafe.Pointer(&b.MR)) = unsafe.Pointer(mr)
-	b.RKey, b.Addr, b.Length, b.Access = w.rkey, r.at(), uint64(len(r.memory)), access
+	b.RKey, b.Addr, b.Length, b.Access = w.key, r.at(), uint64(len(r.memory)), access
 	return wr
 }
 
@@ -67,20 +67,20 @@ func TestWindows(t *testing.T) {
 			wr := w.bindTo(r, 0)
 			wr.bind().MR, wr.bind().Length = nil, 0
 			want(t, "operation", server.did(wr).Opcode, wcBindMW)
-			want(t, "a local invalidation of type 1", invalidated(server, w.rkey), syscall.EINVAL)
+			want(t, "a local invalidation of type 1", invalidated(server, w.key), syscall.EINVAL)
 		}},
 		{"type 1, deallocated", 1, func(server, _ *queue, w *window, _ *region) {
 			must(t, server.d.DeallocWindow(w.h))
 			want(t, "again", server.d.DeallocWindow(w.h), syscall.EINVAL)
 		}},
 		{"type 2, invalidated here", 2, func(server, _ *queue, w *window, _ *region) {
-			want(t, "operation", server.did(&SendWR{Opcode: wrLocalInv, Imm: w.rkey}).Opcode, wcLocalInv)
+			want(t, "operation", server.did(&SendWR{Opcode: wrLocalInv, Imm: w.key}).Opcode, wcLocalInv)
 		}},
 		{"type 2, invalidated by the peer", 2, func(server, client *queue, w *window, _ *region) {
 			server.recv(7, server.region("....", accessLocalWrite))
-			client.did(&SendWR{Opcode: wrSendInv, Imm: w.rkey})
+			client.did(&SendWR{Opcode: wrSendInv, Imm: w.key})
 			got := server.completion()
-			want(t, "invalidated", got.Invalidated, w.rkey)
+			want(t, "invalidated", got.Invalidated, w.key)
 			want(t, "flags", got.Flags, wcWithInv)
 		}},
 	} {
@@ -91,14 +91,14 @@ func TestWindows(t *testing.T) {
 			want(t, "operation", server.did(w.bindTo(r, accessRemoteWrite)).Opcode, wcBindMW)
 			want(t, "a bound region is deregistered", server.d.DeregisterMR(r.mr), syscall.EBUSY)
 			data := client.region("good", 0)
-			client.did(&SendWR{SGL: data.sge(), SGEs: 1, Opcode: wrWrite, RemoteAddr: r.at(), RKey: w.rkey})
+			client.did(&SendWR{SGL: data.sge(), SGEs: 1, Opcode: wrWrite, RemoteAddr: r.at(), RKey: w.key})
 			client.did(&SendWR{Opcode: wrRead}) // no bytes: the answer tells that the Write is in place
 			want(t, "written", string(r.memory), "good")
 
-			key := w.rkey
+			key := w.key
 			tt.end(server, client, w, r)
 			must(t, server.d.DeregisterMR(r.mr))
-			client.send(5, wrWrite, client.region("evil", 0), &region{rkey: key, memory: r.memory})
+			client.send(5, wrWrite, client.region("evil", 0), &region{key: key, memory: r.memory})
 			client.event(Disconnected)
 			want(t, "written", string(r.memory), "good")
 		})
@@ -112,7 +112,7 @@ func TestWindowWithoutRights(t *testing.T) {
 		r := server.region("....", accessLocalWrite|accessRemoteWrite|accessMWBind)
 		w := server.window(kind)
 		want(t, "operation", server.did(w.bindTo(r, accessLocalWrite)).Opcode, wcBindMW)
-		client.send(5, wrWrite, client.region("evil", 0), &region{rkey: w.rkey, memory: r.memory})
+		client.send(5, wrWrite, client.region("evil", 0), &region{key: w.key, memory: r.memory})
 		client.event(Disconnected)
 		want(t, "written", string(r.memory), "....")
 	}
@@ -138,9 +138,9 @@ func TestWrongWindows(t *testing.T) {
 		"beyond the region":         func(b *bindArgs) { b.Length++ },
 		"before the region":         func(b *bindArgs) { b.Addr-- },
 		"a region that must not be bound to": func(b *bindArgs) {
-			b.MR.LKey = client.region("....", accessLocalWrite).lkey
+			b.MR.LKey = client.region("....", accessLocalWrite).key
 		},
-		"a region that is only read": func(b *bindArgs) { b.MR.LKey = client.region("....", accessMWBind).lkey },
+		"a region that is only read": func(b *bindArgs) { b.MR.LKey = client.region("....", accessMWBind).key },
 	} {
 		wr := w.bindTo(good, accessRemoteWrite)
 		change(wr.bind())
@@ -152,7 +152,7 @@ func TestWrongWindows(t *testing.T) {
 	want(t, "a PD with a window", d.DeallocPD(client.pd), syscall.EBUSY)
 	want(t, "a key of nothing", invalidated(client, 0x12345600), syscall.EINVAL)
 	must(t, d.DeallocWindow(w.h))
-	want(t, "a window that was deallocated", invalidated(client, w.rkey), syscall.EINVAL)
+	want(t, "a window that was deallocated", invalidated(client, w.key), syscall.EINVAL)
 }
 
 // TestReregister changes what is asked for, under the same keys, and leaves a region as it is where that fails.
@@ -191,7 +191,7 @@ func TestReregister(t *testing.T) {
 	memory := []byte("two places")
 	must(t, again(changeTranslation|changeAccess, 0, unsafe.Pointer(&memory[0]), uint64(len(memory)), accessRemoteRead))
 	into := client.region("..........", accessLocalWrite)
-	client.send(3, wrRead, into, &region{memory: memory, rkey: r.rkey})
+	client.send(3, wrRead, into, &region{memory: memory, key: r.key})
 	want(t, "status", client.completion().Status, 0)
 	want(t, "read", string(into.memory), "two places")
 	must(t, d.DeregisterMR(r.mr))
@@ -205,7 +205,7 @@ func TestInvalidateByKey(t *testing.T) {
 	r := server.region("....", accessLocalWrite|accessMWBind)
 	w := server.window(2)
 	bind := w.bindTo(r, accessRemoteWrite)
-	bind.Next = &SendWR{ID: 100, Opcode: wrLocalInv, Imm: w.rkey}
+	bind.Next = &SendWR{ID: 100, Opcode: wrLocalInv, Imm: w.key}
 	_, errno := server.d.PostSend(server.qp, bind)
 	must(t, errno)
 	for id := range uint64(2) {
@@ -213,6 +213,6 @@ func TestInvalidateByKey(t *testing.T) {
 		want(t, "completion", [2]uint64{wc.ID, uint64(wc.Status)}, [2]uint64{99 + id, 0})
 	}
 	server.did(w.bindTo(r, accessRemoteWrite))
-	must(t, invalidated(server, w.rkey^0x55))
+	must(t, invalidated(server, w.key^0x55))
 	want(t, "by another key", server.completion().Status, statusOf(iwarp.StatusInvalidateFailed))
 }

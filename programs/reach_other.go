@@ -1,0 +1,6 @@
+//go:build !linux
+
+package programs
+
+// privileges is for systems that have a library.
+func privileges(string) string { return "" }
