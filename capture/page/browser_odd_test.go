@@ -41,7 +41,7 @@ func odd(p *page.Page) {
 
 // hover moves the pointer over the map of a direction, to a row of it and a byte of a
 // stream that is shown from 0 to an end, and returns what is said there.
-func (b *tab) hover(dir, y int, octet, end float64) string {
+func (b *tab) hover(dir, y int, data, end float64) string {
 	b.t.Helper()
 	const place = `((c) => { c.scrollIntoView({ block: "center" }); const r = c.getBoundingClientRect(); return [r.left, r.top, r.width]; })(
 		document.querySelector("canvas[data-dir='%d']"))`
@@ -49,11 +49,11 @@ func (b *tab) hover(dir, y int, octet, end float64) string {
 	if err != nil || len(at) != 3 {
 		b.t.Fatal(at, err)
 	}
-	const labels = 92
-	x := at[0] + labels + octet/end*(at[2]-labels)
+	const labels = 96
+	x := at[0] + labels + data/end*(at[2]-labels)
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, at[1]+float64(y)))
 	b.frames()
-	return b.eval(fmt.Sprintf(`document.querySelectorAll(".under")[%d].textContent`, dir))
+	return b.eval(fmt.Sprintf(`document.querySelectorAll(".under")[%d].textContent`, dir+1))
 }
 
 // odd points at what is odd on a map, and asks what it is.
@@ -63,9 +63,9 @@ func (w browser) odd(t *testing.T) {
 	b := w.open(t, p, "#c4")
 	const segments, fpdus, end = 30, 84, 6120
 	for _, c := range []struct {
-		y     int
-		octet float64
-		want  string
+		y    int
+		byte float64
+		want string
 	}{
 		{fpdus, 50, "100 bytes of streaming data"},
 		{fpdus, 110, "start-req"},
@@ -77,8 +77,8 @@ func (w browser) odd(t *testing.T) {
 		{segments, 5600, "(1000), ahead of a hole"},
 		{140, 4120, "error crc-wrong [F04]"},
 	} {
-		if got := b.hover(0, c.y, c.octet, end); !strings.Contains(got, c.want) {
-			t.Errorf("byte %v, height %d: %q, want %q", c.octet, c.y, got, c.want)
+		if got := b.hover(0, c.y, c.byte, end); !strings.Contains(got, c.want) {
+			t.Errorf("byte %v, height %d: %q, want %q", c.byte, c.y, got, c.want)
 		}
 	}
 

@@ -24,7 +24,7 @@ import (
 
 // chromium returns the browser to test with. Without one the test is skipped, but not
 // where CI=true.
-func chromium(t *testing.T) string {
+func chromium(t testing.TB) string {
 	t.Helper()
 	names := []string{"chromium", "chromium-browser", "google-chrome", "headless_shell"}
 	if path := os.Getenv("IWARP_CHROMIUM"); path != "" {
@@ -50,7 +50,7 @@ func TestBrowser(t *testing.T) {
 	for name, part := range map[string]func(*testing.T){
 		"parts": w.parts, "odd": w.odd, "long": w.long, "address": w.address,
 		"bounded": w.bounded, "keys": w.keys, "dark": w.dark, "captures": w.captures,
-		"narrow": w.narrow, "readable": w.readable,
+		"narrow": w.narrow, "readable": w.readable, "time": w.time, "find": w.find, "worst": w.worst,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for frames of its own tab
@@ -60,7 +60,7 @@ func TestBrowser(t *testing.T) {
 }
 
 // newBrowser starts a browser for the test.
-func newBrowser(t *testing.T) browser {
+func newBrowser(t testing.TB) browser {
 	t.Helper()
 	// The sandbox does not work for root, nor in many containers; the pages are ours.
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox,
@@ -191,11 +191,11 @@ const selected = `[document.querySelector('article:not([hidden]) [role=row][aria
 	document.querySelector('article:not([hidden]) .detail').dataset.fpdu]`
 
 func (w browser) parts(t *testing.T) {
-	b := w.open(t, small(), "")
+	b := w.open(t, small(), "#c0")
 	for selector, want := range map[string]string{
 		"#connections tr[data-connection]":                 "2",
 		"article:not([hidden])":                            "1",
-		"#c0 canvas[role=application]":                     "2",
+		"#c0 canvas[role=application]":                     "3",
 		"#c0 [role=grid] [role=row]":                       "2",
 		"#c0 .legend li":                                   "13",
 		"#c0 .ladder svg .step.startup":                    "2",
@@ -301,7 +301,7 @@ const seen = `((row, rows) => row.top >= rows.top - 1 && row.bottom <= rows.bott
 
 // painted tells for each map whether its row of FPDUs is painted from end to end, but for
 // lines between them.
-const painted = `[...document.querySelectorAll("article:not([hidden]) canvas")].map((c) => {
+const painted = `[...document.querySelectorAll("article:not([hidden]) canvas[data-dir]")].map((c) => {
 	const ratio = c.width / c.clientWidth, from = Math.ceil(100 * ratio), width = c.width - from;
 	const line = c.getContext("2d").getImageData(from, Math.round(84 * ratio), width, 1).data;
 	let filled = 0;

@@ -82,6 +82,7 @@ type connection struct {
 	fpdus    fpdus
 	segments segments
 	markers  markers
+	reads    reads
 	spans    []span
 	spanned  uint64 // spans that are not shown
 	ladder   ladder

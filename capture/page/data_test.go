@@ -60,13 +60,17 @@ func (t *table) parse(members map[string]any) error {
 				t.count = int(v)
 			}
 		case string:
-			octets, err := base64.StdEncoding.DecodeString(v)
+			data, err := base64.StdEncoding.DecodeString(v)
 			if err != nil {
 				return err
 			}
-			for len(octets) > 0 {
-				n, used := binary.Varint(octets)
-				t.columns[name], octets = append(t.columns[name], n), octets[used:]
+			for len(data) > 0 {
+				n, used := binary.Varint(data)
+				t.columns[name], data = append(t.columns[name], n), data[used:]
+				if n == 0 {
+					more, used := binary.Varint(data)
+					t.columns[name], data = append(t.columns[name], make([]int64, more)...), data[used:]
+				}
 			}
 		case map[string]any:
 			if name == "texts" {

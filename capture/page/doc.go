@@ -1,6 +1,7 @@
-// Package page makes one HTML page of the iWARP connections in a capture: a ladder of
-// each startup, a map of the streams with TCP segments, FPDUs and markers, a table of
-// the FPDUs, and the findings, each linked to its place.
+// Package page makes one HTML page of the iWARP connections in a capture: what was sent over
+// time and how long each RDMA Read took, a ladder of each startup, a map of the streams with
+// TCP segments, FPDUs and markers, a table of the FPDUs, and the findings, each linked to its
+// place.
 //
 // A [Page] consumes what package decode finds:
 //
@@ -21,9 +22,9 @@
 // # The data
 //
 // Numbers are kept and written by column: each as its difference from the one before it
-// in the same lane (mostly the direction), zigzag-coded as a varint of seven bits an
-// byte, least significant first, and the column in base64. An FPDU takes about 20
-// bytes of memory and 25 on the page. js/data.js reads them.
+// in the same lane (mostly the direction), zigzag-coded as a varint of seven bits a byte,
+// least significant first. Behind a zero stands how many zeros follow. The column is in
+// base64. An FPDU with its TCP segment takes about 30 bytes on the page. js/data.js reads them.
 //
 // Memory is bounded by [Config]: what comes after the bounds are reached is counted, and the page
 // says so.

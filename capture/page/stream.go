@@ -66,6 +66,9 @@ func (p *Page) FPDU(c *decode.Connection, f *decode.FPDU) {
 	if text := describe(f); text != "" && takeOne(&p.left.texts) {
 		own.fpdus.text(text)
 	}
+	if f.ReadRequest != nil {
+		own.reads.asked(own.fpdus.Count, f)
+	}
 	own.fpdus.add(c, f)
 	for i := range f.Markers {
 		if !takeOne(&p.left.markers) {

@@ -2,10 +2,12 @@ package page
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
@@ -58,7 +60,13 @@ func (p *Page) header() header {
 	for _, c := range p.connections {
 		h.Rows = append(h.Rows, rowOf(c.of))
 	}
+	slices.SortStableFunc(h.Rows, func(a, b row) int { return cmp.Compare(b.badness(), a.badness()) })
 	return h
+}
+
+// badness orders connections: the worst has the most.
+func (r row) badness() int {
+	return slices.Index([]string{"good", "note", "warning", "error"}, r.Worst())
 }
 
 func rowOf(c *decode.Connection) row {
@@ -117,6 +125,7 @@ type found struct {
 	decode.Finding
 	Number int
 	Time   string
+	After  int64 // the connection's first packet, in ns
 }
 
 // Arrow shows the direction.
@@ -125,7 +134,8 @@ func (f found) Arrow() string { return arrow(f.Dir) }
 func (p *Page) writeConnection(w io.Writer, c *connection) error {
 	a := article{row: rowOf(c.of), Summary: c.summary, Ladder: c.ladder.draw(c.of), Remarks: c.remarks()}
 	for i, f := range c.findings {
-		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: elapsed(c.of, f.Packet)})
+		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: elapsed(c.of, f.Packet),
+			After: int64(f.Packet.Time.Sub(c.of.TCP.First.Time))})
 	}
 	if err := shared().html.ExecuteTemplate(w, "connection", a); err != nil {
 		return err
@@ -162,6 +172,7 @@ type data struct {
 	FPDUs    *fpdus    `json:"fpdus"`
 	Segments *segments `json:"segments"`
 	Markers  *markers  `json:"markers"`
+	Reads    *reads    `json:"reads"`
 	Spans    []span    `json:"spans"`
 }
 
@@ -169,7 +180,7 @@ func (c *connection) data() data {
 	return data{
 		Number: c.of.Label(), Session: c.of.Session != nil, Ends: ends(c.of),
 		Start: [2]uint64{c.of.Halves[0].Start, c.of.Halves[1].Start}, End: c.end,
-		FPDUs: &c.fpdus, Segments: &c.segments, Markers: &c.markers, Spans: c.spans,
+		FPDUs: &c.fpdus, Segments: &c.segments, Markers: &c.markers, Reads: &c.reads, Spans: c.spans,
 	}
 }
 

@@ -14,9 +14,19 @@ class Column {
     this.bytes = bytesOf(text);
     this.at = 0;
     this.last = [0, 0, 0, 0];
+    this.zeros = 0; // that are still to be given
   }
   // plain returns a number that was written as it is.
   plain() {
+    if (this.zeros > 0) {
+      this.zeros--;
+      return 0;
+    }
+    const v = this.varint();
+    if (v === 0) this.zeros = this.varint();
+    return v;
+  }
+  varint() {
     let v = 0, scale = 1, byte;
     do {
       byte = this.bytes[this.at++];
@@ -73,19 +83,23 @@ class Fpdus {
     const names = ["size", "packet", "later", "length", "header", "cut", "a", "b", "c", "ulp"];
     for (const name of names) this[name] = new Uint32Array(n);
     const ends = [0, 0];
+    const { size, packet, later, length, header, cut, a, b, c: low, ulp } = this;
     for (let i = 0; i < n; i++) {
       const flags = this.flags[i] = c.flags.next(0), dir = flags & 1;
       const lane = flags & TAGGED ? dir + 2 : dir;
       this.offset[i] = ends[dir] + c.gap.plain();
-      this.size[i] = c.size.next(dir);
-      ends[dir] = this.offset[i] + this.size[i];
-      this.packet[i] = c.packet.next(dir);
-      this.later[i] = c.later.plain();
+      size[i] = c.size.next(dir);
+      ends[dir] = this.offset[i] + size[i];
+      packet[i] = c.packet.next(dir);
+      later[i] = c.later.plain();
       this.time[i] = c.time.next(0);
-      this.length[i] = c.length.next(dir);
-      this.cut[i] = c.cut.plain();
-      this.header[i] = c.header.next(lane);
-      for (const name of ["a", "b", "c", "ulp"]) this[name][i] = c[name].next32(lane);
+      length[i] = c.length.next(dir);
+      cut[i] = c.cut.plain();
+      header[i] = c.header.next(lane);
+      a[i] = c.a.next32(lane);
+      b[i] = c.b.next32(lane);
+      low[i] = c.c.next32(lane);
+      ulp[i] = c.ulp.next32(lane);
     }
     this.byDir = rowsByDir(n, (i) => this.dir(i));
     this.bad = this.byDir.map((rows) => rows.filter((i) => this.isBad(i)));
@@ -146,7 +160,8 @@ class Segments {
       this.time[i] = c.time.next(0);
       this.repeated[i] = c.repeated.plain();
     }
-    const sorted = (rows) => rows.sort((i, k) => this.offset[i] - this.offset[k] || i - k);
+    const inOrder = (rows) => rows.every((row, k) => k === 0 || this.offset[rows[k - 1]] <= this.offset[row]);
+    const sorted = (rows) => inOrder(rows) ? rows : rows.sort((i, k) => this.offset[i] - this.offset[k] || i - k);
     this.byDir = rowsByDir(n, (i) => this.flags[i] & 1).map(sorted);
     this.odd = this.byDir.map((rows) => rows.filter((i) => this.isOdd(i)));
     this.longest = this.byDir.map((rows) => rows.reduce((most, i) => Math.max(most, this.length[i]), 0));
@@ -188,6 +203,35 @@ class Markers {
   }
 }
 
+// Reads are the RDMA Reads that were answered: rows of their Requests, and times from there to the Response.
+class Reads {
+  constructor(json, fpdus) {
+    const n = this.count = json.count, c = columnsOf(json);
+    this.row = new Uint32Array(n);
+    for (const name of ["first", "last"]) this[name] = new Float64Array(n);
+    this.byRow = new Map();
+    for (let i = 0; i < n; i++) {
+      this.row[i] = c.row.next(0);
+      this.first[i] = c.first.plain();
+      this.last[i] = c.last.plain();
+      this.byRow.set(this.row[i], i);
+    }
+    this.began = Float64Array.from(this.row, (row) => fpdus.time[row]);
+    this.underWay();
+  }
+  // underWay makes lists of the times at which their number changes, and of the numbers from then on.
+  underWay() {
+    const ends = this.began.map((t, i) => t + this.last[i]).sort(), begun = this.began.slice().sort();
+    this.times = new Float64Array(2 * this.count);
+    this.numbers = new Uint32Array(2 * this.count);
+    for (let k = 0, b = 0, e = 0; k < this.times.length; k++) {
+      const starts = b < this.count && begun[b] <= ends[e];
+      this.times[k] = starts ? begun[b++] : ends[e++];
+      this.numbers[k] = b - e;
+    }
+  }
+}
+
 // load reads the data of a connection, and its findings from the page's text.
 function load(article) {
   const json = JSON.parse(document.getElementById(article.id + "-data").textContent);
@@ -196,12 +240,14 @@ function load(article) {
     number: Number(item.dataset.finding),
     dir: Number(item.dataset.dir),
     offset: Number(item.dataset.offset),
+    time: Number(item.dataset.time),
     severity: item.dataset.severity,
     text: item.querySelector("a").textContent.trim(),
   }));
+  const fpdus = new Fpdus(json.fpdus);
   return {
     article, findings,
     number: json.number, session: json.session, ends: json.ends, end: json.end, spans: json.spans || [],
-    fpdus: new Fpdus(json.fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
+    fpdus, reads: new Reads(json.reads, fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
   };
 }

@@ -1,7 +1,6 @@
 // draw.js: a track on its canvas.
 
-const LABELS = 92; // CSS pixels for the names of the rows
-const HEIGHT = 156;
+const HEIGHT = 156; // CSS pixels of a track
 const ROWS = {
   axis: { y: 0, height: 18, name: "bytes" },
   segments: { y: 20, height: 22, name: "segments" },
@@ -20,21 +19,13 @@ function palette() {
   return (name) => seen[name] || (seen[name] = color(name));
 }
 
-function drawTrack(track) {
-  const { canvas } = track, width = canvas.clientWidth, ratio = window.devicePixelRatio || 1;
-  if (width <= LABELS) return;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(HEIGHT * ratio);
-  const g = canvas.getContext("2d");
-  g.scale(ratio, ratio);
-  g.font = "11px ui-monospace, monospace";
-  g.textBaseline = "middle";
-  const paint = { g, track, width, color: palette() };
-  drawNames(paint);
+function drawTrack(paint) {
+  const { g, width } = paint;
+  drawNames(paint, ROWS);
   g.beginPath();
   g.rect(LABELS, 0, width - LABELS, HEIGHT);
   g.clip();
-  drawAxis(paint);
+  drawAxis(paint, count);
   drawSegments(paint);
   drawSpans(paint);
   drawFpdus(paint);
@@ -42,27 +33,12 @@ function drawTrack(track) {
   drawFindings(paint);
 }
 
-function drawNames({ g, color, width }) {
-  for (const row of Object.values(ROWS)) {
+function drawNames({ g, color, width }, rows) {
+  for (const row of Object.values(rows)) {
     g.fillStyle = color("faint");
     g.fillText(row.name, 6, row.y + row.height / 2);
     g.fillStyle = color("line");
     g.fillRect(LABELS, row.y + row.height, width - LABELS, 1);
-  }
-}
-
-// drawAxis marks bytes at round numbers.
-function drawAxis({ g, track, color, width }) {
-  const least = (track.to - track.from) / ((width - LABELS) / 110);
-  const power = Math.pow(10, Math.floor(Math.log10(least)));
-  const step = Math.max(1, power * [1, 2, 5, 10].find((m) => power * m >= least));
-  for (let at = Math.ceil(track.from / step) * step; at < track.to; at += step) {
-    const x = track.xOf(at);
-    g.fillStyle = color("line");
-    g.fillRect(x, 0, 1, HEIGHT);
-    g.fillStyle = color("faint");
-    const text = count(at), long = g.measureText(text).width + 3;
-    g.fillText(text, x + long <= width ? x + 3 : x - long, ROWS.axis.y + ROWS.axis.height / 2); // none is cut
   }
 }
 
@@ -79,7 +55,7 @@ function eachVisible(track, n, from, to, longest, paint) {
       i++;
       continue;
     }
-    const next = track.offsetAt(x + 1), k = lowerBound(n, next, from);
+    const next = track.placeAt(x + 1), k = lowerBound(n, next, from);
     i = k - 1 > i && to(k - 1) > next ? k - 1 : Math.max(i + 1, k);
   }
 }
@@ -180,21 +156,16 @@ function drawMarkers({ g, track, color }) {
   });
 }
 
-function drawFindings({ g, track, color }) {
+function drawFindings(paint) {
+  const { g, track, color } = paint;
   const row = ROWS.findings;
   for (const f of track.model.findings) {
     const x = track.xOf(f.offset);
     if (f.dir !== track.dir || x < LABELS - 8 || x > track.width() + LABELS + 8) continue;
-    g.fillStyle = color(f.severity);
-    if (track.finding === f) g.fillRect(x - 1, 0, 2, HEIGHT);
-    g.beginPath();
-    g.moveTo(x, row.y - 6);
-    g.lineTo(x + 7, row.y + 6);
-    g.lineTo(x + 7, row.y + row.height - 2);
-    g.lineTo(x - 7, row.y + row.height - 2);
-    g.lineTo(x - 7, row.y + 6);
-    g.fill();
-    g.fillStyle = color("ground");
-    g.fillText(f.severity[0].toUpperCase(), x - 3, row.y + 13);
+    if (track.finding === f) {
+      g.fillStyle = color(f.severity);
+      g.fillRect(x - 1, 0, 2, HEIGHT);
+    }
+    drawFinding(paint, f.severity, x, row.y, row.height);
   }
 }

@@ -6,16 +6,20 @@ const NOT_SHOWN = "The FPDU comes after the last one that the page has room for.
 // A View is the interactive part of a connection.
 class View {
   constructor(article) {
-    const model = this.model = load(article);
+    const model = this.model = modelOf(article.dataset.connection);
+    this.timeline = new Timeline(model, this);
     this.tracks = [0, 1].map((dir) => new Track(model, dir, this));
+    this.strips = [this.timeline, ...this.tracks];
+    this.ladder = new Ladder(model, this);
     this.table = new Table(model, this);
     this.detail = make("section", { className: "detail", "aria-label": "FPDU", "aria-live": "polite" });
     const place = article.querySelector(".view");
     place.append(
-      make("h3", {}, "Streams"), legend(), ...this.tracks.map((t) => t.element),
+      make("h3", {}, "Time"), legend(), this.timeline.element,
+      make("h3", {}, "Streams"), ...this.tracks.map((t) => t.element),
       make("p", { className: "quiet" }, "Wheel: zoom; with Shift, or drag: move; click: choose. With the keyboard: arrows, + \u2212 0, comma and full stop."),
       make("h3", {}, "FPDUs"),
-      make("div", { className: "columns" }, this.table.element, this.detail));
+      make("div", { className: "columns" }, this.table.element, this.detail), this.ladder.element);
     place.hidden = false;
     this.undescribe(CHOOSE);
     article.querySelector(".findings").addEventListener("click", (e) => this.clicked(e));
@@ -34,11 +38,22 @@ class View {
   }
   choose(i) {
     const { fpdus } = this.model, dir = fpdus.dir(i);
+    this.timeline.selected = i;
+    this.timeline.reveal(i);
     this.tracks.forEach((t) => { t.selected = t.dir === dir ? i : -1; });
     this.tracks[dir].reveal(fpdus.offset[i], fpdus.end(i));
     this.tracks[1 - dir].redraw();
     this.table.select(i);
+    this.ladder.select(i);
     this.describe(i);
+  }
+  // follow has the maps show the bytes of FPDUs from a row on up to another.
+  follow(first, end) {
+    const { fpdus } = this.model;
+    for (const t of this.tracks) {
+      const rows = fpdus.byDir[t.dir], from = lowerBound(rows.length, first, (k) => rows[k]), to = lowerBound(rows.length, end, (k) => rows[k]);
+      if (from < to) t.look(fpdus.offset[rows[from]], fpdus.end(rows[to - 1]));
+    }
   }
   // showFinding goes to the place of a finding: its FPDU, or the frame of the startup, and
   // the bytes in any case.
@@ -65,8 +80,9 @@ class View {
     this.tracks[dir].reveal(span ? span.offset : offset, span ? span.end : offset + 1);
   }
   unchoose(why) {
-    this.tracks.forEach((t) => { t.selected = -1; t.redraw(); });
+    this.strips.forEach((t) => { t.selected = -1; t.redraw(); });
     this.table.clear();
+    this.ladder.clear();
     this.undescribe(why);
   }
   // mark marks a finding in the list and on the map; null unmarks.
@@ -75,13 +91,13 @@ class View {
       f.item.classList.toggle("current", f === finding);
       if (f === finding) f.item.setAttribute("aria-current", "true"); else f.item.removeAttribute("aria-current");
     }
-    this.tracks.forEach((t) => { t.finding = finding; });
+    this.strips.forEach((t) => { t.finding = finding; });
     if (!finding) this.markStep(-1, 0);
   }
   // markStep marks the step of the ladder with a byte, and returns it.
   markStep(dir, offset) {
     let found = null;
-    for (const step of this.model.article.querySelectorAll(".ladder .step")) {
+    for (const step of this.model.article.querySelectorAll(".ladder:not(.around) .step")) {
       const { kind, dir: stepDir, offset: from, end } = step.dataset;
       const here = !found && kind !== "rest" && Number(stepDir) === dir && offset >= Number(from) && (offset < Number(end) || offset === Number(from));
       step.classList.toggle("current", here);

@@ -59,6 +59,13 @@ function headerLine(fpdus, i) {
   return i in fpdus.texts ? line + ": " + fpdus.texts[i] : line;
 }
 
+// shortLine says what is most important in an FPDU.
+function shortLine(fpdus, i) {
+  const r = fpdus.requests.get(i), size = r ? r[0] : payload(fpdus, i);
+  const where = fpdus.has(i, TAGGED) ? "stag " + hex(fpdus.a[i]) : "msn " + fpdus.b[i];
+  return opcodeName(fpdus, i) + " " + (fpdus.has(i, HAS_SEGMENT) ? where + ", " : "") + count(size) + " bytes";
+}
+
 function addressLine(fpdus, i) {
   const { a, b, c, ulp } = fpdus, op = fpdus.opcode(i);
   if (fpdus.has(i, TAGGED)) return "stag " + hex(a[i]) + " to " + hex64(b[i], c[i]);
@@ -100,6 +107,10 @@ function fieldsOf(model, i) {
     [model.session ? "DDP Segment" : "ULPDU_Length", count(fpdus.length[i])],
     ["message", headerLine(fpdus, i)],
   ];
+  const read = model.reads.byRow.get(i);
+  if (read !== undefined) {
+    rows.push(["answered", "after " + duration(model.reads.last[read]) + "; the first bytes came after " + duration(model.reads.first[read])]);
+  }
   if (!model.session) rows.push(["CRC", CRC[fpdus.crc(i)]], ["alignment", alignmentLine(fpdus, i)]);
   const inside = markers.within(dir, fpdus.offset[i], fpdus.end(i));
   if (inside.length > 0) rows.push(["markers", markerLine(markers, inside)]);
