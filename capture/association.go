@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
-
-	"github.com/goiwarp/iwarp/internal/chunk"
 )
 
 // An Association is one SCTP association of a capture, over IP or in UDP (RFC 6951). It belongs
@@ -66,8 +64,14 @@ type AssociationEnd struct {
 // A Setup is what an INIT or INIT ACK says. Without one in the
 // capture, its Packet has the number 0.
 type Setup struct {
-	chunk.Setup // except for its Cookie
-	Packet      Stamp
+	Tag     uint32 // the Initiate Tag
+	Window  uint32 // the receiver's, in bytes
+	Out, In uint16 // streams
+	TSN     uint32 // of the first DATA chunk
+	// Adaptation is the Adaptation Layer Indication (RFC 5061), if there is one.
+	Adaptation    uint32
+	HasAdaptation bool
+	Packet        Stamp
 	// Whole tells that all of it was captured. If not, an indication may be missing.
 	Whole bool
 }

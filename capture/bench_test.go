@@ -15,12 +15,12 @@ import (
 
 // idle is a sink that does nothing but count.
 type idle struct {
-	segments, octets, gaps, skipped int
+	segments, bytes, gaps, skipped int
 }
 
 func (*idle) Opened(*capture.Connection)                      {}
 func (s *idle) Segment(*capture.Connection, *capture.Segment) { s.segments++ }
-func (s *idle) Data(_ *capture.Connection, d capture.Data)    { s.octets += len(d.Bytes) }
+func (s *idle) Data(_ *capture.Connection, d capture.Data)    { s.bytes += len(d.Bytes) }
 func (s *idle) Gap(*capture.Connection, capture.Gap)          { s.gaps++ }
 func (*idle) Ended(*capture.Connection, capture.End)          {}
 func (*idle) Forgotten(*capture.Connection)                   {}
@@ -28,14 +28,14 @@ func (s *idle) Skipped(*capture.Packet, capture.Skip)         { s.skipped++ }
 
 // bulk returns a capture of connections which send at least so many bytes, in
 // turns.
-func bulk(tb testing.TB, cfg capture.WriterConfig, connections, octets int) []byte {
+func bulk(tb testing.TB, cfg capture.WriterConfig, connections, n int) []byte {
 	tb.Helper()
 	var file bytes.Buffer
-	writeBulk(tb, &file, cfg, connections, octets)
+	writeBulk(tb, &file, cfg, connections, n)
 	return file.Bytes()
 }
 
-func writeBulk(tb testing.TB, to io.Writer, cfg capture.WriterConfig, connections, octets int) {
+func writeBulk(tb testing.TB, to io.Writer, cfg capture.WriterConfig, connections, n int) {
 	tb.Helper()
 	w := newWriter(tb, to, cfg)
 	flows := make([]*capture.Flow, connections)
@@ -43,7 +43,7 @@ func writeBulk(tb testing.TB, to io.Writer, cfg capture.WriterConfig, connection
 		flows[i] = openFlow(tb, w, uint16(40000+i))
 	}
 	write := bytes.Repeat([]byte("0123456789abcdef"), 4096)
-	for sent := 0; sent < octets; sent += len(write) {
+	for sent := 0; sent < n; sent += len(write) {
 		i := sent / len(write)
 		testrig.Must(tb, flows[i%connections].Send(capture.Forward,
 			epoch.Add(time.Duration(i)*time.Microsecond), write))
@@ -103,10 +103,10 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkWrite(b *testing.B) {
 	w := newWriter(b, io.Discard, capture.WriterConfig{})
 	f := openFlow(b, w, 40000)
-	octets := make([]byte, 64<<10)
-	b.SetBytes(int64(len(octets)))
+	data := make([]byte, 64<<10)
+	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		testrig.Must(b, f.Send(capture.Forward, epoch, octets))
+		testrig.Must(b, f.Send(capture.Forward, epoch, data))
 	}
 }

@@ -26,22 +26,22 @@ func (w *Writer) Packet(d Dir, at time.Time, ip []byte) error {
 
 // Datagram adds a UDP datagram, with made-up headers of IP and UDP. A zero time is now, as for Packet. The error is
 // about addresses that are not of one kind, or too many bytes, or comes from below.
-func (w *Writer) Datagram(d Dir, from, to netip.AddrPort, at time.Time, octets []byte) error {
+func (w *Writer) Datagram(d Dir, from, to netip.AddrPort, at time.Time, data []byte) error {
 	from, to = unmapped(from), unmapped(to)
 	switch {
 	case !from.IsValid() || !to.IsValid() || from.Addr().Is4() != to.Addr().Is4():
 		return fmt.Errorf("capture: no datagram from %v to %v", from, to)
-	case len(octets) > maxDatagram:
-		return fmt.Errorf("capture: a datagram of %d bytes, of %d at most", len(octets), maxDatagram)
+	case len(data) > maxDatagram:
+		return fmt.Errorf("capture: a datagram of %d bytes, of %d at most", len(data), maxDatagram)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := w.startFrame(d, from.Addr().Is4())
 	ip := len(b)
 	// RFC 6864: nothing identifies what is no fragment
-	b = appendIP(b, from.Addr(), to.Addr(), protoUDP, 0, udpLen+len(octets))
+	b = appendIP(b, from.Addr(), to.Addr(), protoUDP, 0, udpLen+len(data))
 	udp := len(b)
-	b = appendUDP(b, from.Port(), to.Port(), octets)
+	b = appendUDP(b, from.Port(), to.Port(), data)
 	sealIPv4(b[ip:udp])
 	sum := transportSum(b[ip:udp], protoUDP, b[udp:])
 	if sum == 0 { // RFC 768: zero says that there is none
@@ -70,10 +70,10 @@ func (w *Writer) startFrame(d Dir, ipv4 bool) []byte {
 }
 
 // appendUDP appends a datagram; the checksum follows later.
-func appendUDP(b []byte, from, to uint16, octets []byte) []byte {
+func appendUDP(b []byte, from, to uint16, data []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, from)
 	b = binary.BigEndian.AppendUint16(b, to)
-	b = binary.BigEndian.AppendUint16(b, uint16(udpLen+len(octets)))
+	b = binary.BigEndian.AppendUint16(b, uint16(udpLen+len(data)))
 	b = append(b, 0, 0)
-	return append(b, octets...)
+	return append(b, data...)
 }

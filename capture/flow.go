@@ -26,7 +26,7 @@ type Flow struct {
 	ends   [2]netip.AddrPort // by Dir of what they send
 	halves [2]flowHalf
 	reset  bool
-	octets [][]byte // of Send
+	bytes  [][]byte // of Send
 }
 
 // A flowHalf is what was sent in one direction.
@@ -39,25 +39,25 @@ type flowHalf struct {
 
 // Send adds bytes, in segments of at most the MSS. The segments of one call bear
 // the same time; a zero time is now, as for [Writer.Packet]. The error is ErrFlowEnded, or comes from below.
-func (f *Flow) Send(d Dir, at time.Time, octets ...[]byte) error {
+func (f *Flow) Send(d Dir, at time.Time, data ...[]byte) error {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	if f.halves[d].closed || f.reset {
 		return ErrFlowEnded
 	}
-	f.octets = append(f.octets[:0], octets...)
+	f.bytes = append(f.bytes[:0], data...)
 	f.send(d, f.w.time(at))
-	clear(f.octets)
+	clear(f.bytes)
 	return f.w.err
 }
 
 // send adds the bytes of f.bytes.
 func (f *Flow) send(d Dir, at time.Time) {
 	left := 0
-	for _, b := range f.octets {
+	for _, b := range f.bytes {
 		left += len(b)
 	}
-	for rest := f.octets; left > 0 && f.w.err == nil; {
+	for rest := f.bytes; left > 0 && f.w.err == nil; {
 		n := min(left, f.w.cfg.MSS)
 		left -= n
 		flags := ACK
@@ -107,8 +107,8 @@ func (f *Flow) handshake(at time.Time) {
 
 // segment adds a packet with the first n bytes, and returns the bytes after
 // them. The slices are shortened in place.
-func (f *Flow) segment(d Dir, at time.Time, flags Flags, octets [][]byte, n int) [][]byte {
-	rest := f.frame(d, flags, octets, n)
+func (f *Flow) segment(d Dir, at time.Time, flags Flags, data [][]byte, n int) [][]byte {
+	rest := f.frame(d, flags, data, n)
 	f.w.write(at)
 	h := &f.halves[d]
 	h.seq += uint32(n)

@@ -8,7 +8,7 @@ import (
 
 // frame makes a packet with the first n bytes in f.w.frame, and returns the bytes
 // after them.
-func (f *Flow) frame(d Dir, flags Flags, octets [][]byte, n int) (rest [][]byte) {
+func (f *Flow) frame(d Dir, flags Flags, data [][]byte, n int) (rest [][]byte) {
 	b := f.w.frame[:0]
 	if f.w.cfg.Ethernet {
 		b = appendEthernet(b, d, f.ends[d].Addr().Is4())
@@ -20,7 +20,7 @@ func (f *Flow) frame(d Dir, flags Flags, octets [][]byte, n int) (rest [][]byte)
 	b = appendIP(b, from, to, protoTCP, f.halves[d].packets, tcpLen+len(opts)+n)
 	tcp := len(b)
 	b = f.appendTCP(b, d, flags, opts)
-	b, rest = appendFirst(b, octets, n)
+	b, rest = appendFirst(b, data, n)
 	sealIPv4(b[ip:tcp])
 	binary.BigEndian.PutUint16(b[tcp+16:], transportSum(b[ip:tcp], protoTCP, b[tcp:])) // RFC 9293, section 3.1
 	f.w.frame = b
@@ -29,16 +29,16 @@ func (f *Flow) frame(d Dir, flags Flags, octets [][]byte, n int) (rest [][]byte)
 
 // appendFirst appends the first n bytes of several slices, and returns what
 // comes after them. It uses the slice of slices.
-func appendFirst(b []byte, octets [][]byte, n int) (all []byte, rest [][]byte) {
+func appendFirst(b []byte, data [][]byte, n int) (all []byte, rest [][]byte) {
 	for n > 0 {
-		m := min(n, len(octets[0]))
-		b = append(b, octets[0][:m]...)
+		m := min(n, len(data[0]))
+		b = append(b, data[0][:m]...)
 		n -= m
-		if octets[0] = octets[0][m:]; len(octets[0]) == 0 {
-			octets = octets[1:]
+		if data[0] = data[0][m:]; len(data[0]) == 0 {
+			data = data[1:]
 		}
 	}
-	return b, octets
+	return b, data
 }
 
 // appendEthernet appends a header whose addresses are made up: that of the end whose bytes go forward is

@@ -92,10 +92,10 @@ func FuzzTracker(f *testing.F) {
 		0, 0x18, 0, 0, 0, 5, 0, 0})
 	f.Add([]byte{0, 0x18, 0, 0, 0, 5, 0, 0, 1, 0x10, 0, 0, 1, 0, 0, 30, 0, 0x11, 0, 9, 0, 5, 2, 0,
 		1, 0x14, 0, 0, 0, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, octets []byte) {
+	f.Fuzz(func(t *testing.T, data []byte) {
 		b, w := newBook(t), newWire()
 		tracker := capture.NewTracker(tight, b)
-		for s := script(octets); len(s) > 0; {
+		for s := script(data); len(s) > 0; {
 			tracker.Packet(s.packet(w))
 			b.wantFew(tight.MaxConnections)
 			b.wantLittle()

@@ -134,8 +134,8 @@ func TestLongStream(t *testing.T) {
 		p.OrigLen = 40 + step
 		tracker.Packet(p)
 	}
-	if s.octets != steps || s.gaps != steps {
-		t.Errorf("%d bytes and %d gaps, want %d of each", s.octets, s.gaps, steps)
+	if s.bytes != steps || s.gaps != steps {
+		t.Errorf("%d bytes and %d gaps, want %d of each", s.bytes, s.gaps, steps)
 	}
 	if got, want := s.c.Halves[forth].Next(), uint64(steps*step); got != want {
 		t.Errorf("the stream goes on at %d, want %d", got, want)

@@ -13,7 +13,7 @@ const (
 	tcpHello = `
 		9c40 12b7           # ports 40000 and 4791
 		00000001 00000002   # sequence number, acknowledgment
-		50 18 ffff          # 20 octets, PSH ACK, window
+		50 18 ffff          # 20 bytes, PSH ACK, window
 		0000 0000           # checksum, urgent pointer
 		68656c6c6f          # hello
 `
@@ -103,7 +103,7 @@ func TestIPv6(t *testing.T) {
 	for _, c := range []layout{
 		{"hop-by-hop and destination options", capture.LinkRaw, head(`0031`, `00`) + `
 			3c 00 0502 0000 0100                     # router alert
-			06 01 0104 00000000 0104 00000000 0000   # 16 octets of padding` + tcpHello, hello6},
+			06 01 0104 00000000 0104 00000000 0000   # 16 bytes of padding` + tcpHello, hello6},
 		{"routing", capture.LinkRaw, head(`0021`, `2b`) + `06 00 00 00 00000000` + tcpHello, hello6},
 		{"authentication", capture.LinkRaw, head(`0031`, `33`) + `
 			06 04 0000 00000001 00000001 000000000000000000000000` + tcpHello, hello6},

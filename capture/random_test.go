@@ -30,9 +30,9 @@ type cutting struct {
 
 // drawCuttings cuts both directions into segments which have every byte once.
 func (d dialogue) drawCuttings(t *rapid.T) (all []cutting) {
-	for i, octets := range d {
-		for at := 0; at < len(octets); {
-			to := min(len(octets), at+rapid.IntRange(1, 60).Draw(t, "cut"))
+	for i, data := range d {
+		for at := 0; at < len(data); {
+			to := min(len(data), at+rapid.IntRange(1, 60).Draw(t, "cut"))
 			all = append(all, cutting{capture.Dir(i), at, to})
 			at = to
 		}
@@ -42,10 +42,10 @@ func (d dialogue) drawCuttings(t *rapid.T) (all []cutting) {
 
 // drawRepeats cuts out some segments that have bytes again.
 func (d dialogue) drawRepeats(t *rapid.T) (all []cutting) {
-	for i, octets := range d {
-		for range min(len(octets), rapid.IntRange(0, 6).Draw(t, "again")) {
-			at := rapid.IntRange(0, len(octets)-1).Draw(t, "at")
-			all = append(all, cutting{capture.Dir(i), at, rapid.IntRange(at+1, len(octets)).Draw(t, "to")})
+	for i, data := range d {
+		for range min(len(data), rapid.IntRange(0, 6).Draw(t, "again")) {
+			at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
+			all = append(all, cutting{capture.Dir(i), at, rapid.IntRange(at+1, len(data)).Draw(t, "to")})
 		}
 	}
 	return all
@@ -91,19 +91,19 @@ func (k *talk) say(c cutting, snapped int) {
 // that it was in first, and nothing but those in no packet is missing.
 func (k *talk) check() {
 	e := k.only()
-	for i, octets := range k.dialogue {
-		if len(e.streams[i]) > len(octets) {
-			k.T.Fatalf("%d bytes, want %d at most", len(e.streams[i]), len(octets))
+	for i, data := range k.dialogue {
+		if len(e.streams[i]) > len(data) {
+			k.T.Fatalf("%d bytes, want %d at most", len(e.streams[i]), len(data))
 		}
 		for at, from := range e.from[i] {
 			if want := k.first[i][at]; from != want {
 				k.T.Fatalf("byte %d of %v is from packet %d, want %d", at, capture.Dir(i), from, want)
 			}
-			if from != 0 && e.streams[i][at] != octets[at] {
+			if from != 0 && e.streams[i][at] != data[at] {
 				k.T.Fatalf("byte %d of %v from packet %d is wrong", at, capture.Dir(i), from)
 			}
 		}
-		for at := len(e.streams[i]); at < len(octets); at++ {
+		for at := len(e.streams[i]); at < len(data); at++ {
 			if k.first[i][at] != 0 {
 				k.T.Fatalf("byte %d of %v was captured and did not come", at, capture.Dir(i))
 			}
@@ -133,8 +133,8 @@ func TestAnyOrder(t *testing.T) {
 		}
 		k.Flush()
 		k.check()
-		for i, octets := range k.dialogue {
-			k.only().wantStream(t, capture.Dir(i), octets)
+		for i, data := range k.dialogue {
+			k.only().wantStream(t, capture.Dir(i), data)
 		}
 	})
 }
@@ -179,8 +179,8 @@ func TestAnyReordering(t *testing.T) {
 		}
 		k.Flush()
 		k.check()
-		for i, octets := range k.dialogue {
-			k.only().wantStream(t, capture.Dir(i), octets)
+		for i, data := range k.dialogue {
+			k.only().wantStream(t, capture.Dir(i), data)
 		}
 	})
 }

@@ -81,6 +81,9 @@ func chained(b chunk.Chunks) bool {
 // setup reads an INIT or INIT ACK.
 func setup(c *chunk.Chunk, at Stamp) (s Setup, ok bool) {
 	said, err := chunk.ParseSetup(c.Value)
-	said.Cookie = nil // which is the packet's
-	return Setup{Setup: said, Packet: at, Whole: len(c.Value) == c.Length}, !errors.Is(err, chunk.ErrShort)
+	return Setup{
+		Tag: said.Tag, Window: said.Window, Out: said.Out, In: said.In, TSN: said.TSN,
+		Adaptation: said.Adaptation, HasAdaptation: said.HasAdaptation,
+		Packet: at, Whole: len(c.Value) == c.Length,
+	}, !errors.Is(err, chunk.ErrShort)
 }

@@ -56,9 +56,9 @@ func (p *tapped) wantRecord(t *testing.T, want string) {
 	}
 }
 
-func write(t *testing.T, to io.Writer, octets string) {
+func write(t *testing.T, to io.Writer, data string) {
 	t.Helper()
-	if _, err := io.WriteString(to, octets); err != nil {
+	if _, err := io.WriteString(to, data); err != nil {
 		t.Fatal(err)
 	}
 }

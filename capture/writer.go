@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net/netip"
@@ -42,8 +41,7 @@ type Writer struct {
 	cfg WriterConfig
 
 	mu    sync.Mutex
-	to    io.Writer
-	buf   []byte // not yet written
+	out   *PacketWriter
 	frame []byte // the packet that is being made
 	flows uint32
 	taps  map[[2]netip.AddrPort]Dir // the end of a connection that is tapped
@@ -61,14 +59,16 @@ func NewWriter(w io.Writer, cfg WriterConfig) (*Writer, error) {
 	if cfg.MSS < 1 || cfg.MSS > MaxMSS {
 		return nil, fmt.Errorf("capture: MSS of %d bytes, want 1 to %d", cfg.MSS, MaxMSS)
 	}
-	if len(cfg.Application) > 1<<15 {
-		return nil, fmt.Errorf("capture: application name of %d bytes, want %d at most", len(cfg.Application), 1<<15)
-	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	wr := &Writer{cfg: cfg, to: w, taps: map[[2]netip.AddrPort]Dir{}}
-	wr.buf = wr.appendHeader(nil)
+	out, err := NewPacketWriter(w, cfg.Application)
+	if err != nil {
+		return nil, err
+	}
+	out.Unbuffered = cfg.Unbuffered
+	wr := &Writer{cfg: cfg, out: out, taps: map[[2]netip.AddrPort]Dir{}}
+	out.interfaceOf(wr.link()) // also where no packet comes
 	return wr, nil
 }
 
@@ -76,15 +76,8 @@ func NewWriter(w io.Writer, cfg WriterConfig) (*Writer, error) {
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.flush()
+	w.err = w.out.Flush()
 	return w.err
-}
-
-func (w *Writer) flush() {
-	if w.err == nil && len(w.buf) > 0 {
-		_, w.err = w.to.Write(w.buf)
-	}
-	w.buf = w.buf[:0]
 }
 
 // Open adds a connection that client opens to server, both of IPv4 or both of
@@ -112,67 +105,15 @@ func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// Bytes of blocks that are written.
-const (
-	enhancedLen = 28 // of an Enhanced Packet Block in front of the packet
-	optAppl     = 4  // shb_userappl
-)
-
-// appendHeader appends a Section Header Block and an Interface Description Block.
-func (w *Writer) appendHeader(b []byte) []byte {
-	le := binary.LittleEndian
-	app := w.cfg.Application
-	b = le.AppendUint32(b, blockSection)
-	size := uint32(sectionLen)
-	if app != "" {
-		size += 4 + uint32(padded(uint32(len(app)))) + 4
-	}
-	b = le.AppendUint32(b, size)
-	b = le.AppendUint32(b, orderMagic)
-	b = append(b, 1, 0, 0, 0)          // version 1.0
-	b = le.AppendUint64(b, ^uint64(0)) // length of the section: not known
-	if app != "" {
-		b = le.AppendUint16(b, optAppl)
-		b = le.AppendUint16(b, uint16(len(app)))
-		b = pad(append(b, app...), len(app))
-		b = append(b, 0, 0, 0, 0)
-	}
-	b = le.AppendUint32(b, size)
-	link := LinkRaw
+// link is what the frames begin with.
+func (w *Writer) link() LinkType {
 	if w.cfg.Ethernet {
-		link = LinkEthernet
+		return LinkEthernet
 	}
-	b = le.AppendUint32(b, blockInterface)
-	b = le.AppendUint32(b, 32)
-	b = le.AppendUint32(b, uint32(link))
-	b = le.AppendUint32(b, 0) // no snap length
-	b = append(b, optTsresol, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0)
-	return le.AppendUint32(b, 32)
-}
-
-// pad appends zeros after n bytes up to a multiple of four.
-func pad(b []byte, n int) []byte {
-	for ; n%4 != 0; n++ {
-		b = append(b, 0)
-	}
-	return b
+	return LinkRaw
 }
 
 // write adds the packet in w.frame to the file.
 func (w *Writer) write(at time.Time) {
-	le, n := binary.LittleEndian, len(w.frame)
-	size := uint32(enhancedLen + int(padded(uint32(n))) + blockTail)
-	ticks := uint64(at.UnixNano())
-	b := le.AppendUint32(w.buf, blockEnhanced)
-	b = le.AppendUint32(b, size)
-	b = le.AppendUint32(b, 0) // interface
-	b = le.AppendUint32(b, uint32(ticks>>32))
-	b = le.AppendUint32(b, uint32(ticks))
-	b = le.AppendUint32(b, uint32(n))
-	b = le.AppendUint32(b, uint32(n))
-	b = pad(append(b, w.frame...), n)
-	w.buf = le.AppendUint32(b, size)
-	if w.cfg.Unbuffered || len(w.buf) >= writerChunk {
-		w.flush()
-	}
+	w.err = w.out.Packet(&Packet{Time: at, Link: w.link(), Data: w.frame})
 }

@@ -133,10 +133,10 @@ func TestWriterRoundTrip(t *testing.T) {
 		var want dialogue
 		for range rapid.IntRange(0, 20).Draw(t, "writes") {
 			d := capture.Dir(rapid.IntRange(0, 1).Draw(t, "direction"))
-			octets := rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "bytes")
-			n := rapid.IntRange(0, len(octets)).Draw(t, "cut")
-			testrig.Must(t, f.Send(d, epoch, octets[:n], octets[n:]))
-			want[d] = append(want[d], octets...)
+			data := rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "bytes")
+			n := rapid.IntRange(0, len(data)).Draw(t, "cut")
+			testrig.Must(t, f.Send(d, epoch, data[:n], data[n:]))
+			want[d] = append(want[d], data...)
 		}
 		testrig.Must(t, w.Flush())
 		wantChecksums(t, file.Bytes())
@@ -203,8 +203,8 @@ func TestWriterConcurrent(t *testing.T) {
 	testrig.Must(t, w.Flush())
 	s := &idle{}
 	track(t, &file, s)
-	if want := 8 * 2 * 50 * 5000; s.octets != want || s.gaps != 0 {
-		t.Errorf("%d bytes and %d gaps, want %d and none", s.octets, s.gaps, want)
+	if want := 8 * 2 * 50 * 5000; s.bytes != want || s.gaps != 0 {
+		t.Errorf("%d bytes and %d gaps, want %d and none", s.bytes, s.gaps, want)
 	}
 }
 

@@ -13,26 +13,26 @@ import (
 // An anchor is where FPDUs begin if the two ends go on after a startup that has failed: right
 // after its frames. What came since is kept until the first FPDU shows in which mode they are.
 type anchor struct {
-	open   bool
-	at     uint64
-	octets []byte
+	open  bool
+	at    uint64
+	bytes []byte
 }
 
 // drop begins to wait for the first FPDU at an offset, of which some bytes may have come.
-func (a *anchor) drop(at uint64, b []byte) { *a = anchor{open: true, at: at, octets: bytes.Clone(b)} }
+func (a *anchor) drop(at uint64, b []byte) { *a = anchor{open: true, at: at, bytes: bytes.Clone(b)} }
 
 // endOffset returns the offset of the first byte that has not come.
-func (a *anchor) endOffset() uint64 { return a.at + uint64(len(a.octets)) }
+func (a *anchor) endOffset() uint64 { return a.at + uint64(len(a.bytes)) }
 
 // anchored takes what has come, and reports whether it shows that FPDUs begin at the anchor.
 func (h *half) anchored(d *capture.Data) bool {
 	a, end := &h.anchor, d.Offset+uint64(len(d.Bytes))
 	switch {
 	case !a.open || end <= a.endOffset():
-	case d.Offset > a.endOffset() || len(a.octets) > layout.MaxFPDU:
+	case d.Offset > a.endOffset() || len(a.bytes) > layout.MaxFPDU:
 		*a = anchor{}
 	default:
-		a.octets = append(a.octets, d.Bytes[a.endOffset()-d.Offset:]...)
+		a.bytes = append(a.bytes, d.Bytes[a.endOffset()-d.Offset:]...)
 		return h.weigh()
 	}
 	return false
@@ -79,7 +79,7 @@ func (h *half) declared() (markers, crc bool) {
 // holds reports whether the first FPDU is there and right in a mode, whatever pad it has. Where
 // there is no CRC, or the sender puts something else in its place, it has to be framed.
 func (h *half) holds(s *recovery.Sync) bool {
-	b := h.anchor.octets
+	b := h.anchor.bytes
 	length, size, ok := layout.Measure(0, b, s.Markers)
 	if !ok {
 		return false
@@ -125,8 +125,8 @@ func (h *half) leadsTo(s recovery.Sync) bool {
 		return false
 	}
 	to := int(s.Offset - a.at)
-	for at < to && at < len(a.octets) {
-		_, size, ok := layout.Measure(uint64(at), a.octets[at:], s.Markers)
+	for at < to && at < len(a.bytes) {
+		_, size, ok := layout.Measure(uint64(at), a.bytes[at:], s.Markers)
 		if !ok {
 			return false
 		}
@@ -145,7 +145,7 @@ func (h *half) leadsTo(s recovery.Sync) bool {
 // operateAt begins Full Operation at the anchor. first tells that nothing was sent before, and
 // proved that no other mode is possible.
 func (h *half) operateAt(s *recovery.Sync, first, proved bool) {
-	c, at, b := h.c, h.anchor.at, h.anchor.octets
+	c, at, b := h.c, h.anchor.at, h.anchor.bytes
 	c.found()
 	p, told := c.pub, c.pub.Midstream
 	h.anchor = anchor{}

@@ -63,13 +63,13 @@ func TestBits(t *testing.T) {
 			object("abcd")+`"ird":5,"ord":6`)
 		wantPrinted(t, "ABCD"[n:n+1], file, fmt.Sprintf("C=%d D=%d ORD=6", is(2), is(3)), object("abcd"))
 	}
-	for octet, want := range map[byte][2]string{
+	for b, want := range map[byte][2]string{
 		0x80: {"M=1 C=0 Res=0 Rev=0", `"m":true,"c":false,"rev":0`},
 		0x40: {"M=0 C=1 Res=0 Rev=0", `"m":false,"c":true,"rev":0`},
 	} {
 		s := newScript(t, 0)
 		key := mpa.AppendStartKey(nil, &mpa.StartKeyFields{})
-		key[len(key)-1] = octet
+		key[len(key)-1] = b
 		s.send(capture.Forward, key)
 		wantPrinted(t, "Start Key", s.close(), want[0], want[1])
 	}

@@ -14,6 +14,8 @@ type Config struct {
 	// WantSCTP and ExpectSCTP are the same for DDP sessions over SCTP, and for associations.
 	WantSCTP   func(s *Session) bool
 	ExpectSCTP func(a *capture.Association) bool
+	// After, if not nil, is called by [Run] for each packet when its events are over.
+	After func(p *capture.Packet)
 }
 
 // Bounds of what is kept for one connection.

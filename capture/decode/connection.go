@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
-	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -19,7 +18,7 @@ type Connection struct {
 	// Midstream tells that the startup was not captured, or not all of it, or that it
 	// failed: what follows was found out from the FPDUs, as sure as Confidence says.
 	Midstream  bool
-	Confidence recovery.Confidence
+	Confidence Confidence
 	// Unseen tells that the startup may be in what the capture lacks of the connection, so that it
 	// is not known whether it was completed. It is set before Ended.
 	Unseen bool

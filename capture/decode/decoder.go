@@ -28,6 +28,9 @@ func Run(r io.Reader, cfg Config, to Consumer) (Totals, error) {
 		}
 		d.Packet(p)
 		tracker.Packet(p)
+		if cfg.After != nil {
+			cfg.After(p)
+		}
 	}
 	tracker.Flush()
 	d.Flush()

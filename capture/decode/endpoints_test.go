@@ -84,12 +84,12 @@ func respond(t testing.TB, ln net.Listener, listen iwarp.ListenConfig, accept iw
 		}
 		last = []byte(answer)
 	}
-	req, err := iwarp.Respond(testrig.Within(t), c, last, listen)
+	req, err := listen.Respond(testrig.Within(t), c, last)
 	if err != nil {
 		return nil, err
 	}
 	if string(req.PrivateData()) == "no" {
-		_, _ = req.Reject([]byte("not you"))
+		_ = req.Reject([]byte("not you"))
 		return nil, io.EOF
 	}
 	return req.Accept(testrig.Within(t), accept)

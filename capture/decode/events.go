@@ -5,7 +5,6 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/ddp"
-	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -153,7 +152,7 @@ type FPDU struct {
 	Length       int // ULPDU_Length, in bytes
 	Markers      []Marker
 	CRC          CRCState
-	Located      recovery.Location
+	Located      Location
 	// Cut is how many bytes of it are missing: 0 if it is whole.
 	Cut int
 	// Err is what MPA finds wrong with it; a Finding says so too.

@@ -349,7 +349,7 @@ func TestSwappedTerminate(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		begin func(s *script)
-		octet [2]byte
+		byte  [2]byte
 		want  rdmap.Code
 	}{
 		{"RTR, swapped", noRTR, [2]byte{0x02, 7}, rdmap.CodeMPANoMatchingRTR},
@@ -361,7 +361,7 @@ func TestSwappedTerminate(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript(t, 0)
 			c.begin(s)
-			s.segment(fw, s.untagged(fw, rdmap.OpTerminate), []byte{c.octet[0], c.octet[1], 0, 0})
+			s.segment(fw, s.untagged(fw, rdmap.OpTerminate), []byte{c.byte[0], c.byte[1], 0, 0})
 			r := run(t, s.close())
 			r.wantTexts(t, fmt.Sprintf("Terminate: %v", c.want))
 			answers := strings.Contains(fmt.Sprint(r.texts), "it is the answer to ")

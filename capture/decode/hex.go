@@ -13,9 +13,9 @@ import (
 
 // A field is a part of a frame.
 type field struct {
-	octets []byte
-	name   string
-	value  string
+	bytes []byte
+	name  string
+	value string
 }
 
 // hexPayload is the bytes of a field that are shown.
@@ -25,15 +25,15 @@ const hexPayload = 64
 func annotate(w io.Writer, fields []field, at uint64) {
 	for _, f := range fields {
 		text := strings.TrimRight(f.name+"  "+f.value, " ")
-		for i, line := range wording.Hex(f.octets, hexPayload) {
+		for i, line := range wording.Hex(f.bytes, hexPayload) {
 			row := fmt.Sprintf("      %8d  %-48s %s", at+uint64(i), line, text)
 			fmt.Fprintln(w, strings.TrimRight(row, " "))
 			text = ""
 		}
-		if n := len(f.octets) - hexPayload; n > 0 {
+		if n := len(f.bytes) - hexPayload; n > 0 {
 			fmt.Fprintf(w, "      %8s  and %s more\n", "", wording.Bytes(n))
 		}
-		at += uint64(len(f.octets))
+		at += uint64(len(f.bytes))
 	}
 }
 
@@ -126,12 +126,12 @@ func withoutMarkers(f *FPDU) []byte {
 func withMarkers(f *FPDU, fields []field) (list []field) {
 	marks, at := f.Markers, f.Offset
 	for _, x := range fields {
-		for len(marks) > 0 && marks[0].Offset < at+uint64(len(x.octets)) {
+		for len(marks) > 0 && marks[0].Offset < at+uint64(len(x.bytes)) {
 			m := marks[0]
 			marks = marks[1:]
 			if n := m.Offset - at; n > 0 {
-				list = append(list, field{x.octets[:n], x.name, x.value})
-				x = field{x.octets[n:], x.name, "(goes on)"}
+				list = append(list, field{x.bytes[:n], x.name, x.value})
+				x = field{x.bytes[n:], x.name, "(goes on)"}
 			}
 			b := f.Bytes[m.Offset-f.Offset : m.Offset-f.Offset+4]
 			list = append(list, field{b, "marker",
@@ -139,7 +139,7 @@ func withMarkers(f *FPDU, fields []field) (list []field) {
 			at = m.Offset + 4
 		}
 		list = append(list, x)
-		at += uint64(len(x.octets))
+		at += uint64(len(x.bytes))
 	}
 	return list
 }

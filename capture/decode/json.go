@@ -250,11 +250,11 @@ func (j *JSON) FPDU(c *Connection, f *FPDU) {
 	if t := f.Terminate; t != nil {
 		o.Terminate = &jsonTerminate{uint16(t.Code), t.String(), t.Layout.String()}
 	}
-	var octets jsonBytes
+	var data jsonBytes
 	if j.cfg.Bytes {
-		octets.Bytes = hex.EncodeToString(f.Bytes)
+		data.Bytes = hex.EncodeToString(f.Bytes)
 	}
-	j.put(o, headerOf(f), octets)
+	j.put(o, headerOf(f), data)
 }
 
 func ddpOf(f *FPDU) *jsonDDP {

@@ -33,9 +33,9 @@ func single(order []int) []byte {
 	p := opened()
 	p.data(fw, []byte(request1))
 	p.data(bw, []byte(reply1))
-	at, octets := p.seq[fw], writes(len(order))
+	at, content := p.seq[fw], writes(len(order))
 	for _, i := range order {
-		p.at(fw, capture.ACK|capture.PSH, at+uint32(i), p.seq[bw], octets[i:i+1])
+		p.at(fw, capture.ACK|capture.PSH, at+uint32(i), p.seq[bw], content[i:i+1])
 	}
 	return p.file.Bytes()
 }

@@ -54,8 +54,8 @@ func (y *bystander) tooBig(mtu uint16) {
 }
 
 // acknowledge has the responder acknowledge the first bytes of the last packet.
-func (y *bystander) acknowledge(octets ...int) {
-	for _, n := range octets {
+func (y *bystander) acknowledge(data ...int) {
+	for _, n := range data {
 		b := slices.Clone(y.last[:40])
 		copy(b[12:16], y.last[16:20])
 		copy(b[16:20], y.last[12:16])
@@ -128,15 +128,15 @@ func betweenWith(t testing.TB, mss uint16, options []byte, a, b netip.AddrPort, 
 	s := newScriptBetween(t, 60000, a, b)
 	s.startup(false)
 	for _, p := range packets {
-		var octets []byte
+		var data []byte
 		for i, size := range p.fpdus {
 			h := tagged(1)
 			if p.whole {
-				h.Last, h.TO = i == len(p.fpdus)-1, uint64(len(octets)-20*i)
+				h.Last, h.TO = i == len(p.fpdus)-1, uint64(len(data)-20*i)
 			}
-			octets = append(octets, s.fpdu(p.d, h, make([]byte, size-20))...)
+			data = append(data, s.fpdu(p.d, h, make([]byte, size-20))...)
 		}
-		s.send(p.d, octets)
+		s.send(p.d, data)
 	}
 	var y bystander
 	var held []capture.Packet
@@ -197,7 +197,7 @@ func TestPathShrinks(t *testing.T) {
 	// indication
 	const second = 8
 	tooBig := func(mtu uint16) func(y *bystander) { return func(y *bystander) { y.tooBig(mtu) } }
-	acks := func(octets ...int) func(y *bystander) { return func(y *bystander) { y.acknowledge(octets...) } }
+	acks := func(data ...int) func(y *bystander) { return func(y *bystander) { y.acknowledge(data...) } }
 	less := func(first, last int) func(y *bystander) { // each time four bytes
 		return func(y *bystander) {
 			for i := first; i <= last; i++ {

@@ -18,7 +18,7 @@ func (h *half) readRequest(f *FPDU) {
 		return
 	}
 	m.sinks[r.SinkSTag]++
-	h.octetOrder(f)
+	h.byteOrder(f)
 	h.outstanding(f)
 }
 
@@ -50,7 +50,7 @@ const alignedReadLen = 32
 
 // byteOrder looks for a Read Request in the byte order of a little-endian host: every
 // field of it is a small number then if its bytes are read backwards.
-func (h *half) octetOrder(f *FPDU) {
+func (h *half) byteOrder(f *FPDU) {
 	r := f.ReadRequest
 	small := r.Size&0xff == 0 && r.SinkSTag&0xff == 0 && r.SrcSTag&0xff == 0 &&
 		r.SinkTO&0xffff == 0 && r.SrcTO&0xffff == 0

@@ -12,7 +12,7 @@ import (
 // shows FPDUs without CRCs and markers of which the startup is not known, whatever their pads.
 type row struct {
 	from     uint64
-	octets   []byte
+	bytes    []byte
 	segments int
 	fpdus    int
 }
@@ -31,18 +31,18 @@ func (h *half) inRow(d *capture.Data) bool {
 		*r = row{}
 		return false
 	}
-	if r.from+uint64(len(r.octets)) != d.Offset || len(r.octets) > maxGuess {
+	if r.from+uint64(len(r.bytes)) != d.Offset || len(r.bytes) > maxGuess {
 		*r = row{from: d.Offset}
 	}
-	r.octets = append(r.octets, d.Bytes...)
+	r.bytes = append(r.bytes, d.Bytes...)
 	r.segments, r.fpdus = r.segments+1, r.fpdus+n
-	if r.segments < rowSegments || r.fpdus < rowFPDUs || len(r.octets) < markersShow {
+	if r.segments < rowSegments || r.fpdus < rowFPDUs || len(r.bytes) < markersShow {
 		return false
 	}
 	sync := recovery.Sync{
-		Offset: r.from, FPDUs: r.fpdus, Bytes: uint64(len(r.octets)), Confidence: recovery.ConfidenceFair,
+		Offset: r.from, FPDUs: r.fpdus, Bytes: uint64(len(r.bytes)), Confidence: recovery.ConfidenceFair,
 	}
-	h.anchor = anchor{at: r.from, octets: r.octets}
+	h.anchor = anchor{at: r.from, bytes: r.bytes}
 	*r = row{}
 	h.operateAt(&sync, false, true)
 	return true

@@ -53,8 +53,8 @@ func (x *session) form(h *half, m *capture.Message) bool {
 }
 
 // notCaptured tells of bytes of a message that the capture's snap length has cut off.
-func (x *session) notCaptured(m *capture.Message, offset uint64, octets int) {
-	x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Bytes(octets)+" "+capture.CauseSnap.String(),
+func (x *session) notCaptured(m *capture.Message, offset uint64, n int) {
+	x.c.report(findGap, m.Dir, offset, m.Last, "not judged: "+wording.Bytes(n)+" "+capture.CauseSnap.String(),
 		gapAdvice(capture.CauseSnap))
 }
 

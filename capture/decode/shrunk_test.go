@@ -15,8 +15,8 @@ func message(n int, fpdus ...int) []sent {
 
 // shown is a message whose receiver then acknowledges up to some bytes of it, which are less
 // than 0 for those before it.
-func shown(octets []int, fpdus ...int) []sent {
-	return []sent{{fpdus: fpdus, whole: true, then: func(y *bystander) { y.acknowledge(octets...) }}}
+func shown(data []int, fpdus ...int) []sent {
+	return []sent{{fpdus: fpdus, whole: true, then: func(y *bystander) { y.acknowledge(data...) }}}
 }
 
 // told is a message after which a router says that packets are too large.
@@ -111,13 +111,13 @@ func TestPathShrinksUnaligned(t *testing.T) {
 	s := newScript(t, 60000)
 	s.startup(false)
 	for range 3 {
-		var octets []byte
+		var data []byte
 		for i := range 60 {
 			h := tagged(1)
 			h.Last, h.TO = i == 59, uint64(780*i)
-			octets = append(octets, s.fpdu(fw, h, make([]byte, 780))...)
+			data = append(data, s.fpdu(fw, h, make([]byte, 780))...)
 		}
-		for packet := range slices.Chunk(octets, 3000) {
+		for packet := range slices.Chunk(data, 3000) {
 			s.send(fw, packet)
 		}
 	}

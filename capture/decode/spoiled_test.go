@@ -80,11 +80,11 @@ func TestCutOff(t *testing.T) {
 		s.startup(false)
 		s.send(fw, s.fpdu(fw, s.untagged(fw, rdmap.OpSend), make([]byte, 50000))[:sent])
 		r := run(t, s.close())
-		octets := fmt.Sprintf("%d bytes", sent)
+		data := fmt.Sprintf("%d bytes", sent)
 		if sent == 1 {
-			octets = "1 byte"
+			data = "1 byte"
 		}
-		r.wantTexts(t, fmt.Sprintf("at 44: %s of an FPDU that is not whole", octets))
+		r.wantTexts(t, fmt.Sprintf("at 44: %s of an FPDU that is not whole", data))
 		if h := &r.conns[0].Halves[capture.Forward]; h.Cut != uint64(min(sent-1, 1)) || h.Bad != 0 {
 			t.Errorf("%d bytes: %+v", sent, h)
 		}

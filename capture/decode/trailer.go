@@ -9,9 +9,9 @@ import (
 )
 
 // Trailer returns the PAD and the CRC field of an FPDU, without the markers in them. Both are nil if not all of its
-// bytes were captured.
+// bytes were captured, and over SCTP, which has neither.
 func (f *FPDU) Trailer() (pad, crc []byte) {
-	if f.Bytes == nil {
+	if f.Bytes == nil || f.padLen() < 0 {
 		return nil, nil
 	}
 	n, b := f.padLen(), f.Bytes
