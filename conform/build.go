@@ -15,7 +15,7 @@ import (
 //		"The reserved bit 0x01 in a Request is not checked.", func(s *session) {
 //			q := s.request()
 //			q.Res = 1
-//			s.send("Request", q.Bytes())
+//			s.send("Request", q.Octets())
 //			r := s.peerAccepts("reserved bits are not checked on reception")
 //			s.want(!r.M(), "M=0 in the Reply", r)
 //		}).in(rfcs()...)

@@ -1,17 +1,18 @@
 package conform
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/goiwarp/iwarp/conform/peer"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A Case is one dialogue with the peer under test, and what the peer must do in it. [Cases] returns all that there are;
-// one that a program makes itself has no dialogue and cannot be run: it plays its own, as the example does, with the
-// codecs of packages mpa, ddp and rdmap.
+// A Case is one dialogue with the peer under test, and what the peer must do in it. [Cases] returns those of the suite.
+// A program makes its own with an ID, a Text and a Play, and runs them by [Options.Cases].
 type Case struct {
 	// ID is "group/name", in lower case. It is unique, and stays what it is.
 	ID string
@@ -20,7 +21,7 @@ type Case struct {
 	// Section is where the document says so, such as "RFC 5044 7.1.2".
 	Section string
 	// Role is that of the peer under test: where it is the Responder we connect,
-	// where it is the Initiator we listen.
+	// where it is the Initiator we listen. In a case of one's own, zero is the role that the Options have.
 	Role mpa.Role
 	// Dialects are those that the case can be run in. If empty, all.
 	Dialects []mpa.Dialect
@@ -38,6 +39,11 @@ type Case struct {
 	sctp bool
 	// Text is one sentence: what we do and what the peer must do.
 	Text string
+	// Play is the dialogue of a case of one's own, over TCP. The connection is there, with Options.Timeout for its
+	// waits; Run closes it in the end, and also when the context ends.
+	// The case passes if both the error that Play returns and that of the Conn are nil. A [peer.Error] says what was
+	// expected and what came; any other error fails the case, too, but for those of [Verdict.Because].
+	Play func(context.Context, *peer.Conn) error
 	// run is the dialogue. It returns if the peer passes, and leaves by one of the
 	// session's verdicts otherwise.
 	run func(*session)
@@ -105,6 +111,18 @@ func (v Verdict) String() string { return wording.Name(v, "verdict", verdictName
 // MarshalText returns what String does.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
+// Because returns an error by which a Play ends its case with this verdict, which is NotApplicable or Inconclusive.
+// Because of any other verdict, the case fails.
+func (v Verdict) Because(why string) error { return &unjudged{v, why} }
+
+// unjudged is the error of a case that neither passes nor fails.
+type unjudged struct {
+	verdict Verdict
+	why     string
+}
+
+func (u *unjudged) Error() string { return u.verdict.String() + ": " + u.why }
+
 // operation reports whether the case is about what follows the startup.
 func (c *Case) operation() bool {
 	group, _, _ := strings.Cut(c.ID, "/")
@@ -115,7 +133,7 @@ func (c *Case) operation() bool {
 	return false
 }
 
-// Cases returns all cases, in the order in which they are run.
+// Cases returns all cases of the suite, in the order in which they are run.
 func Cases() []Case {
 	return slices.Concat(
 		requestFraming(), requestKeys(), requestRevisions(), requestFlags(), requestPrivateData(), requestEnds(),

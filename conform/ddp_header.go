@@ -194,5 +194,5 @@ func (d *dialogue) undelivered() {
 		return
 	}
 	seg := d.segment("no message: the advert must not be delivered")
-	d.failf("no message: the advert must not be delivered", "%s", describeSegment(&seg))
+	d.failf("no message: the advert must not be delivered", "%s", script.DescribeSegment(&seg))
 }

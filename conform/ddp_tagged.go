@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/goiwarp/iwarp/internal/rping/message"
 	"github.com/goiwarp/iwarp/internal/script"
@@ -53,7 +54,7 @@ type bound struct {
 	name, text string
 	end        bool // counted from the end
 	off        int64
-	octets     int
+	bytes      int
 	good       bool
 }
 
@@ -87,7 +88,7 @@ func ddpBounds() []Case {
 			cases = append(cases, toClient("ddp/initiator-"+b.name, "D40 Z10 D23", ddpChecks,
 				"A Write of "+b.text+" is taken.", func(d *dialogue) {
 					sink := d.sink()
-					d.sendTagged("Write", rdmap.OpWrite, sink.STag, b.at(sink), make([]byte, b.octets))
+					d.sendTagged("Write", rdmap.OpWrite, sink.STag, b.at(sink), make([]byte, b.bytes))
 					d.finish(sink)
 				}))
 			continue
@@ -95,7 +96,7 @@ func ddpBounds() []Case {
 		cases = append(cases, toClient("ddp/initiator-"+b.name, "D40 Z10 Z12", ddpChecks,
 			"A Write of "+b.text+" is refused: Terminate 0x1101, or 0x1103 where the TO wraps.", func(d *dialogue) {
 				sink := d.sink()
-				d.sendTagged("Write", rdmap.OpWrite, sink.STag, b.at(sink), make([]byte, b.octets))
+				d.sendTagged("Write", rdmap.OpWrite, sink.STag, b.at(sink), make([]byte, b.bytes))
 				d.sendAdvert("go ahead", message.Advert{})
 				d.refuses("the TO is not in the range of the STag", badBounds...)
 			}))
@@ -107,7 +108,7 @@ func ddpBounds() []Case {
 		cases = append(cases, toServer("ddp/responder-"+b.name, "D40 Z10 Z12", ddpChecks,
 			"A Write of "+b.text+" into which the server reads is refused: Terminate 0x1101, or 0x1103 where the TO wraps.", func(d *dialogue) {
 				buffer := d.serverBuffer()
-				d.sendTagged("Write", rdmap.OpWrite, buffer.STag, b.at(buffer), make([]byte, b.octets))
+				d.sendTagged("Write", rdmap.OpWrite, buffer.STag, b.at(buffer), make([]byte, b.bytes))
 				d.refuses("the TO is not in the range of the STag", codes...)
 			}))
 	}
@@ -211,6 +212,6 @@ func (d *dialogue) findsInSink(sink message.Advert, text []byte) bool {
 		return false
 	}
 	m := d.message(rdmap.OpReadResponse, "a Read Response with what was written")
-	d.want(bytes.Equal(m.Payload, text), "a Read Response of "+quote(string(text)), quote(string(m.Payload)))
+	d.want(bytes.Equal(m.Payload, text), "a Read Response of "+strconv.Quote(string(text)), strconv.Quote(string(m.Payload)))
 	return true
 }

@@ -59,9 +59,9 @@ func (d *dialogue) restOfPing() {
 
 // ddpMO cuts Sends into segments, rightly and wrongly.
 func ddpMO() []Case {
-	var octets []piece
+	var data []piece
 	for i := range message.Len {
-		octets = append(octets, piece{uint32(i), i, i + 1, i == message.Len-1})
+		data = append(data, piece{uint32(i), i, i + 1, i == message.Len-1})
 	}
 	var cases []Case
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func ddpMO() []Case {
 	}{
 		{"segments-2", "A Send of two segments is delivered as one message.",
 			[]piece{{0, 0, 8, false}, {8, 8, 16, true}}},
-		{"segments-16", "A Send of sixteen segments of one byte is delivered as one message.", octets},
+		{"segments-16", "A Send of sixteen segments of one byte is delivered as one message.", data},
 	} {
 		cases = append(cases, eitherRping("ddp", c.name, "D18 D24 D28", "RFC 5041 5.2, 5.4", c.text, func(d *dialogue) {
 			d.advertInPieces(c.pieces...)

@@ -1,6 +1,10 @@
 package conform
 
-import "github.com/goiwarp/iwarp/mpa"
+import (
+	"strconv"
+
+	"github.com/goiwarp/iwarp/mpa"
+)
 
 // Streaming is what two applications say to each other in streaming mode before they
 // start MPA on the same connection: delayed startup, RFC 5044, section 7.1. First the
@@ -26,8 +30,8 @@ func (s *session) sayOrHear(initiator bool) {
 	switch {
 	case text == "":
 	case initiator == (s.role() == mpa.RoleInitiator):
-		got := string(s.octets(len(text), name))
-		s.want(got == text, quote(text), quote(got))
+		got := string(s.take(len(text), name))
+		s.want(got == text, strconv.Quote(text), strconv.Quote(got))
 	default:
 		s.send(name, []byte(text))
 	}

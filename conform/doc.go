@@ -38,6 +38,11 @@
 //	NotAsked       the peer had stopped answering: a control question decides that, an
 //	               ordinary startup after a case that failed without a word of the peer's
 //
+// # Cases of one's own
+//
+// A [Case] with a Play runs a script of package peer, and has the same dialogue, capture, verdict and reports as the cases
+// of the suite. [Options.Cases] selects it. docs/peer.md shows how.
+//
 // # JSON
 //
 // [Report.WriteJSON] writes an object for each case on a line of its own, and the [Summary] on the last.

@@ -8,5 +8,5 @@ import (
 
 // TestDocumentedJSON holds docs/conform-json.md to what is printed.
 func TestDocumentedJSON(t *testing.T) {
-	testrig.WantFieldsDocumented(t, "../docs/conform-json.md", resultJSON{}, entryJSON{}, summaryJSON{})
+	testrig.WantFieldsDocumented(t, "../docs/conform-json.md", caseJSON{}, resultJSON{}, entryJSON{}, summaryJSON{})
 }

@@ -68,8 +68,8 @@ func (c setup) responder(t *testing.T) (conform.Peer, func()) {
 	if c.delayed {
 		conns = streamListener{s.ln}
 	}
-	ln := iwarp.NewListener(conns, iwarp.ListenConfig{Dialects: []mpa.Dialect{c.dialect, mpa.DialectRFC5044,
-		mpa.DialectRFC6581, mpa.DialectRevision0}})
+	ln := (&iwarp.ListenConfig{Dialects: []mpa.Dialect{c.dialect, mpa.DialectRFC5044,
+		mpa.DialectRFC6581, mpa.DialectRevision0}}).NewListener(conns)
 	s.tasks.Go(func() {
 		cfg := rping.ServerConfig{Config: rping.Config{MPA: c.offer}, Persistent: true}
 		if c.rejects {

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/script"
@@ -196,7 +197,7 @@ func (s *session) opened(q mpa.StartupFrame, f script.Startup) bool {
 // peerRtrFrame waits for the Rtr frame. [T02] [T05]
 func (s *session) peerRtrFrame(r mpa.StartupFrame) mpa.StartupFrame {
 	f := s.frame("the Rtr frame")
-	s.want(f.Key() == mpa.KeyRtr, "the key "+quote(mpa.KeyRtr), quote(f.Key()))
+	s.want(f.Key() == mpa.KeyRtr, "the key "+strconv.Quote(mpa.KeyRtr), strconv.Quote(f.Key()))
 	s.want(f.C() == r.C(), "an Rtr frame with the Reply's C", f)
 	return f
 }
@@ -207,7 +208,7 @@ func (s *session) peerRTR(kinds mpa.RTR) {
 	expected := "an RTR indication: " + kinds.String()
 	seg := s.segment(expected)
 	kind := mpa.RTROf(rdmap.ZeroLength(&seg))
-	s.want(kinds&kind != 0, expected, describeSegment(&seg))
+	s.want(kinds&kind != 0, expected, script.DescribeSegment(&seg))
 	s.checkFirst(&seg, expected)
 	if kind == mpa.RTRRead {
 		r, _ := rdmap.ParseReadRequest(seg.Payload)

@@ -53,7 +53,7 @@ func (s *session) leftover(l *link) {
 	if len(in) == 0 {
 		return
 	}
-	text := wording.Bytes(len(in)) + describe(in)
+	text := wording.Bytes(len(in)) + script.DescribeStartup(in)
 	if len(in) > maxLeftover {
 		text += ", of which these are the first " + wording.Bytes(maxLeftover)
 		in = in[:maxLeftover]
@@ -64,18 +64,18 @@ func (s *session) leftover(l *link) {
 // unexpected fails the case for the bytes that have come.
 func (s *session) unexpected(l *link, expected string) {
 	s.leftover(l)
-	s.failf(expected, "%s%s", wording.Bytes(len(l.Received())), describe(l.Received()))
+	s.failf(expected, "%s%s", wording.Bytes(len(l.Received())), script.DescribeStartup(l.Received()))
 }
 
 // consume consumes n bytes and records them.
 func (s *session) consume(l *link, n int, text string) []byte {
 	b := l.Take(n)
-	s.note(Received, fmt.Sprintf("%s, %s%s", text, wording.Bytes(n), describe(b)), b)
+	s.note(Received, fmt.Sprintf("%s, %s%s", text, wording.Bytes(n), script.DescribeStartup(b)), b)
 	return b
 }
 
-// bytes waits for n bytes.
-func (s *session) octets(n int, text string) []byte {
+// take waits for n bytes.
+func (s *session) take(n int, text string) []byte {
 	return s.consume(s.need(n, text), n, text)
 }
 
@@ -87,7 +87,7 @@ func (s *session) frame(text string) mpa.StartupFrame {
 		s.leftover(l)
 		s.failf(text+" with a PD_Length of at most 512", "PD_Length %d", n)
 	}
-	return mpa.StartupFrame(s.octets(mpa.StartupHeaderLen+n, text))
+	return mpa.StartupFrame(s.take(mpa.StartupHeaderLen+n, text))
 }
 
 // sight is what the peer does next.

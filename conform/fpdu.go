@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/rping/message"
@@ -174,7 +175,7 @@ func (d *dialogue) exchangeWithServer(text []byte, send tagger) {
 	d.peerAdvert("the server's first go ahead")
 	d.sendAdvert("sink advert", sinkAdvert())
 	w := d.message(rdmap.OpWrite, "a Write of the text")
-	d.want(slices.Equal(w.Payload, text), "a Write of "+quote(string(text)), quote(string(w.Payload)))
+	d.want(slices.Equal(w.Payload, text), "a Write of "+strconv.Quote(string(text)), strconv.Quote(string(w.Payload)))
 	d.padIsZero(len(text))
 	d.peerAdvert("the server's second go ahead")
 }

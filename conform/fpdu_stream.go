@@ -172,7 +172,7 @@ func (d *dialogue) gracefully() {
 	const expected = "a FIN: half connections close as TCP does"
 	for d.look(d.opts.Timeout) == sightBytes {
 		if seg := d.segment(expected); rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate {
-			d.failf(expected, "%s", describeSegment(&seg))
+			d.failf(expected, "%s", script.DescribeSegment(&seg))
 		}
 	}
 	d.want(d.link.End() == script.FIN, expected, d.link.End())

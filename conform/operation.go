@@ -47,7 +47,7 @@ func (s *session) sendFPDU(text string, ulpdu []byte) {
 
 func (s *session) sendFPDUAtOnce(text string, ulpdu []byte) {
 	b := s.framed(ulpdu)
-	s.note(Sent, text+", FPDU: "+describeULPDU(ulpdu), b)
+	s.note(Sent, text+", FPDU: "+script.DescribeULPDU(ulpdu), b)
 	s.write(s.use(), b, 0, b)
 }
 
@@ -86,7 +86,7 @@ func (s *session) fpdu(expected string) []byte {
 		s.missing(l, err, expected)
 	}
 	l.last = f
-	s.note(Received, "FPDU: "+describeULPDU(f.ULPDU), f.Bytes)
+	s.note(Received, "FPDU: "+script.DescribeULPDU(f.ULPDU), f.Bytes)
 	return f.ULPDU
 }
 
@@ -118,7 +118,7 @@ func (s *session) message(op rdmap.Opcode, expected string) ddp.Segment {
 		m = s.segment(expected)
 	}
 	if rdmap.OpcodeOf(&m.Header) != op {
-		s.failf(expected, "%s", describeSegment(&m))
+		s.failf(expected, "%s", script.DescribeSegment(&m))
 	}
 	s.checkFirst(&m, expected)
 	m.Payload = slices.Clone(m.Payload)

@@ -58,6 +58,8 @@ type Options struct {
 	// Of a TCP in user space, with addresses of its own, it is better to record the packets below:
 	// [capture.Writer.Packet].
 	Record *capture.Writer
+	// Cases are the cases to run. If nil, those of the function Cases.
+	Cases []Case
 	// Filter selects cases by their ID; nil selects all.
 	Filter *regexp.Regexp
 	// Unsafe selects the cases that may harm the peer's system, and Slow those that
@@ -94,7 +96,7 @@ func (o Options) resolved() (Options, error) {
 	case o.Timeout < 0 || o.Quiet < 0 || o.SlowTimeout < 0:
 		return o, errors.New("conform: a time is negative")
 	}
-	return o, nil
+	return o, o.checkOwn()
 }
 
 // overSCTP reports whether the peer under test is one over SCTP.
@@ -106,7 +108,12 @@ func (o *Options) overSCTP() bool { return o.SCTP != "" || o.SCTPListener != nil
 func (o Options) Selected() ([]Case, error) {
 	var cases []Case
 	others := 0
-	for _, c := range Cases() {
+	from := o.Cases
+	if from == nil {
+		from = Cases()
+	}
+	for _, c := range from {
+		c.Role = cmp.Or(c.Role, o.Role)
 		switch {
 		case o.Filter != nil && !o.Filter.MatchString(c.ID):
 		case o.Role != 0 && (c.Role != o.Role || c.sctp != o.overSCTP()), o.Dialect != 0 && !c.speaks(o.Dialect):
@@ -143,7 +150,7 @@ func (o *Options) held(c *Case) string {
 	switch {
 	case c.sctp && !o.overSCTP():
 		return "over SCTP, and the peer is one over TCP"
-	case o.App == AppNone && c.operation():
+	case o.App == AppNone && c.Play == nil && c.operation():
 		return "beyond the startup, and the peer's application is not known"
 	case c.Delayed && o.Streaming == nil:
 		return "the peer's application has to start MPA after streaming data, and what it says then has to be given"

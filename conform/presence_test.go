@@ -81,7 +81,7 @@ func since(n int, is being) func(int, time.Duration) being {
 }
 
 // some are cases of both roles: those that pass by an answer, by silence, and by a close.
-const some = `^startup/re[qp]-(whole|waits|octets|split|key-.*|rev-.*|res-.*)$`
+const some = `^startup/re[qp]-(whole|waits|bytes|split|key-.*|rev-.*|res-.*)$`
 
 // mortally runs cases against an endpoint that is not always there, and returns the results in order.
 func mortally(t *testing.T, role mpa.Role, there func(int,

@@ -247,7 +247,7 @@ func (d *dialogue) refused(l lenience, because string, codes ...rdmap.Code) *ref
 		case rdmap.OpTerminate:
 			return d.refusal(seg, expected, codes)
 		case rdmap.OpReadResponse, rdmap.OpReadRequest: // it was taken
-			d.failf(expected, "%s", describeSegment(&seg))
+			d.failf(expected, "%s", script.DescribeSegment(&seg))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/goiwarp/iwarp/internal/rping/message"
 	"github.com/goiwarp/iwarp/internal/script"
@@ -68,7 +69,7 @@ func rdmapReads() []Case {
 					part := d.readSource(message.Advert{TO: d.source.TO + uint64(cut[0]), STag: d.source.STag,
 						Length: uint32(cut[1] - cut[0])})
 					d.want(slices.Equal(part, whole[cut[0]:cut[1]]),
-						quote(string(whole[cut[0]:cut[1]])), quote(string(part)))
+						strconv.Quote(string(whole[cut[0]:cut[1]])), strconv.Quote(string(part)))
 				}
 				d.works()
 			})},
@@ -148,7 +149,7 @@ func readBounds() []Case {
 	for _, b := range bounds {
 		read := func(d *dialogue, a message.Advert) {
 			d.sendFPDU("Read Request of "+b.text, d.readULPDU(rdmap.ReadRequest{SinkSTag: probeSTag,
-				Size: uint32(b.octets), SrcSTag: a.STag, SrcTO: b.at(a)}))
+				Size: uint32(b.bytes), SrcSTag: a.STag, SrcTO: b.at(a)}))
 		}
 		switch {
 		case b.good:
@@ -156,7 +157,7 @@ func readBounds() []Case {
 				"A Read of "+b.text+" is answered.", func(d *dialogue) {
 					read(d, d.source)
 					m := d.message(rdmap.OpReadResponse, "a Read Response")
-					d.want(len(m.Payload) == b.octets, wording.Bytes(b.octets), wording.Bytes(len(m.Payload)))
+					d.want(len(m.Payload) == b.bytes, wording.Bytes(b.bytes), wording.Bytes(len(m.Payload)))
 					d.works()
 				}))
 			continue

@@ -44,7 +44,7 @@ func (s *session) givesUp(q mpa.StartupFrame, because string) {
 		s.operate(script.Terms{CRC: q.C(), Version: 1})
 	}
 	seg := s.segment(expected)
-	s.want(rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate, expected, describeSegment(&seg))
+	s.want(rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate, expected, script.DescribeSegment(&seg))
 	s.expectEnd(s.opts.Timeout, expected)
 }
 
@@ -103,7 +103,7 @@ func replyFraming() []Case {
 			"A Reply that is split "+at.text+" is taken.", func(s *session) {
 				q, f := s.replyWithText(8)
 				b := f.Bytes()
-				s.sendSplit("Reply", b[:at.octet], b[at.octet:])
+				s.sendSplit("Reply", b[:at.byte], b[at.byte:])
 				s.goesOn(q, f)
 			}).unsafe(partial))
 	}

@@ -119,7 +119,7 @@ func (t *Summary) document() *report.Document {
 }
 
 // MarshalJSON returns passed, failed, not_applicable and inconclusive, and not_asked, stopped, peer_stopped,
-// interrupted, not_mpa, away and round_trip_ms where they are set.
+// interrupted, not_mpa, away, peer, version, time and round_trip_ms where they are set.
 func (t Summary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(summaryJSON{counts(t), report.Milliseconds(t.RoundTrip)})
 }
@@ -165,41 +165,4 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		r.Case.ID, r.Case.Requirements, r.Case.Section, strings.ToLower(r.Case.Role.String()), r.Case.Text,
 		r.Verdict, r.Why, r.Expected, r.Got, report.Milliseconds(r.Took), append([]Entry{}, r.Dialogue...),
 	})
-}
-
-// List prints cases, three lines each: the ID with what it takes to be run,
-// requirements and section, and the sentence; and why a case is unsafe, if it is.
-func List(w io.Writer, cases []Case) {
-	for _, c := range cases {
-		fmt.Fprintf(w, "%s%s\n    %s  %s\n    %s\n",
-			c.ID, traits(&c), strings.Join(c.Requirements, " "), c.Section, c.Text)
-		if c.Unsafe != "" {
-			fmt.Fprintf(w, "    unsafe: %s\n", c.Unsafe)
-		}
-	}
-}
-
-// traits returns what it takes to run a case, in brackets.
-func traits(c *Case) string {
-	t := []string{"peer " + strings.ToLower(c.Role.String())}
-	for _, d := range c.Dialects {
-		short, _ := d.MarshalText()
-		t = append(t, string(short))
-	}
-	if c.sctp {
-		t = append(t, "SCTP")
-	}
-	if c.App != AppNone {
-		t = append(t, "application "+c.App.String())
-	}
-	if c.Delayed {
-		t = append(t, "delayed startup")
-	}
-	if c.Slow {
-		t = append(t, "slow")
-	}
-	if c.Unsafe != "" {
-		t = append(t, "unsafe")
-	}
-	return "  (" + strings.Join(t, ", ") + ")"
 }

@@ -123,14 +123,15 @@ func TestMarkdown(t *testing.T) {
 
 func TestList(t *testing.T) {
 	var b bytes.Buffer
-	conform.List(&b, []conform.Case{
+	cases := []conform.Case{
 		{ID: "a/b", Requirements: []string{"Q01"}, Section: "RFC 5044 7", Role: mpa.RoleResponder, Text: "One."},
 		{
 			ID: "c/d", Requirements: []string{"E01"}, Section: "RFC 6581 9", Role: mpa.RoleInitiator, Text: "Two.",
 			Dialects: []mpa.Dialect{mpa.DialectRFC6581, mpa.DialectRtr}, App: conform.AppRping,
 			Slow: true, Unsafe: "it may crash",
 		},
-	})
+	}
+	conform.List(&b, cases)
 	same(t, b.String(), `
 a/b  (peer responder)
     Q01  RFC 5044 7
@@ -139,6 +140,12 @@ c/d  (peer initiator, rfc6581, rtr2007, application rping, slow, unsafe)
     E01  RFC 6581 9
     Two.
     unsafe: it may crash
+`)
+	b.Reset()
+	testrig.Must(t, conform.ListJSON(&b, cases))
+	same(t, b.String(), `
+{"id":"a/b","requirements":["Q01"],"section":"RFC 5044 7","role":"responder","app":"none","text":"One."}
+{"id":"c/d","requirements":["E01"],"section":"RFC 6581 9","role":"initiator","dialects":["rfc6581","rtr2007"],"app":"rping","slow":true,"unsafe":"it may crash","text":"Two."}
 `)
 }
 

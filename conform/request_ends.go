@@ -72,16 +72,16 @@ func requestEnds() []Case {
 			}).unsafe(halfway))
 	}
 	for _, at := range []struct {
-		name   string
-		octets int
-		text   string
+		name  string
+		bytes int
+		text  string
 	}{
 		{"reset", 0, "in place of the Request"}, {"reset-key", 8, "within the key"},
 		{"reset-pd", 22, "within the Private Data"}, {"reset-request", 28, "after the Request"},
 	} {
 		cases = append(cases, toResponder("startup/req-"+at.name, "Q16", "RFC 5044 8",
 			"The Responder still takes connections when a RST comes "+at.text+".", func(s *session) {
-				if b := s.withTotal(8).Bytes()[:at.octets]; len(b) > 0 {
+				if b := s.withTotal(8).Bytes()[:at.bytes]; len(b) > 0 {
 					s.send("Request", b)
 				}
 				s.reset()

@@ -60,7 +60,7 @@ func requestFraming() []Case {
 			"A Request that is split "+at.text+" is accepted.", func(s *session) {
 				q := s.withText(8)
 				b := q.Bytes()
-				s.sendSplit("Request", b[:at.octet], b[at.octet:])
+				s.sendSplit("Request", b[:at.byte], b[at.byte:])
 				s.open(q, s.peerTakes(q, "segmentation has no meaning"))
 			}))
 	}
@@ -69,9 +69,9 @@ func requestFraming() []Case {
 
 // splits are the places at which a startup frame is split.
 var splits = [...]struct {
-	name  string
-	octet int
-	text  string
+	name string
+	byte int
+	text string
 }{
 	{"key", 8, "within its key"}, {"after-key", 16, "after its key"}, {"header", 19, "within PD_Length"},
 	{"after-header", 20, "after its header"}, {"pd", 26, "within its Private Data"},
@@ -153,10 +153,10 @@ func requestKeys() []Case {
 	return all(frames(), cases...)
 }
 
-func notMPA(name, what, octets string) Case {
+func notMPA(name, what, data string) Case {
 	return toResponder("startup/req-key-"+name, "Q02", "RFC 5044 7.1.1",
 		"In place of a Request, "+what+" closes the connection.", func(s *session) {
-			s.send(what, []byte(octets))
+			s.send(what, []byte(data))
 			s.expectClosed("it MUST close the connection if any other value is detected")
 		})
 }

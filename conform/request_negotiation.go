@@ -255,9 +255,9 @@ func (s *session) readIfServed() {
 	}
 	seg := s.segment("a zero-length Read Response")
 	if rdmap.OpcodeOf(&seg.Header) == rdmap.OpTerminate {
-		s.inconclusive("the peer does not serve a zero-length Read: %s", describeSegment(&seg))
+		s.inconclusive("the peer does not serve a zero-length Read: %s", script.DescribeSegment(&seg))
 	}
 	want := rdmap.OpReadResponse.Header(s.terms().Version)
 	want.Last, want.STag = true, script.RTRSTag
-	s.want(seg.Header == want && len(seg.Payload) == 0, "a zero-length Read Response", describeSegment(&seg))
+	s.want(seg.Header == want && len(seg.Payload) == 0, "a zero-length Read Response", script.DescribeSegment(&seg))
 }

@@ -3,6 +3,7 @@ package conform
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 
 	"github.com/goiwarp/iwarp/internal/rping/message"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -68,7 +69,7 @@ func (s *session) peerWrites() {
 	expected := fmt.Sprintf("an RDMA Write of the text at STag 0x%x, TO 0x%x", sinkSTag, sinkTO)
 	m := s.message(rdmap.OpWrite, expected)
 	s.want(m.STag == sinkSTag && m.TO == sinkTO, expected, m.Header)
-	s.want(bytes.Equal(m.Payload, pingText()), expected, quote(string(m.Payload)))
+	s.want(bytes.Equal(m.Payload, pingText()), expected, strconv.Quote(string(m.Payload)))
 }
 
 // ping is one ping of rping over an established connection, as client where the peer

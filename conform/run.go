@@ -51,6 +51,12 @@ type Summary struct {
 	Away []Absence `json:"away,omitempty"`
 	// Err is why the peer could not be connected, if that has stopped the run, be it at the first case or later.
 	Err error `json:"-"`
+
+	// Peer, Version and Time are for the program that runs the suite, and go into JSON: the address that was tested, the
+	// program's version, and when the run began. Run leaves them empty.
+	Peer    string    `json:"peer,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Time    time.Time `json:"time,omitzero"`
 }
 
 // An Absence is a time for which the peer did not answer. The case at which that was noticed was run again, with those
@@ -231,15 +237,15 @@ func (t *Summary) stop(p *presence, cases []Case) {
 	}
 }
 
-// RunCase runs one of [Cases], whether or not the options select it. Any other Case has no dialogue, and is an error;
-// so is one over a network on which the options have no peer.
+// RunCase runs a case, whether or not the options select it. One that is not of [Cases] and has no Play is an error; so
+// is one over a network on which the options have no peer.
 func RunCase(ctx context.Context, opts Options, c Case) (Result, error) {
 	o, err := opts.resolved()
 	switch {
 	case err != nil:
 		return Result{}, err
-	case c.run == nil:
-		return Result{}, fmt.Errorf("conform: the case %q has no dialogue: only those that Cases and Options.Selected return can be run", c.ID)
+	case c.dialogue() == nil:
+		return Result{}, fmt.Errorf("conform: the case %q has no dialogue: set Play, or take one that Cases or Options.Selected returns", c.ID)
 	case c.sctp && !o.overSCTP():
 		return Result{}, fmt.Errorf("conform: the case %q is one over SCTP: %s", c.ID, noPeer)
 	case !c.sctp && o.Peer == nil:
@@ -250,6 +256,7 @@ func RunCase(ctx context.Context, opts Options, c Case) (Result, error) {
 
 // run runs one case.
 func (o *Options) run(ctx context.Context, c Case) (res Result) {
+	c.Role = cmp.Or(c.Role, o.Role)
 	s := &session{ctx: ctx, opts: o, c: &c, begun: time.Now()}
 	res = Result{Case: c, Verdict: Pass}
 	defer func() {
@@ -271,6 +278,6 @@ func (o *Options) run(ctx context.Context, c Case) (res Result) {
 		}
 		res.Dialogue, res.Took = s.log, time.Since(s.begun)
 	}()
-	c.run(s)
+	c.dialogue()(s)
 	return res
 }

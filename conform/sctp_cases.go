@@ -55,8 +55,8 @@ func setupCases(of caseMaker, name string, begin func(*session)) []Case {
 }
 
 // filled asks with as much private data as there may be.
-func filled(q sctp.Control, octets int, rule string) func(*session) {
-	q.PrivateData = text(octets)
+func filled(q sctp.Control, n int, rule string) func(*session) {
+	q.PrivateData = text(n)
 	return func(s *session) {
 		if q.Function.IsEnhanced() { // does the peer know RFC 6581?
 			first := s.stream(2)

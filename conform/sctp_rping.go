@@ -38,11 +38,11 @@ func (d *ddpSession) segment(op rdmap.Opcode, expected string) ddp.Segment {
 }
 
 // readRequest waits for the server's Read Request of the source.
-func (d *ddpSession) readRequest(octets int) rdmap.ReadRequest {
-	expected := fmt.Sprintf("an RDMA Read Request of %d bytes", octets)
+func (d *ddpSession) readRequest(n int) rdmap.ReadRequest {
+	expected := fmt.Sprintf("an RDMA Read Request of %d bytes", n)
 	seg := d.segment(rdmap.OpReadRequest, expected)
 	r, err := rdmap.ParseReadRequest(seg.Payload)
-	d.want(err == nil && int(r.Size) == octets, expected, fmt.Sprintf("%s (%v)", wording.Bytes(r.Size), err))
+	d.want(err == nil && int(r.Size) == n, expected, fmt.Sprintf("%s (%v)", wording.Bytes(r.Size), err))
 	return r
 }
 
@@ -58,13 +58,13 @@ func (d *ddpSession) respond(r rdmap.ReadRequest, data []byte) {
 }
 
 // pingLong has rping's server write back a text that is longer than a packet.
-func (d *ddpSession) pingLong(octets int) {
-	data := append(bytes.Repeat([]byte("abcdefgh"), octets/8)[:octets-1], 0)
-	d.advertise("source", message.Advert{TO: sourceTO, STag: sourceSTag, Length: uint32(octets)})
-	d.respond(d.readRequest(octets), data)
+func (d *ddpSession) pingLong(n int) {
+	data := append(bytes.Repeat([]byte("abcdefgh"), n/8)[:n-1], 0)
+	d.advertise("source", message.Advert{TO: sourceTO, STag: sourceSTag, Length: uint32(n)})
+	d.respond(d.readRequest(n), data)
 	d.segment(rdmap.OpSend, "the server's first go ahead")
-	d.advertise("sink", message.Advert{TO: sinkTO, STag: sinkSTag, Length: uint32(octets)})
-	for at := 0; at < octets; {
+	d.advertise("sink", message.Advert{TO: sinkTO, STag: sinkSTag, Length: uint32(n)})
+	for at := 0; at < n; {
 		seg := d.segment(rdmap.OpWrite, fmt.Sprintf("an RDMA Write of the text, from byte %d on", at))
 		d.want(len(seg.Payload) > 0 && seg.TO == sinkTO+uint64(at), fmt.Sprintf("the text from TO %#x on", sinkTO+at),
 			fmt.Sprintf("%s at %#x", wording.Bytes(len(seg.Payload)), seg.TO))

@@ -96,7 +96,7 @@ func (d *ddpSession) say(text string, m sctp.Message) {
 // hear waits for the next message of the session in the order of DDP-SSNs, and sees that it
 // has the form of one. It reports false if none has come.
 func (d *ddpSession) hear(within time.Duration) (m script.Message, ok bool) {
-	m, ok = d.Next(time.Now().Add(within))
+	m, ok = d.nextDue(time.Now().Add(within))
 	if !ok {
 		if end, why := d.assoc.End(); end != script.Open {
 			d.note(Saw, "the association is ended"+wording.If(why != "", ": "+why, ""), nil)
@@ -117,6 +117,17 @@ func (d *ddpSession) hear(within time.Duration) (m script.Message, ok bool) {
 		d.failf("a message of this size in one DATA chunk", "%s", wording.Count(m.Chunks, "chunk"))
 	}
 	return m, true
+}
+
+// nextDue is Next, without a Terminate that comes after the quiet time of refusedOr.
+func (d *ddpSession) nextDue(until time.Time) (m script.Message, ok bool) {
+	m, ok = d.Next(until)
+	if !ok || d.silent == nil || m.Stream != d.silent.stream || m.Stream == d.stream || !isTerminate(&m) {
+		return m, ok
+	}
+	d.silent = nil
+	d.note(Received, fmt.Sprintf("stream %d: Terminate, late", m.Stream), m.Data)
+	return d.Next(until)
 }
 
 // control waits for a session control message. Segments before it are passed over if skip is
@@ -292,6 +303,11 @@ func answersInitiate(m *script.Message) bool {
 		c.Function == sctp.FunctionTerminate)
 }
 
+func isTerminate(m *script.Message) bool {
+	c, err := sctp.ParseControl(m.Data)
+	return m.PPID == sctp.PPIDControl && err == nil && c.Function == sctp.FunctionTerminate
+}
+
 // noData is a message without any bytes.
 func noData(stream uint16) sctp.Message { return sctp.Message{Stream: stream, PPID: sctp.PPIDSegment} }
 
@@ -305,11 +321,10 @@ func (s *session) aborted() {
 // refusedOr sees that an Initiate that is not one opens no session: what the peer answers is
 // a Terminate, if anything.
 func (d *ddpSession) refusedOr(because string) {
-	m, ok := d.hear(d.quietTime())
-	if ok {
-		c, err := sctp.ParseControl(m.Data)
-		d.want(m.PPID == sctp.PPIDControl && err == nil &&
-			c.Function == sctp.FunctionTerminate, "no session: "+because, describeMessage(&m))
+	if m, ok := d.hear(d.quietTime()); ok {
+		d.want(isTerminate(&m), "no session: "+because, describeMessage(&m))
+	} else {
+		d.silent = d
 	}
 	d.note(Checked, "no session: "+because, nil)
 }

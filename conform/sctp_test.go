@@ -18,7 +18,7 @@ import (
 // sctpServer starts rping -s of ours over SCTP.
 func sctpServer(t *testing.T, rejects bool) (addr string) {
 	t.Helper()
-	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{Network: new(iwarpsctp.Network)})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network)}).Listen(t.Context(), "sctp4", "127.0.0.1:0")
 	testrig.Must(t, err)
 	cfg := rping.ServerConfig{Persistent: true}
 	if rejects {

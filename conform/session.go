@@ -26,6 +26,8 @@ type session struct {
 	path  time.Duration       // the longest round trip of the case, as far as it is known
 	link  *link               // current connection; nil before the first step
 	assoc *script.Association // of a case over SCTP
+
+	silent *ddpSession // the session over SCTP that has not answered, and need not
 }
 
 // link is one connection with the peer.
@@ -57,12 +59,12 @@ func (s *session) dialect() mpa.Dialect { return s.opts.Dialect }
 func (s *session) app() App { return s.opts.App }
 
 // note records a step.
-func (s *session) note(k Kind, text string, octets []byte) {
-	s.log = append(s.log, Entry{At: time.Since(s.begun), Kind: k, Text: text, Bytes: bytes.Clone(octets)})
+func (s *session) note(k Kind, text string, data []byte) {
+	s.log = append(s.log, Entry{At: time.Since(s.begun), Kind: k, Text: text, Bytes: bytes.Clone(data)})
 	if k != Received {
 		return
 	}
-	if s.heard += len(octets) + entryCost; s.heard > maxHeard {
+	if s.heard += len(data) + entryCost; s.heard > maxHeard {
 		s.inconclusive("the peer sends without an end")
 	}
 }
@@ -191,8 +193,8 @@ const settling = 50 * time.Millisecond
 // send sends the pieces in one write. That the peer has closed or reset the
 // connection meanwhile is for the next step to find.
 func (s *session) send(text string, pieces ...[]byte) {
-	octets := bytes.Join(pieces, nil)
-	s.sendBytes(text, octets, 0, octets)
+	data := bytes.Join(pieces, nil)
+	s.sendBytes(text, data, 0, data)
 }
 
 // sendSplit sends the pieces in a TCP segment each.
@@ -201,30 +203,30 @@ func (s *session) sendSplit(text string, pieces ...[]byte) {
 }
 
 // sendEach sends byte after byte in a TCP segment each.
-func (s *session) sendEach(text string, octets []byte) {
-	s.sendBytes(text+", one by one", octets, segmentGap, script.Split(octets, 1)...)
+func (s *session) sendEach(text string, data []byte) {
+	s.sendBytes(text+", one by one", data, segmentGap, script.Split(data, 1)...)
 }
 
 // segmentGap keeps two writes from reaching the peer as one.
 const segmentGap = 10 * time.Millisecond
 
-func (s *session) sendBytes(text string, octets []byte, gap time.Duration, pieces ...[]byte) {
-	s.sendOn(s.use(), text, octets, gap, pieces...)
+func (s *session) sendBytes(text string, data []byte, gap time.Duration, pieces ...[]byte) {
+	s.sendOn(s.use(), text, data, gap, pieces...)
 }
 
 // sendOn is sendBytes on a connection that is there.
-func (s *session) sendOn(l *link, text string, octets []byte, gap time.Duration, pieces ...[]byte) {
-	s.note(Sent, fmt.Sprintf("%s, %s%s", text, wording.Bytes(len(octets)), describe(octets)), octets)
-	s.write(l, octets, gap, pieces...)
+func (s *session) sendOn(l *link, text string, data []byte, gap time.Duration, pieces ...[]byte) {
+	s.note(Sent, fmt.Sprintf("%s, %s%s", text, wording.Bytes(len(data)), script.DescribeStartup(data)), data)
+	s.write(l, data, gap, pieces...)
 }
 
 // keep keeps our Request in mind, which may be sent in parts.
-func (l *link) keep(octets []byte) {
+func (l *link) keep(data []byte) {
 	switch {
-	case bytes.HasPrefix(octets, []byte(mpa.KeyRequest)):
-		l.asking = bytes.Clone(octets)
+	case bytes.HasPrefix(data, []byte(mpa.KeyRequest)):
+		l.asking = bytes.Clone(data)
 	case len(l.asking) > 0:
-		l.asking = append(l.asking, octets...)
+		l.asking = append(l.asking, data...)
 	}
 	if f, err := mpa.ParseStartup(l.asking); err == nil {
 		l.asked, l.asking = bytes.Clone(f), nil
@@ -232,8 +234,8 @@ func (l *link) keep(octets []byte) {
 }
 
 // write sends bytes, and keeps them in mind if they are of our Request.
-func (s *session) write(l *link, octets []byte, gap time.Duration, pieces ...[]byte) {
-	l.keep(octets)
+func (s *session) write(l *link, data []byte, gap time.Duration, pieces ...[]byte) {
+	l.keep(data)
 	_ = l.Conn().SetWriteDeadline(s.deadline().Add(time.Duration(len(pieces)) * gap))
 	if err := l.SendSplit(gap, pieces...); err != nil {
 		l.refused = true

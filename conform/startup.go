@@ -1,6 +1,8 @@
 package conform
 
 import (
+	"strconv"
+
 	"github.com/goiwarp/iwarp/internal/script"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -38,14 +40,14 @@ func (s *session) firstKey(want string) {
 	if got[:len(other)] == other {
 		s.notApplicable("the peer begins with %q: that is not %v", got, s.dialect())
 	}
-	s.want(got == want, "the key "+quote(want), quote(got))
+	s.want(got == want, "the key "+strconv.Quote(want), strconv.Quote(got))
 }
 
 // peerReply waits for a Reply and checks its key.
 func (s *session) peerReply(expected string) mpa.StartupFrame {
 	f := s.frame(expected)
 	s.link.answered = f
-	s.want(f.Key() == mpa.KeyReply, "the key "+quote(mpa.KeyReply), quote(f.Key()))
+	s.want(f.Key() == mpa.KeyReply, "the key "+strconv.Quote(mpa.KeyReply), strconv.Quote(f.Key()))
 	return f
 }
 
@@ -93,7 +95,7 @@ func (s *session) sendKey(text string, f mpa.StartKeyFields) mpa.StartKey {
 // peerKey waits for the peer's Start Key.
 func (s *session) peerKey(expected string) mpa.StartKey {
 	s.firstKey(mpa.KeyStart)
-	return mpa.StartKey(s.octets(mpa.StartKeyLen, expected))
+	return mpa.StartKey(s.take(mpa.StartKeyLen, expected))
 }
 
 // enterKeys begins Full Operation with what two Start Keys have settled.

@@ -71,10 +71,10 @@ func TestIncomplete(t *testing.T) {
 		sends   string
 		want    string
 	}{
-		{mpa.DialectRFC6581, "M", `1 of at least 20 octets of a Reply Frame: "M"`},
-		{mpa.DialectRFC5044, "MPA ID Re", `9 of at least 20 octets of a Reply Frame: "MPA ID Re"`},
-		{mpa.DialectRFC6581, reply, `20 of 24 octets of a Reply Frame: "MPA ID Rep Frame@\x02\x00\x04"`},
-		{mpa.DialectStartKey, "MPA id", `6 of 16 octets of a Start Key: "MPA id"`},
+		{mpa.DialectRFC6581, "M", `1 of at least 20 bytes of a Reply Frame: "M"`},
+		{mpa.DialectRFC5044, "MPA ID Re", `9 of at least 20 bytes of a Reply Frame: "MPA ID Re"`},
+		{mpa.DialectRFC6581, reply, `20 of 24 bytes of a Reply Frame: "MPA ID Rep Frame@\x02\x00\x04"`},
+		{mpa.DialectStartKey, "MPA id", `6 of 16 bytes of a Start Key: "MPA id"`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			server := serving(func(conn net.Conn) {

@@ -70,7 +70,7 @@ func (d *dialogue) takesTerminate() {
 		for d.look(d.quietTime()) == sightBytes {
 			seg := d.segment(expected)
 			if op := rdmap.OpcodeOf(&seg.Header); op == rdmap.OpTerminate || op == rdmap.OpReadResponse {
-				d.failf(expected, "%s", describeSegment(&seg))
+				d.failf(expected, "%s", script.DescribeSegment(&seg))
 			}
 		}
 		if d.link.End() != script.Open {

@@ -75,34 +75,34 @@ func tooShort(seg *ddp.Segment, _ rdmap.Opcode) bool { return seg.Raw == nil }
 
 // dislikeCRC has the endpoint close on a CRC field that is not zero, by a ULPDU that
 // nobody takes.
-func dislikeCRC(_ uint64, octets, _ []byte) []byte {
-	if bytes.Equal(octets[len(octets)-4:], make([]byte, 4)) {
-		return octets
+func dislikeCRC(_ uint64, data, _ []byte) []byte {
+	if bytes.Equal(data[len(data)-4:], make([]byte, 4)) {
+		return data
 	}
 	w := mpa.NewWriter(false, false)
 	return w.Append(nil, []byte{0})
 }
 
 // padOf returns the pad of an FPDU without markers.
-func padOf(octets, ulpdu []byte) []byte { return octets[2+len(ulpdu) : len(octets)-4] }
+func padOf(data, ulpdu []byte) []byte { return data[2+len(ulpdu) : len(data)-4] }
 
-func fillPad(_ uint64, octets, ulpdu []byte) []byte {
-	for i := range padOf(octets, ulpdu) {
-		padOf(octets, ulpdu)[i] = 0xaa
+func fillPad(_ uint64, data, ulpdu []byte) []byte {
+	for i := range padOf(data, ulpdu) {
+		padOf(data, ulpdu)[i] = 0xaa
 	}
-	return script.Seal(octets)
+	return script.Seal(data)
 }
 
-func hasPad(_ uint64, octets, ulpdu []byte) bool {
-	pad := padOf(octets, ulpdu)
+func hasPad(_ uint64, data, ulpdu []byte) bool {
+	pad := padOf(data, ulpdu)
 	return !bytes.Equal(pad, make([]byte, len(pad)))
 }
 
 // hasMarker looks for a marker in an FPDU; left is how many bytes follow it.
 func hasMarker(bad func(marker []byte, left int) bool) func(uint64, []byte, []byte) bool {
-	return func(offset uint64, octets, _ []byte) bool {
-		for at := range octets {
-			if (offset+uint64(at))%512 == 0 && bad(octets[at:at+4], len(octets)-at-4) {
+	return func(offset uint64, data, _ []byte) bool {
+		for at := range data {
+			if (offset+uint64(at))%512 == 0 && bad(data[at:at+4], len(data)-at-4) {
 				return true
 			}
 		}
@@ -111,22 +111,22 @@ func hasMarker(bad func(marker []byte, left int) bool) func(uint64, []byte, []by
 }
 
 // crcWithoutMarker leaves a leading marker out of the CRC.
-func crcWithoutMarker(offset uint64, octets, _ []byte) []byte {
+func crcWithoutMarker(offset uint64, data, _ []byte) []byte {
 	if offset%512 != 0 {
-		return octets
+		return data
 	}
-	end := len(octets) - 4
-	return layout.AppendCRC(octets[:end], layout.CRC32C(0, octets[4:end]))
+	end := len(data) - 4
+	return layout.AppendCRC(data[:end], layout.CRC32C(0, data[4:end]))
 }
 
 // changeMarkers changes the markers of FPDUs.
 func changeMarkers(change func(marker []byte)) edit {
-	return func(offset uint64, octets, _ []byte) []byte {
-		for at := range octets {
+	return func(offset uint64, data, _ []byte) []byte {
+		for at := range data {
 			if (offset+uint64(at))%512 == 0 {
-				change(octets[at : at+4])
+				change(data[at : at+4])
 			}
 		}
-		return script.Seal(octets)
+		return script.Seal(data)
 	}
 }

@@ -133,11 +133,11 @@ func extensionVariants() []variant {
 }
 
 // wholeResponse makes a whole Read Response of the first half of one.
-func wholeResponse(_ uint64, octets, ulpdu []byte) []byte {
+func wholeResponse(_ uint64, data, ulpdu []byte) []byte {
 	seg, op := parsed(ulpdu)
 	switch {
 	case op != rdmap.OpReadResponse || len(seg.Payload) != 16:
-		return octets
+		return data
 	case seg.Last:
 		return nil
 	}
@@ -183,9 +183,9 @@ func terminateVariants() []variant {
 }
 
 // twice sends a Terminate twice.
-func twice(_ uint64, octets, ulpdu []byte) []byte {
+func twice(_ uint64, data, ulpdu []byte) []byte {
 	if _, op := parsed(ulpdu); op == rdmap.OpTerminate {
-		return append(octets, octets...)
+		return append(data, data...)
 	}
-	return octets
+	return data
 }

@@ -55,10 +55,10 @@ func ddpVariants() []variant {
 // countedMSN gives Read Requests and Sends the MSN that is due.
 func countedMSN() edit {
 	due := map[uint32]uint32{}
-	return func(_ uint64, octets, ulpdu []byte) []byte {
+	return func(_ uint64, data, ulpdu []byte) []byte {
 		seg, op := parsed(ulpdu)
 		if op != rdmap.OpReadRequest && op != rdmap.OpSend {
-			return octets
+			return data
 		}
 		due[seg.QN]++
 		seg.MSN = due[seg.QN]
@@ -149,11 +149,11 @@ func placementVariants() []variant {
 }
 
 // wholeAtOnce makes a whole advert of the first segment of one.
-func wholeAtOnce(_ uint64, octets, ulpdu []byte) []byte {
+func wholeAtOnce(_ uint64, data, ulpdu []byte) []byte {
 	seg, op := parsed(ulpdu)
 	switch {
 	case op != rdmap.OpSend || len(seg.Payload) != 8:
-		return octets
+		return data
 	case seg.Last:
 		return nil
 	}

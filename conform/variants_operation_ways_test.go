@@ -46,10 +46,10 @@ func on(op rdmap.Opcode, change func(seg *ddp.Segment)) edit {
 
 // when edits the segments for which a condition holds.
 func when(holds func(seg *ddp.Segment, op rdmap.Opcode) bool, change func(seg *ddp.Segment)) edit {
-	return func(_ uint64, octets, ulpdu []byte) []byte {
+	return func(_ uint64, data, ulpdu []byte) []byte {
 		seg, op := parsed(ulpdu)
 		if !holds(&seg, op) {
-			return octets
+			return data
 		}
 		seg.Payload = append([]byte(nil), seg.Payload...)
 		change(&seg)
@@ -59,32 +59,32 @@ func when(holds func(seg *ddp.Segment, op rdmap.Opcode) bool, change func(seg *d
 
 // drop drops the segments for which a condition holds.
 func drop(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
-	return func(_ uint64, octets, ulpdu []byte) []byte {
+	return func(_ uint64, data, ulpdu []byte) []byte {
 		if seg, op := parsed(ulpdu); holds(&seg, op) {
 			return nil
 		}
-		return octets
+		return data
 	}
 }
 
 // dislike damages the segments for which a condition holds, so that the endpoint
 // refuses them.
 func dislike(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
-	return func(_ uint64, octets, ulpdu []byte) []byte {
+	return func(_ uint64, data, ulpdu []byte) []byte {
 		if seg, op := parsed(ulpdu); holds(&seg, op) {
-			script.SpoilCRC(octets)
+			script.SpoilCRC(data)
 		}
-		return octets
+		return data
 	}
 }
 
 // dislikeFPDU damages FPDUs by their bytes.
-func dislikeFPDU(holds func(offset uint64, octets, ulpdu []byte) bool) edit {
-	return func(offset uint64, octets, ulpdu []byte) []byte {
-		if holds(offset, octets, ulpdu) {
-			script.SpoilCRC(octets)
+func dislikeFPDU(holds func(offset uint64, data, ulpdu []byte) bool) edit {
+	return func(offset uint64, data, ulpdu []byte) []byte {
+		if holds(offset, data, ulpdu) {
+			script.SpoilCRC(data)
 		}
-		return octets
+		return data
 	}
 }
 
@@ -102,16 +102,16 @@ func code(c rdmap.Code) edit {
 func swapped(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 	var held []byte
 	done := false
-	return func(_ uint64, octets, ulpdu []byte) []byte {
+	return func(_ uint64, data, ulpdu []byte) []byte {
 		if seg, op := parsed(ulpdu); held == nil && !done && holds(&seg, op) {
-			held = octets
+			held = data
 			return nil
 		}
 		if held != nil {
-			octets = append(octets, held...)
+			data = append(data, held...)
 			held, done = nil, true
 		}
-		return octets
+		return data
 	}
 }
 
@@ -119,7 +119,7 @@ func swapped(holds func(seg *ddp.Segment, op rdmap.Opcode) bool) edit {
 // endpoint that checks none.
 func repairCRC(w *wire, src *script.Link, dst *testrig.Conn) {
 	unchecked := func(w *wire, _ *script.Link) script.Terms { return script.Terms{MarkersReceive: w.wantsMarkers()} }
-	fpdusIn(unchecked, func(_ uint64, octets, _ []byte) []byte { return script.Seal(octets) })(w, src, dst)
+	fpdusIn(unchecked, func(_ uint64, data, _ []byte) []byte { return script.Seal(data) })(w, src, dst)
 }
 
 // wantsMarkers reports the endpoint's M.

@@ -62,13 +62,13 @@ func sctpVariants() []sctpVariant {
 		{name: "sends no enhanced data", rule: "C02", caughtBy: "sctp/accept-enhanced",
 			fromPeer: onFunction(6, cut(6))},
 		{name: "has more ORD than it may", rule: "C02", caughtBy: "sctp/accept-enhanced",
-			fromPeer: onFunction(6, octet(7, 99))},
+			fromPeer: onFunction(6, flip(7, 99))},
 		{name: "answers A=0 with A=1", rule: "C02", caughtBy: "sctp/accept-enhanced",
-			fromPeer: onFunction(6, octet(4, 0x80))},
+			fromPeer: onFunction(6, flip(4, 0x80))},
 		{name: "answers A=1 with A=0", rule: "C01", caughtBy: "sctp/accept-ready",
-			fromPeer: onFunction(6, octet(4, 0))},
+			fromPeer: onFunction(6, flip(4, 0))},
 		{name: "negotiates what it must not", rule: "C02", caughtBy: "sctp/enhanced-unnegotiated",
-			fromPeer: onFunction(6, octet(5, 4))},
+			fromPeer: onFunction(6, flip(5, 4))},
 		{name: "cannot take 512 bytes", rule: "C02", caughtBy: "sctp/private-data", toPeer: onMessages(lengthened)},
 		{name: "cannot take 508 bytes", rule: "C02", caughtBy: "sctp/private-data-enhanced",
 			toPeer: onMessages(lengthened)},
@@ -320,7 +320,7 @@ func function(from, to sctp.Function) chunkWay {
 }
 
 // byte sets one byte of a message, and cut has it end.
-func octet(at int, to byte) func(*sctp.Message) { return func(m *sctp.Message) { m.Data[at] = to } }
+func flip(at int, to byte) func(*sctp.Message) { return func(m *sctp.Message) { m.Data[at] = to } }
 
 func cut(to int) func(*sctp.Message) {
 	return func(m *sctp.Message) { m.Data = m.Data[:min(len(m.Data), to)] }

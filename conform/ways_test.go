@@ -46,33 +46,33 @@ func undying(w *wire, src *script.Link, dst *testrig.Conn) {
 }
 
 // swapCRC turns the CRC field around.
-func swapCRC(_ uint64, octets, _ []byte) []byte {
-	crc := octets[len(octets)-4:]
+func swapCRC(_ uint64, data, _ []byte) []byte {
+	crc := data[len(data)-4:]
 	binary.BigEndian.PutUint32(crc, binary.LittleEndian.Uint32(crc))
-	return octets
+	return data
 }
 
 // dropCRC leaves zeros in the CRC field.
-func dropCRC(_ uint64, octets, _ []byte) []byte {
-	clear(octets[len(octets)-4:])
-	return octets
+func dropCRC(_ uint64, data, _ []byte) []byte {
+	clear(data[len(data)-4:])
+	return data
 }
 
 // shiftMarkers has markers point four bytes beyond the FPDU's beginning.
-func shiftMarkers(offset uint64, octets, _ []byte) []byte {
-	for at := range octets[:len(octets)-4] {
+func shiftMarkers(offset uint64, data, _ []byte) []byte {
+	for at := range data[:len(data)-4] {
 		if (offset+uint64(at))%512 == 0 {
-			pointer := octets[at+2:]
+			pointer := data[at+2:]
 			binary.BigEndian.PutUint16(pointer, binary.BigEndian.Uint16(pointer)+4)
 		}
 	}
-	return script.Seal(octets)
+	return script.Seal(data)
 }
 
 // toSend makes a Send of an empty Write.
-func toSend(_ uint64, octets, ulpdu []byte) []byte {
+func toSend(_ uint64, data, ulpdu []byte) []byte {
 	if len(ulpdu) != 14 {
-		return octets
+		return data
 	}
 	h := rdmap.OpSend.Header(1)
 	h.Last, h.MSN = true, 1
@@ -81,24 +81,24 @@ func toSend(_ uint64, octets, ulpdu []byte) []byte {
 }
 
 // onlyFirst drops all FPDUs but the first, and allButFirst the first.
-func onlyFirst(offset uint64, octets, _ []byte) []byte {
+func onlyFirst(offset uint64, data, _ []byte) []byte {
 	if offset > 0 {
 		return nil
 	}
-	return octets
+	return data
 }
 
-func allButFirst(offset uint64, octets, _ []byte) []byte {
+func allButFirst(offset uint64, data, _ []byte) []byte {
 	if offset == 0 {
 		return nil
 	}
-	return octets
+	return data
 }
 
 // longer adds four bytes of payload to the first FPDU.
-func longer(offset uint64, octets, ulpdu []byte) []byte {
+func longer(offset uint64, data, ulpdu []byte) []byte {
 	if offset > 0 {
-		return octets
+		return data
 	}
 	w := mpa.NewWriter(false, true)
 	return w.Append(nil, ulpdu, make([]byte, 4))
@@ -111,20 +111,20 @@ func noMarkers(_ uint64, _, ulpdu []byte) []byte {
 }
 
 // version1 turns DDP version 0 into 1.
-func version1(offset uint64, octets, _ []byte) []byte {
+func version1(offset uint64, data, _ []byte) []byte {
 	at := 2
 	if offset%512 == 0 {
 		at += 4
 	}
-	octets[at] |= 1
-	return script.Seal(octets)
+	data[at] |= 1
+	return script.Seal(data)
 }
 
 // code5 turns the code of a Terminate of MPA's into 5.
-func code5(_ uint64, octets, ulpdu []byte) []byte {
+func code5(_ uint64, data, ulpdu []byte) []byte {
 	const code = 18 + 1 // after the DDP header, layer and error type
 	if ulpdu[1]&0x0f != byte(rdmap.OpTerminate) {
-		return octets
+		return data
 	}
 	ulpdu[code] = byte(mpa.CodeLocalCatastrophic)
 	return noMarkers(0, nil, ulpdu)

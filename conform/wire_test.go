@@ -144,9 +144,9 @@ func anyKey(right string, good func(key string) bool) way {
 }
 
 // say sends bytes before anything that comes from src.
-func say(octets []byte, next way) way {
+func say(data []byte, next way) way {
 	return func(w *wire, src *script.Link, dst *testrig.Conn) {
-		_, _ = dst.Write(octets)
+		_, _ = dst.Write(data)
 		next(w, src, dst)
 	}
 }
@@ -159,7 +159,7 @@ func swallow(_ *wire, src *script.Link, dst *testrig.Conn) {
 
 // An edit changes the bytes of an FPDU that begins at an offset of the stream. It
 // may return none, or several.
-type edit func(offset uint64, octets, ulpdu []byte) []byte
+type edit func(offset uint64, data, ulpdu []byte) []byte
 
 // fpdus edits what src sends in Full Operation. Both startup frames must have passed
 // by frame.

@@ -15,7 +15,7 @@
 //
 // A row is right if each demanded fact was found, and if all sources of a fact agree:
 // the initiator's QP, the responder's QP, and the bytes on the wire. A relay between
-// the two ends keeps those bytes. The facts of the wire are read from the bytes
+// the two ends keeps those bytes. The facts of the wire are read from the octets
 // alone (whether a marker stands in front, whether a CRC is correct, the version bits
 // of every FPDU), so that a mistake that both ends share is found. On a connection
 // that comes up between two ends of ours, each sends a Send, a Write and a Read of 3000

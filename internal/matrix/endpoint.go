@@ -41,7 +41,7 @@ func newEndpoint(who string, kind mpa.Kind, seed byte) (*endpoint, error) {
 	}
 	for _, m := range []struct {
 		mr     **iwarp.MR
-		octets []byte
+		bytes  []byte
 		access iwarp.Access
 	}{
 		{&e.source, pattern(transfer, seed), iwarp.RemoteRead},
@@ -49,7 +49,7 @@ func newEndpoint(who string, kind mpa.Kind, seed byte) (*endpoint, error) {
 		{&e.sink, make([]byte, transfer), iwarp.RemoteWrite},
 		{&e.fetched, make([]byte, transfer), iwarp.LocalWrite},
 	} {
-		if *m.mr, err = e.pd.Register(m.octets, m.access); err != nil {
+		if *m.mr, err = e.pd.Register(m.bytes, m.access); err != nil {
 			return nil, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // A Packet is one of SCTP, from the initiator or not.
 type Packet struct {
 	toResponder bool
-	octets      []byte
+	bytes       []byte
 }
 
 // Control is a packet with a chunk of a type, and no value.
@@ -41,7 +41,7 @@ func Data(toResponder bool, flags byte, tsn uint32, stream uint16, ppid uint32, 
 func Associations(packets ...Packet) (n, passed int) {
 	tap := &sctpTap{changed: make(chan struct{})}
 	for _, p := range packets {
-		tap.pass(new(script.SCTPFlow), p.toResponder, p.octets, func([]byte) { passed++ })
+		tap.pass(new(script.SCTPFlow), p.toResponder, p.bytes, func([]byte) { passed++ })
 	}
 	return len(tap.all), passed
 }
@@ -51,7 +51,7 @@ func OnSCTP(packets []Packet) map[string]string {
 	tap := &sctpTap{changed: make(chan struct{})}
 	var flow script.SCTPFlow
 	for _, p := range packets {
-		tap.pass(&flow, p.toResponder, p.octets, func([]byte) {})
+		tap.pass(&flow, p.toResponder, p.bytes, func([]byte) {})
 	}
 	var f facts
 	tap.all[0].addFacts(&f)

@@ -98,7 +98,7 @@ func Relayed(ctx context.Context, initiator, responder func(*net.TCPConn) error)
 	go func() { errs <- responder(far.(*net.TCPConn)) }()
 	err = errors.Join(initiator(near.(*net.TCPConn)), <-errs, r.drain(ctx))
 	w := r.all()[0]
-	return w.ending(), [2]string{string(w.octets[0]), string(w.octets[1])}, err
+	return w.ending(), [2]string{string(w.bytes[0]), string(w.bytes[1])}, err
 }
 
 // ReadAll reads a connection to its end.

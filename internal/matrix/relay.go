@@ -122,7 +122,7 @@ type wire struct {
 	ends [2]net.Conn // initiator's, responder's
 
 	mu     sync.Mutex
-	octets [2][]byte // by direction
+	bytes  [2][]byte // by direction
 	turns  []turn
 	closed [2]error // how each direction ended: io.EOF is a FIN
 }
@@ -154,8 +154,8 @@ func (w *wire) pump(dir direction) {
 func (w *wire) keep(dir direction, b []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.octets[dir] = append(w.octets[dir], b...)
-	w.turns = append(w.turns, turn{dir, [2]int{len(w.octets[0]), len(w.octets[1])}})
+	w.bytes[dir] = append(w.bytes[dir], b...)
+	w.turns = append(w.turns, turn{dir, [2]int{len(w.bytes[0]), len(w.bytes[1])}})
 }
 
 // abort ends the connection, if it has not ended.

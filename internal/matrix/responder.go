@@ -58,7 +58,7 @@ func (r *responder) serve(ctx context.Context) {
 		}
 		a := answer{request: req.MPA(), peer: req.RemoteAddr().String()}
 		if no := r.spec.Reject; no != nil {
-			a.conn, a.err = req.RejectDepths(no.PrivateData, no.IRD, no.ORD)
+			a.conn, a.err = req.RejectKeep(no.PrivateData, no.IRD, no.ORD)
 		} else {
 			a.qp, a.err = req.Accept(ctx, iwarp.AcceptConfig{
 				MPA: r.spec.Answer, NoReads: r.spec.NoReads, QP: r.qpConfig(ctx), Prepare: r.prepare,

@@ -25,6 +25,12 @@ func cited(requirement string) (section string, ids []string) {
 	return section, strings.Split(strings.TrimSuffix(rest, "]"), "] [")
 }
 
+// listed is the row in a group.
+func (r *Row) listed(group string) Listed {
+	section, ids := cited(r.Requirement)
+	return Listed{Group: group, Name: r.Name, Requirements: ids, Section: section, Demanded: text(r.demands())}
+}
+
 // A Group is rows of one kind.
 type Group struct {
 	Name string

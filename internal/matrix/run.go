@@ -33,6 +33,8 @@ type Config struct {
 	Match *regexp.Regexp
 	// Timeout is the time that a row has. If zero, DefaultTimeout.
 	Timeout time.Duration
+	// Watch, if it is set, is told of each row when it begins, one after the other.
+	Watch func(row string)
 }
 
 // A Report is what came of the rows. The documentation of the package describes its
@@ -68,13 +70,18 @@ type Cell struct {
 	initiator, responder RNIC
 }
 
+// A Listed is a row that a Config picks.
+type Listed struct {
+	Group        string   `json:"group"`
+	Name         string   `json:"name"`
+	Requirements []string `json:"requirements"`
+	Section      string   `json:"section"` // with its document
+	Demanded     string   `json:"demanded"`
+}
+
 // A Result is what came of one row.
 type Result struct {
-	Group          string   `json:"group"`
-	Name           string   `json:"name"`
-	Requirements   []string `json:"requirements"`
-	Section        string   `json:"section"` // with its document
-	Demanded       string   `json:"demanded"`
+	Listed
 	Got            string   `json:"got"`
 	OK             bool     `json:"ok"`
 	Differences    []string `json:"differences"`
@@ -96,13 +103,38 @@ func Networks() []string { return []string{network.TCP, network.SCTP, network.Us
 // Run runs all rows that a Config picks. The error is the context's, beside a report on the rows that were over by
 // then, or ErrNothingPicked; a row that is not as demanded is no error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	switch cfg.Network {
-	case network.SCTP:
-		return run(ctx, cfg, nil, SCTPGroups())
-	case "", network.TCP, network.UserTCP:
-		return run(ctx, cfg, Figures, Groups())
+	figures, groups, err := cfg.rows()
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("matrix: there are no rows for network %q", cfg.Network)
+	return run(ctx, cfg, figures, groups)
+}
+
+// rows returns all rows over the network.
+func (c *Config) rows() ([]Figure, []Group, error) {
+	switch c.Network {
+	case network.SCTP:
+		return nil, SCTPGroups(), nil
+	case "", network.TCP, network.UserTCP:
+		return Figures, Groups(), nil
+	}
+	return nil, nil, fmt.Errorf("matrix: there are no rows for network %q", c.Network)
+}
+
+// List returns the rows that a Config picks, in the order of a report. The error is ErrNothingPicked if there is none.
+func List(cfg Config) (rows []Listed, err error) {
+	figures, groups, err := cfg.rows()
+	if err != nil {
+		return nil, err
+	}
+	_, tasks := plan(&cfg, figures, groups)
+	for _, t := range tasks {
+		rows = append(rows, t.result.Listed)
+	}
+	if len(rows) == 0 {
+		return nil, ErrNothingPicked
+	}
+	return rows, nil
 }
 
 func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Report, error) {
@@ -120,7 +152,7 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 			tasks[i].over(cfg.Network)
 		}
 	}
-	runAll(ctx, cfg.Timeout, tasks)
+	runAll(ctx, &cfg, tasks)
 	r.dropRest()
 	for _, t := range tasks {
 		r.Cells += wording.Bit(t.result.over)
@@ -173,7 +205,7 @@ func plan(cfg *Config, figures []Figure, groups []Group) (*Report, []task) {
 	for _, g := range groups {
 		for n := range g.Rows {
 			if len(cfg.Figures) == 0 && cfg.picks(g.Name, &g.Rows[n]) {
-				result := &Result{Group: g.Name}
+				result := &Result{Listed: g.Rows[n].listed(g.Name)}
 				r.Wider = append(r.Wider, result)
 				tasks = append(tasks, task{&g.Rows[n], result})
 			}
@@ -194,7 +226,7 @@ func (f *Figure) plan(cfg *Config) (r FigureReport, tasks []task) {
 			cell := &Cell{
 				Initiator: i.Kind.String(), InitiatorMarkers: i.Markers,
 				Responder: re.Kind.String(), ResponderMarkers: re.Markers,
-				Printed: i.Cells[column], Result: Result{Group: group}, initiator: i.RNIC, responder: re,
+				Printed: i.Cells[column], Result: Result{Listed: row.listed(group)}, initiator: i.RNIC, responder: re,
 			}
 			r.Cells = append(r.Cells, cell)
 			tasks = append(tasks, task{row, &cell.Result})
@@ -208,19 +240,23 @@ func (c *Config) picks(group string, r *Row) bool {
 }
 
 // runAll runs rows side by side.
-func runAll(ctx context.Context, limit time.Duration, tasks []task) {
+func runAll(ctx context.Context, cfg *Config, tasks []task) {
 	queue := make(chan task)
 	var workers sync.WaitGroup
 	for range parallel {
 		workers.Go(func() {
 			for t := range queue {
-				t.run(ctx, limit)
+				t.run(ctx, cfg.Timeout)
 			}
 		})
 	}
 	for _, t := range tasks {
-		if ctx.Err() == nil {
-			queue <- t
+		if ctx.Err() != nil {
+			break
+		}
+		queue <- t
+		if cfg.Watch != nil {
+			cfg.Watch(t.result.Group + "/" + t.result.Name)
 		}
 	}
 	close(queue)
@@ -246,8 +282,6 @@ func (t task) judge(c *cell, err error, limit time.Duration) {
 	demands := t.row.demands()
 	r := t.result
 	r.over = true
-	r.Name, r.Demanded = t.row.Name, text(demands)
-	r.Section, r.Requirements = cited(t.row.Requirement)
 	r.Got, r.Differences = judge(demands, &c.facts)
 	r.found = c.facts.cell()
 	if errors.Is(err, context.DeadlineExceeded) {

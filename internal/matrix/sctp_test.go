@@ -57,7 +57,7 @@ func TestSCTPEveryDemandCanFail(t *testing.T) {
 	t.Parallel()
 	picked := regexp.MustCompile(`^SCTP (startup/(enhanced, the responder.*|plain, the responder.*)` +
 		`|RTR indications/offered (send, supported read|write, all.*)|IRD and ORD/(the responder raises its IRD|Reply's ORD needs.*)` +
-		`|private data/(enhanced: 508 octets|plain: one octet too many in the Accept)|rejections/the responder says.*` +
+		`|private data/(enhanced: 508 bytes|plain: one byte too many in the Accept)|rejections/the responder says.*` +
 		`|messages by hand/(answer: (knows.*|Accept to.*)|Initiate: an Accept.*))$`)
 	wantSpoiled(t, matrix.SCTPGroups(), picked,
 		"V", "dialect", "codes", "flags", "request", "reply", "ird", "ord", "p2p", "rtr", "answer",

@@ -23,7 +23,7 @@ func (w *wire) read(messages bool) transcript {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := transcript{turns: w.turns}
-	for dir, b := range w.octets {
+	for dir, b := range w.bytes {
 		t.frames[dir], t.rest[dir] = splitStartup(b, messages)
 	}
 	return t

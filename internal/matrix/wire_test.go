@@ -41,9 +41,9 @@ func TestReadFPDUs(t *testing.T) {
 	second := fpdu(damaged, rdmap.OpWrite, 1)
 	second[len(second)-1] ^= 1
 	for _, c := range []struct {
-		name   string
-		octets []byte
-		want   string
+		name  string
+		bytes []byte
+		want  string
 	}{
 		{"nothing", nil, "markers=false crc=false versions=[] rtr=none err=<nil>"},
 		{"a Write", fpdu(plain, rdmap.OpWrite, 1), "markers=false crc=true versions=[1] rtr=write err=<nil>"},
@@ -60,7 +60,7 @@ func TestReadFPDUs(t *testing.T) {
 			"markers=false crc=true versions=[1] rtr=write err=7 bytes after the last FPDU",
 		},
 	} {
-		if got := matrix.ReadFPDUs(c.octets); got != c.want {
+		if got := matrix.ReadFPDUs(c.bytes); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -77,13 +77,13 @@ func TestReadFPDUs(t *testing.T) {
 func TestReadFPDUOfTheDocuments(t *testing.T) {
 	const marker = "00000000"
 	const rest = "00000000 00000000 00000001 00000000 000000000000000000000000000000000000000000000000"
-	for _, c := range []struct{ name, octets, want string }{
+	for _, c := range []struct{ name, bytes, want string }{
 		{"CULLEY", marker + "002a 4003" + rest + "4c86b384", "markers=true crc=true versions=[0] rtr=none err=<nil>"},
 		{"RFC 5044", marker + "002a 4143" + rest + "52239983", "markers=true crc=true versions=[1] rtr=none err=<nil>"},
 		{"CRC of the other", marker + "002a 4143" + rest + "4c86b384",
 			"markers=true crc=false versions=[1] rtr=none err=<nil>"},
 	} {
-		if got := matrix.ReadFPDUs(testrig.Bytes(t, c.octets)); got != c.want {
+		if got := matrix.ReadFPDUs(testrig.Bytes(t, c.bytes)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestSplitStartup(t *testing.T) {
 	message := mpa.AppendPrivateDataMessage(nil, make([]byte, 30), -1)
 	for _, c := range []struct {
 		name     string
-		octets   []byte
+		bytes    []byte
 		message  bool
 		want     []string
 		wantRest int
@@ -111,7 +111,7 @@ func TestSplitStartup(t *testing.T) {
 		{"half a Request", req[:19], false, nil, 19},
 		{"no startup", message, false, nil, 32},
 	} {
-		lines, rest := matrix.Wire(c.octets, c.message)
+		lines, rest := matrix.Wire(c.bytes, c.message)
 		if !slices.Equal(lines, c.want) || rest != c.wantRest {
 			t.Errorf("%s: %q and %d bytes, want %q and %d", c.name, lines, rest, c.want, c.wantRest)
 		}

@@ -19,9 +19,9 @@ import (
 // drip answers a Request by a Reply in the time, a byte after the other.
 func drip(c net.Conn) {
 	_, _ = c.Read(make([]byte, 4096))
-	for _, octet := range startup(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 1}) {
+	for _, b := range startup(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 1}) {
 		time.Sleep(100 * time.Millisecond)
-		_, _ = c.Write([]byte{octet})
+		_, _ = c.Write([]byte{b})
 	}
 	_, _ = io.Copy(io.Discard, c)
 }

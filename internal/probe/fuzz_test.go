@@ -29,26 +29,26 @@ const (
 )
 
 // answering is a peer that says the same whatever it is asked, and even if it is not.
-func answering(octets []byte, manner uint8, unasked bool) func(net.Conn) {
+func answering(data []byte, manner uint8, unasked bool) func(net.Conn) {
 	return func(c net.Conn) {
 		if !unasked {
 			_, _ = c.Read(make([]byte, 4096))
 		}
-		for i := 0; manner%manners == drips && i < len(octets); i++ {
-			if _, err := c.Write(octets[i : i+1]); err != nil {
+		for i := 0; manner%manners == drips && i < len(data); i++ {
+			if _, err := c.Write(data[i : i+1]); err != nil {
 				return
 			}
 			time.Sleep(time.Second)
 		}
-		if len(octets) > 0 && manner%manners == repeats {
-			for many := bytes.Repeat(octets, 1+4096/len(octets)); ; {
+		if len(data) > 0 && manner%manners == repeats {
+			for many := bytes.Repeat(data, 1+4096/len(data)); ; {
 				if _, err := c.Write(many); err != nil {
 					return
 				}
 			}
 		}
-		if len(octets) > 0 {
-			if _, err := c.Write(octets); err != nil {
+		if len(data) > 0 {
+			if _, err := c.Write(data); err != nil {
 				return
 			}
 		}

@@ -27,13 +27,13 @@ type watched struct {
 
 // A moment is when bytes came or left, or a FIN, which has none.
 type moment struct {
-	at     time.Time
-	left   bool
-	octets []byte
+	at    time.Time
+	left  bool
+	bytes []byte
 }
 
-func (w *watched) note(left bool, octets []byte) {
-	w.moments = append(w.moments, moment{time.Now(), left, bytes.Clone(octets)})
+func (w *watched) note(left bool, data []byte) {
+	w.moments = append(w.moments, moment{time.Now(), left, bytes.Clone(data)})
 }
 
 func (w *watched) Read(b []byte) (int, error) {
@@ -72,7 +72,7 @@ func peerToPeer(b []byte) bool {
 // agreed returns what passed from the Reply on, if the peer has answered a Request in the peer-to-peer model.
 func (w *watched) agreed() []moment {
 	i := slices.IndexFunc(w.moments, func(m moment) bool { return m.left })
-	if i < 0 || !peerToPeer(w.moments[i].octets) {
+	if i < 0 || !peerToPeer(w.moments[i].bytes) {
 		return nil
 	}
 	return w.moments[i:]
@@ -89,10 +89,10 @@ func wantWaits(t *testing.T, who string, agreed []moment) {
 		before := agreed[i]
 		switch gap := m.at.Sub(before.at); {
 		case m.left, before.left && i > 0:
-		case len(m.octets) == 0 && i == 0:
+		case len(m.bytes) == 0 && i == 0:
 			t.Errorf("%s: a FIN %v after the Reply, and no RTR indication", who, gap)
 		case gap < aWhile:
-			t.Errorf("%s: %d bytes came %v after what was before them", who, len(m.octets), gap)
+			t.Errorf("%s: %d bytes came %v after what was before them", who, len(m.bytes), gap)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestWaitsAroundRTRMute(t *testing.T) {
 func wantFIN(t *testing.T, agreed []moment) {
 	t.Helper()
 	came := slices.DeleteFunc(slices.Clone(agreed), func(m moment) bool { return m.left })
-	if n := len(came); n < 2 || len(came[n-1].octets) > 0 || came[n-1].at.Sub(came[n-2].at) < aWhile {
+	if n := len(came); n < 2 || len(came[n-1].bytes) > 0 || came[n-1].at.Sub(came[n-2].at) < aWhile {
 		t.Errorf("after the Reply at %v: %v", agreed[0].at, came)
 	}
 }

@@ -32,8 +32,8 @@ type responder struct {
 }
 
 // config is what it serves a connection with.
-func (r responder) config(rnic *iwarp.RNIC) iwarp.ListenConfig {
-	return iwarp.ListenConfig{
+func (r responder) config(rnic *iwarp.RNIC) *iwarp.ListenConfig {
+	return &iwarp.ListenConfig{
 		RNIC: rnic, Dialects: r.dialects, Markers: r.offer.Markers, NoCRC: r.offer.NoCRC, RequestTimeout: r.patience,
 	}
 }
@@ -47,7 +47,7 @@ func (r responder) answer(req *iwarp.Request) (ended <-chan struct{}) {
 		}
 		return qp.Done()
 	}
-	if c, err := req.Reject([]byte("not today")); err != nil { // a Start Key has no room for it
+	if c, err := req.RejectKeep([]byte("not today"), 0, 0); err != nil { // a Start Key has no room for it
 		_ = req.Close()
 	} else if c != nil {
 		_ = c.Close()
@@ -61,7 +61,7 @@ func (r responder) probed(t *testing.T, cfg probe.Config) *probe.Report {
 	return probing(t, cfg, func(c net.Conn) {
 		rnic := iwarp.NewRNIC(iwarp.RNICConfig{Kind: r.kind})
 		defer rnic.Close()
-		req, err := iwarp.Respond(context.Background(), c, nil, r.config(rnic))
+		req, err := r.config(rnic).Respond(context.Background(), c, nil)
 		if err != nil {
 			return
 		}
@@ -75,7 +75,7 @@ func (r responder) probed(t *testing.T, cfg probe.Config) *probe.Report {
 func (r responder) listen(t *testing.T) string {
 	t.Helper()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Kind: r.kind})
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", r.config(rnic))
+	ln, err := r.config(rnic).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	done := make(chan struct{})
 	go func() {
@@ -302,12 +302,12 @@ func TestIncomplete(t *testing.T) {
 		ends  bool
 		want  string
 	}{
-		{sends: "M", want: `incomplete: 1 of at least 20 octets of a Reply Frame: "M"`},
-		{sends: "MPA ID Re", want: `incomplete: 9 of at least 20 octets of a Reply Frame: "MPA ID Re"`},
-		{sends: reply, want: `incomplete: 20 of 24 octets of a Reply Frame: "MPA ID Rep Frame@\x02\x00\x04"`},
+		{sends: "M", want: `incomplete: 1 of at least 20 bytes of a Reply Frame: "M"`},
+		{sends: "MPA ID Re", want: `incomplete: 9 of at least 20 bytes of a Reply Frame: "MPA ID Re"`},
+		{sends: reply, want: `incomplete: 20 of 24 bytes of a Reply Frame: "MPA ID Rep Frame@\x02\x00\x04"`},
 		{sends: reply, ends: true, want: `\x04", and then the connection is closed`},
 		{sends: reply, piece: 1, every: 400 * time.Millisecond,
-			want: `incomplete: 7 of at least 20 octets of a Reply Frame: "MPA ID "`},
+			want: `incomplete: 7 of at least 20 bytes of a Reply Frame: "MPA ID "`},
 	} {
 		r := probing(t, probe.Config{}, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 100))

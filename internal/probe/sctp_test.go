@@ -24,7 +24,7 @@ import (
 // serving has our endpoint listen over SCTP, with rping.
 func serving(t *testing.T, reject *string) (addr string) {
 	t.Helper()
-	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{Network: new(iwarpsctp.Network)})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network)}).Listen(t.Context(), "sctp4", "127.0.0.1:0")
 	testrig.Must(t, err)
 	stop := rping.Start(t.Context(), ln, rping.ServerConfig{Persistent: true, Reject: reject})
 	t.Cleanup(func() {
@@ -66,7 +66,7 @@ func silences(r *probe.SCTPReport) (n int) {
 // TestStopsSCTP has the listener go after three questions: nothing is concluded from that it does not answer any more.
 func TestStopsSCTP(t *testing.T) {
 	t.Parallel()
-	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{Network: new(iwarpsctp.Network)})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network)}).Listen(t.Context(), "sctp4", "127.0.0.1:0")
 	testrig.Must(t, err)
 	stop := rping.Start(t.Context(), ln, rping.ServerConfig{Persistent: true})
 	begun := 0

@@ -21,4 +21,6 @@
 // is for its users to say, each by a judgment of its own: nothing is refused here
 // that has its bytes, and whatever is framed can be changed before it is sent. It
 // knows nothing of the startup machines and of the engine that it is used against.
+//
+// Package conform/peer is the part of it that others can import, with expectations of its own.
 package script

@@ -17,6 +17,7 @@ import (
 type Link struct {
 	conn  net.Conn
 	in    []byte // received and not yet taken
+	taken uint64 // bytes
 	end   End
 	err   error // with which reading ended
 	op    *operation
@@ -158,8 +159,12 @@ func (l *Link) Need(n int, until time.Time) error {
 func (l *Link) Take(n int) []byte {
 	b := l.in[:n:n]
 	l.in = l.in[n:]
+	l.taken += uint64(n)
 	return b
 }
+
+// Taken returns how many bytes of the connection were taken.
+func (l *Link) Taken() uint64 { return l.taken }
 
 // Bytes waits for n bytes and takes them.
 func (l *Link) Bytes(n int, until time.Time) ([]byte, error) {
@@ -216,6 +221,15 @@ func (l *Link) CloseWrite() error {
 		return errors.ErrUnsupported
 	}
 	return c.CloseWrite()
+}
+
+// CanReset reports whether the connection is one that Reset can end by a RST.
+func (l *Link) CanReset() bool {
+	switch l.conn.(type) {
+	case interface{ Reset() error }, interface{ SetLinger(sec int) error }:
+		return true
+	}
+	return false
 }
 
 // Reset ends the connection by a RST, if it is one that can.

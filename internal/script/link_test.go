@@ -118,12 +118,12 @@ func TestOperation(t *testing.T) {
 			mode.MarkersSend, mode.MarkersReceive = mode.MarkersReceive, mode.MarkersSend
 			b.Operate(mode)
 			ready, kind := a.Ready(mpa.RTRRead | mpa.RTRSend)
-			octets := slices.Concat(ready, a.Message(rdmap.OpSend, payload), a.Message(rdmap.OpSend, nil),
+			data := slices.Concat(ready, a.Message(rdmap.OpSend, payload), a.Message(rdmap.OpSend, nil),
 				a.Tagged(rdmap.OpWrite, 5, 6, payload), a.EmptyRead())
 			if kind != mpa.RTRRead {
 				t.Errorf("RTR indication by %v", kind)
 			}
-			a.SendSplit(0, script.Split(octets, n)...)
+			a.SendSplit(0, script.Split(data, n)...)
 			a.CloseWrite()
 			for _, want := range []struct {
 				op      rdmap.Opcode
@@ -139,8 +139,8 @@ func TestOperation(t *testing.T) {
 			}
 			var missing *script.MissingError
 			if _, err := b.NextSegment(never()); !errors.As(err, &missing) || missing.End != script.FIN ||
-				missing.Got != 0 || b.ReceiveOffset() != uint64(len(octets)) {
-				t.Errorf("%v: at the end, at offset %d of %d: %v", mode, b.ReceiveOffset(), len(octets), err)
+				missing.Got != 0 || b.ReceiveOffset() != uint64(len(data)) {
+				t.Errorf("%v: at the end, at offset %d of %d: %v", mode, b.ReceiveOffset(), len(data), err)
 			}
 		}
 	}

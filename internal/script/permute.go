@@ -39,7 +39,7 @@ type way struct {
 
 // A latePacket waits for others to pass it.
 type latePacket struct {
-	octets []byte
+	bytes  []byte
 	passed int // how many more have to
 }
 
@@ -64,7 +64,7 @@ func (p *permuter) pass(f *SCTPFlow, toServer bool, packet []byte, deliver func(
 			left = append(left, l)
 			continue
 		}
-		deliver(l.octets)
+		deliver(l.bytes)
 	}
 	p.late[w] = left
 }
@@ -76,7 +76,7 @@ func (p *permuter) come(w way, l *latePacket, deliver func([]byte)) {
 	for i, other := range p.late[w] {
 		if other == l {
 			p.late[w] = append(p.late[w][:i:i], p.late[w][i+1:]...)
-			deliver(l.octets)
+			deliver(l.bytes)
 			return
 		}
 	}

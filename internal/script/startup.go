@@ -18,6 +18,12 @@ type Startup struct {
 
 // Bytes returns the frame as it is sent.
 func (f Startup) Bytes() []byte {
+	fields := f.Fields()
+	return mpa.AppendStartup(nil, &fields)
+}
+
+// Fields returns the fields of the frame, with all of its private data.
+func (f Startup) Fields() mpa.StartupFields {
 	fields := f.StartupFields
 	if fields.PrivateData == nil {
 		if f.Enhanced != nil {
@@ -25,7 +31,7 @@ func (f Startup) Bytes() []byte {
 		}
 		fields.PrivateData = append(fields.PrivateData, f.ULP...)
 	}
-	return mpa.AppendStartup(nil, &fields)
+	return fields
 }
 
 // Request returns a Request of a dialect with frames that any peer takes: CRCs, no

@@ -69,14 +69,14 @@ func (s *Socket) WriteToUDPAddrPort(b []byte, _ netip.AddrPort) (int, error) {
 }
 
 // leaves returns when so many bytes are on their way.
-func (s *Socket) leaves(octets int) time.Time {
+func (s *Socket) leaves(n int) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); s.free.Before(now) {
 		s.free = now
 	}
 	if s.link.Rate > 0 {
-		s.free = s.free.Add(time.Duration(octets) * time.Second / time.Duration(s.link.Rate))
+		s.free = s.free.Add(time.Duration(n) * time.Second / time.Duration(s.link.Rate))
 	}
 	return s.free
 }

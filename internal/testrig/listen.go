@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/mempipe"
 )
 
 // TCPPair returns the two ends of a TCP connection on the loopback interface: the one
@@ -35,7 +37,7 @@ func ListenTCP(ctx context.Context) (*net.TCPListener, error) {
 
 // A Listener hands out connections in memory.
 type Listener struct {
-	name  address
+	name  mempipe.Address
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
@@ -43,7 +45,7 @@ type Listener struct {
 
 // NewListener returns a Listener whose address is the name given.
 func NewListener(name string) *Listener {
-	return &Listener{name: address(name), conns: make(chan net.Conn), done: make(chan struct{})}
+	return &Listener{name: mempipe.Address(name), conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
 // Offer hands a connection to an Accept, and waits for one. The error is the

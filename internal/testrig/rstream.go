@@ -16,8 +16,8 @@ type Rstream struct {
 // RstreamGreeting is how many bytes a greeting has.
 const RstreamGreeting = 16
 
-// bytes are all of a direction.
-func (x *Rstream) octets() []byte {
+// all returns what one direction carries.
+func (x *Rstream) all() []byte {
 	all := make([]byte, RstreamGreeting+x.Size*x.Count)
 	for i := range all {
 		all[i] = byte(i)
@@ -37,16 +37,16 @@ func (x *Rstream) Follow(conn io.ReadWriter) error {
 
 // Greet sends a greeting.
 func (x *Rstream) Greet(conn io.Writer) error {
-	_, err := conn.Write(x.octets()[:RstreamGreeting])
+	_, err := conn.Write(x.all()[:RstreamGreeting])
 	return err
 }
 
 func (x *Rstream) greeted(conn io.Reader) error {
-	return wantBytes(conn, x.octets()[:RstreamGreeting])
+	return wantBytes(conn, x.all()[:RstreamGreeting])
 }
 
 func (x *Rstream) send(conn io.Writer) error {
-	all := x.octets()[RstreamGreeting:]
+	all := x.all()[RstreamGreeting:]
 	for i := range x.Count {
 		if _, err := conn.Write(all[i*x.Size:][:x.Size]); err != nil {
 			return fmt.Errorf("message %d: %w", i, err)
@@ -56,14 +56,14 @@ func (x *Rstream) send(conn io.Writer) error {
 }
 
 func (x *Rstream) receive(conn io.Reader) error {
-	return wantBytes(conn, x.octets()[RstreamGreeting:])
+	return wantBytes(conn, x.all()[RstreamGreeting:])
 }
 
-func wantBytes(conn io.Reader, octets []byte) error {
-	got := make([]byte, len(octets))
+func wantBytes(conn io.Reader, data []byte) error {
+	got := make([]byte, len(data))
 	n, err := io.ReadFull(conn, got)
 	switch {
-	case !bytes.Equal(got[:n], octets[:n]):
+	case !bytes.Equal(got[:n], data[:n]):
 		return errors.New("the bytes differ")
 	case err != nil:
 		return &CutError{n, err}

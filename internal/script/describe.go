@@ -1,8 +1,7 @@
-package conform
+package script
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -10,25 +9,25 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-func quote(s string) string { return strconv.Quote(s) }
-
-// describe returns what bytes of the startup say, after a colon, or nothing.
-func describe(b []byte) string {
+// DescribeStartup returns what bytes of the startup say, after a colon, or nothing.
+func DescribeStartup(b []byte) string {
 	if found, _, ok := mpa.CutStartup(b); ok {
 		return ": " + found.String()
 	}
 	return ""
 }
 
-func describeULPDU(b []byte) string {
+// DescribeULPDU returns what the DDP segment in a ULPDU says.
+func DescribeULPDU(b []byte) string {
 	seg, err := ddp.Parse(b)
 	if err != nil {
 		return fmt.Sprintf("ULPDU of %s", wording.Bytes(len(b)))
 	}
-	return describeSegment(&seg)
+	return DescribeSegment(&seg)
 }
 
-func describeSegment(seg *ddp.Segment) string {
+// DescribeSegment returns what a DDP segment says.
+func DescribeSegment(seg *ddp.Segment) string {
 	op := rdmap.OpcodeOf(&seg.Header)
 	text := fmt.Sprintf("%v, %v, payload of %s", op, seg.Header, wording.Bytes(len(seg.Payload)))
 	switch op {
