@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goiwarp/iwarp/dev/internal/hostinfo"
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 	"github.com/goiwarp/iwarp/internal/oooexperiment"
 	"github.com/goiwarp/iwarp/internal/testrig"
 )

@@ -80,11 +80,14 @@ func (c *cli) provide(ctx context.Context, p *program) error {
 	return nil
 }
 
+// perfTime is how long each quantity is measured: twice as long as iwarp perf does unless told otherwise.
+const perfTime = 2 * perf.DefaultDuration
+
 // runPerf runs iwarp perf's usual measurement once with each congestion control.
 func (c *cli) runPerf(ctx context.Context, own *own, rec *record) error {
 	rec.Perf = nil
 	for _, cc := range c.CC {
-		report, err := perf.RunTwo(ctx, own.responder.Addr, perf.Options{CC: cc},
+		report, err := perf.RunTwo(ctx, own.responder.Addr, perf.Options{CC: cc, Duration: perfTime},
 			perf.Observer{Result: func(r perf.Result) {
 				fmt.Fprintf(os.Stderr, "%s: %v of %d bytes\n", cc, r.Op, r.Size)
 			}})

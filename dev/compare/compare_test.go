@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 	"github.com/goiwarp/iwarp/internal/oooexperiment"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
@@ -20,19 +21,22 @@ import (
 
 const docs = "../../docs"
 
-// TestDocument holds that every table and chart of the document is what the JSON file says.
+// TestDocument holds that every table and chart of the pages is what the JSON file says.
 func TestDocument(t *testing.T) {
 	rec, err := readRecord(filepath.Join(docs, "performance", "compare.json"))
 	testrig.Must(t, err)
-	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
-	testrig.Must(t, err)
-	for name, table := range tables(rec) {
-		same, err := replaced(string(text), name, table)
+	for page, tables := range (&cli{Docs: docs}).pages(rec) {
+		text, err := os.ReadFile(page)
 		testrig.Must(t, err)
-		if same != string(text) {
-			t.Errorf("table %s is not that of the JSON file: run go -C dev run ./compare --render", name)
+		for name, table := range tables {
+			same, err := replaced(string(text), name, table)
+			testrig.Must(t, err)
+			if same != string(text) {
+				t.Errorf("%s: table %s is not that of the JSON file: run go -C dev run ./compare --render", page, name)
+			}
 		}
 	}
+	shown := shownCharts(t)
 	charts, err := studyCharts(rec)
 	testrig.Must(t, err)
 	if len(charts) == 0 {
@@ -50,10 +54,20 @@ func TestDocument(t *testing.T) {
 		if string(got) != string(want) {
 			t.Errorf("chart %s is not that of the JSON file: run go -C dev run ./compare --render", name)
 		}
-		if !strings.Contains(string(text), "(performance/"+name+".svg)") {
-			t.Errorf("chart %s is not in the document", name)
+		if !strings.Contains(shown, "performance/"+name+".svg)") {
+			t.Errorf("chart %s is in no document", name)
 		}
 	}
+}
+
+// shownCharts returns the two documents that show charts.
+func shownCharts(t *testing.T) string {
+	t.Helper()
+	forUsers, err := os.ReadFile(filepath.Join(docs, "performance.md"))
+	testrig.Must(t, err)
+	forDevelopers, err := os.ReadFile(filepath.Join(docs, "dev", "performance.md"))
+	testrig.Must(t, err)
+	return string(forUsers) + string(forDevelopers)
 }
 
 // TestStudyIsToday: what the JSON file has of iwarp study is what the next run makes, so that what the document says
@@ -91,10 +105,33 @@ func TestStudyIsToday(t *testing.T) {
 
 // TestDocumentHasNoOtherTables looks for markers that nothing fills.
 func TestDocumentHasNoOtherTables(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
-	testrig.Must(t, err)
-	if got, want := strings.Count(string(text), "<!-- made by dev/compare: "), len(tables(new(record))); got != want {
-		t.Errorf("%d places for tables, and %d tables", got, want)
+	for page, tables := range (&cli{Docs: docs}).pages(new(record)) {
+		text, err := os.ReadFile(page)
+		testrig.Must(t, err)
+		if got, want := strings.Count(string(text), "<!-- made by dev/compare: "), len(tables); got != want {
+			t.Errorf("%s: %d places for tables, and %d tables", page, got, want)
+		}
+	}
+}
+
+// TestVerdictsText counts verdicts on each machine, those of the median with the others.
+func TestVerdictsText(t *testing.T) {
+	of := func(work string, median, lower, upper float64) goalValue {
+		return goalValue{goal{work, "reno", "latency", 1.2, true}, 7, spreadOf{median, lower, upper}}
+	}
+	rec := &record{Goals: []goalValue{of("a", 1, 1, 1), of("b", 1.1, 1.05, 1.21), of("c", 1.3, 1.3, 1.3),
+		of("d", 1, 1, 2)}}
+	rec.dated("goals", when{Date: "a day", Machine: hostinfo.Machine{CPU: "EPYC"}})
+	other := &record{Goals: []goalValue{of("a", 1.3, 1.3, 1.3)}}
+	other.dated("goals", when{Date: "another", Machine: hostinfo.Machine{CPU: "Xeon"}})
+	rec.Elsewhere = []*record{other}
+	for _, want := range []string{
+		"- 4 goals on EPYC (a day, commit ): 2 met, 1 missed, 1 inconclusive.\n",
+		"- 4 goals on Xeon (another, commit ): 1 missed, 3 not measured.\n",
+	} {
+		if got := verdictsText(rec); !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
@@ -240,11 +277,11 @@ func TestTurns(t *testing.T) {
 
 // TestBulkWrite: what 100 Gb/s would take is told of a row that another run would repeat.
 func TestBulkWrite(t *testing.T) {
-	measured := func(cc string, octet float64, inconclusive ...string) perf.Report {
+	measured := func(cc string, data float64, inconclusive ...string) perf.Report {
 		costs := func(x float64) perf.Figures { return perf.Figures{Costs: perf.Costs{CPUByte: x}} }
-		tcp := costs(octet / 2)
+		tcp := costs(data / 2)
 		return perf.Report{Negotiated: perf.Negotiated{CC: cc}, Results: []perf.Result{{
-			Op: perf.Write, Size: 1 << 20, Figures: costs(octet), TCP: &tcp,
+			Op: perf.Write, Size: 1 << 20, Figures: costs(data), TCP: &tcp,
 			Ratios: perf.Ratios{Inconclusive: inconclusive},
 		}}}
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goiwarp/iwarp/dev/internal/hostinfo"
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 )
 
 // What a ratio is depends on the machine, so of the parts that say what iWARP costs beside others the record keeps what

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goiwarp/iwarp/dev/internal/hostinfo"
 	"github.com/goiwarp/iwarp/dev/internal/rig"
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -73,6 +73,7 @@ func TestDamagedRecord(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		rig.WriteBelow(t, dir, "performance.md", "as it was\n")
+		rig.WriteBelow(t, dir, "performance/tables.md", "as it was\n")
 		rig.WriteBelow(t, dir, "performance/compare.json", text)
 		err := (&cli{Docs: dir, Rounds: 1, Render: true}).run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "compare.json") {

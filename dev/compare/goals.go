@@ -201,13 +201,16 @@ func goalsText(rec *record) string {
 // goalsTable has a row for each goal that any machine has, those too that other parts have measured, and two columns
 // for each machine.
 func goalsTable(rec *record) string {
-	all := append([]*record{rec}, rec.with("goals")...)
+	return goalsTableOf(append([]*record{rec}, rec.with("goals")...))
+}
+
+func goalsTableOf(all []*record) string {
 	heading := []string{"work", "congestion control", "quantity", "wanted"}
 	for _, r := range all {
 		heading = append(heading, r.foundHeading(len(all) > 1), "")
 	}
 	var b strings.Builder
-	b.WriteString(mediansOf(rec.goalRounds()) + "\n\n")
+	b.WriteString(mediansOf(all[0].goalRounds()) + "\n\n")
 	b.WriteString(report.MarkdownHeading(heading...))
 	for _, g := range goalsOf(all) {
 		row := []string{g.Work, g.CC, g.Quantity, g.wantedText()}

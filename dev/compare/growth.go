@@ -106,8 +106,16 @@ func sendOnce(ctx context.Context, from, to *iwarp.QP) error {
 	if err := from.Send(ctx, iwarp.SGE{}); err != nil {
 		return err
 	}
-	_, err := to.RecvCQ().Next(ctx)
-	return err
+	return nextMessage(ctx, to)
+}
+
+// nextMessage waits for the completion of a receive.
+func nextMessage(ctx context.Context, qp *iwarp.QP) error {
+	wc, err := qp.RecvCQ().Next(ctx)
+	if err != nil {
+		return err
+	}
+	return wc.Err()
 }
 
 // meet dials, and accepts at the same time, as the settings say.

@@ -1,5 +1,5 @@
 // Command compare measures iWARP beside plain TCP, iperf3, UCX and libfabric, in turns in
-// one run, and writes the figures, tables and charts of docs/performance.md. All run over
+// one run, and writes the figures, tables and charts of docs/performance.md and of docs/performance. All run over
 // loopback TCP on one host, each message between two processes where latency is measured.
 //
 //	go -C dev run ./compare
@@ -83,7 +83,7 @@ func (c *cli) run(ctx context.Context) error {
 	if err := drawStudy(rec, filepath.Join(c.Docs, "performance")); err != nil {
 		return err
 	}
-	return updateTables(rec, c.page())
+	return c.updatePages(rec)
 }
 
 // check refuses what would come to nothing, before anything is measured.
@@ -91,14 +91,21 @@ func (c *cli) check() error {
 	if c.Rounds < 1 {
 		return fmt.Errorf("--rounds: %d would leave nothing of the figures: want 1 or more", c.Rounds)
 	}
-	if _, err := os.Stat(c.page()); err != nil {
-		return fmt.Errorf("--docs: the tables go there: %w", err)
+	for page := range c.pages(new(record)) {
+		if _, err := os.Stat(page); err != nil {
+			return fmt.Errorf("--docs: the tables go there: %w", err)
+		}
 	}
 	return nil
 }
 
-// page has the tables.
-func (c *cli) page() string { return filepath.Join(c.Docs, "performance.md") }
+// pages are the tables of each page.
+func (c *cli) pages(rec *record) map[string]map[string]string {
+	return map[string]map[string]string{
+		filepath.Join(c.Docs, "performance.md"):           briefTables(rec),
+		filepath.Join(c.Docs, "performance", "tables.md"): tables(rec),
+	}
+}
 
 // file is where the figures are kept.
 func (c *cli) file() string { return filepath.Join(c.Docs, "performance", "compare.json") }

@@ -35,12 +35,12 @@ func iperf3(limit time.Duration) *program {
 	return &program{
 		label: "iperf3", file: "iperf3", pkg: "iperf3", limit: limit,
 		command: func(w work, port int, cc string) (server, client []string, ok bool) {
-			octets := 256 << 20
+			n := 256 << 20
 			if w.size < 1<<10 {
-				octets = w.size << 16
+				n = w.size << 16
 			}
 			client = []string{"-c", loopback, "-p", strconv.Itoa(port), "-J", "-l", strconv.Itoa(w.size),
-				"-n", strconv.Itoa(octets)}
+				"-n", strconv.Itoa(n)}
 			if cc != "" {
 				client = append(client, "-C", cc)
 			}

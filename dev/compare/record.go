@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/dev/internal/checkout"
-	"github.com/goiwarp/iwarp/dev/internal/hostinfo"
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 	"github.com/goiwarp/iwarp/internal/oooexperiment"
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// A record is the JSON file: all figures of docs/performance.md.
+// A record is the JSON file: all figures of the tables.
 type record struct {
 	// Measured says when and where each part was, by the names of cli.parts.
 	Measured map[string]when `json:"measured"`

@@ -65,8 +65,7 @@ func (t *transfer) connect(ctx context.Context, cc string, cfg iwarp.QPConfig) e
 		return err
 	}
 	control := func(_, _ string, c syscall.RawConn) error { return limitSegments(c, cc) }
-	ln, err := iwarp.Listen(ctx, "tcp", loopback+":0",
-		iwarp.ListenConfig{PD: pd, Net: net.ListenConfig{Control: control}})
+	ln, err := (&iwarp.ListenConfig{PD: pd, Net: net.ListenConfig{Control: control}}).Listen(ctx, "tcp", loopback+":0")
 	if err != nil {
 		return err
 	}
@@ -94,8 +93,7 @@ func (t *transfer) move(ctx context.Context) error {
 	if err := t.ends[0].Send(ctx, near); err != nil {
 		return err
 	}
-	_, err := t.ends[1].RecvCQ().Next(ctx)
-	return err
+	return nextMessage(ctx, t.ends[1])
 }
 
 // oneAfterTheOther gives two transfers short turns, and returns the ratio of their CPU time.

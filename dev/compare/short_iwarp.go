@@ -24,7 +24,7 @@ func openShort(ctx context.Context) (run func() error, end func(), err error) {
 		s.to, err = newShortEnd(rnic)
 	}
 	if err == nil {
-		s.ln, err = iwarp.Listen(ctx, "tcp", loopback+":0", iwarp.ListenConfig{PD: s.to.pd})
+		s.ln, err = (&iwarp.ListenConfig{PD: s.to.pd}).Listen(ctx, "tcp", loopback+":0")
 	}
 	if err != nil {
 		end()
@@ -66,7 +66,7 @@ func (s *shortPeers) serve() {
 			if err != nil {
 				return
 			}
-			if _, err := qp.RecvCQ().Next(s.ctx); err == nil {
+			if err := nextMessage(s.ctx, qp); err == nil {
 				_ = qp.Send(s.ctx, s.to.message())
 			}
 			_ = qp.Close()
@@ -83,7 +83,7 @@ func (s *shortPeers) run() error {
 	if err := qp.Send(s.ctx, s.from.message()); err != nil {
 		return err
 	}
-	if _, err := qp.RecvCQ().Next(s.ctx); err != nil {
+	if err := nextMessage(s.ctx, qp); err != nil {
 		return err
 	}
 	return qp.Close()

@@ -89,7 +89,7 @@ func TestSameExchange(t *testing.T) {
 	testrig.Must(t, err)
 	s.to, err = newShortEnd(rnic)
 	testrig.Must(t, err)
-	s.ln = iwarp.NewListener(countedListener{ln, &to}, iwarp.ListenConfig{PD: s.to.pd})
+	s.ln = (&iwarp.ListenConfig{PD: s.to.pd}).NewListener(countedListener{ln, &to})
 	defer s.ln.Close()
 	go s.serve()
 	testrig.Must(t, s.run())

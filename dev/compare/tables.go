@@ -18,7 +18,7 @@ const (
 	tableEnd   = "<!-- end of %s -->\n"
 )
 
-// tables returns all that the record says, by name.
+// tables returns all that the record says, of each machine, by name.
 func tables(rec *record) map[string]string {
 	of := rec.everywhere
 	return map[string]string{
@@ -45,14 +45,23 @@ func (w when) text() string {
 	return fmt.Sprintf("Measured on %s, at commit %s%s%s: %s.\n\n", w.Date, w.Commit, changed, load, w.Machine.Text())
 }
 
-// updateTables replaces what stands between the markers.
-func updateTables(rec *record, file string) error {
+// updatePages replaces what stands between the markers of each page.
+func (c *cli) updatePages(rec *record) error {
+	for file, tables := range c.pages(rec) {
+		if err := updateTables(tables, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func updateTables(tables map[string]string, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	doc := string(text)
-	for name, table := range tables(rec) {
+	for name, table := range tables {
 		if doc, err = replaced(doc, name, table); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goiwarp/iwarp/dev/internal/hostinfo"
 	"github.com/goiwarp/iwarp/dev/internal/rig"
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/perf"

@@ -16,7 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/goiwarp/iwarp/dev/internal/checkout"
-	"github.com/goiwarp/iwarp/dev/internal/hostinfo"
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 )
 
 type cli struct {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/goiwarp/iwarp/dev/internal/checkout"
-	"github.com/goiwarp/iwarp/dev/internal/hostinfo"
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 	"github.com/goiwarp/iwarp/perf"
 )
 

@@ -99,5 +99,8 @@ func (r *run) cell(op perf.Op, size int, key string) string {
 	if i < 0 {
 		return "-"
 	}
+	if !r.Works[i].Repeats(key) {
+		return "busy"
+	}
 	return r.Works[i].Text(key, "%.2f (%.2f - %.2f)")
 }

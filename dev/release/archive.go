@@ -37,11 +37,11 @@ func tarball(top string, at time.Time, entries []entry) ([]byte, error) {
 	w := tar.NewWriter(compressor)
 	for _, e := range sorted(entries) {
 		header := &tar.Header{Format: tar.FormatPAX, Typeflag: tar.TypeReg, Name: top + "/" + e.name,
-			Size: int64(len(e.octets)), Mode: int64(e.mode()), ModTime: at, Uname: "root", Gname: "root"}
+			Size: int64(len(e.bytes)), Mode: int64(e.mode()), ModTime: at, Uname: "root", Gname: "root"}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}
-		if _, err := w.Write(e.octets); err != nil {
+		if _, err := w.Write(e.bytes); err != nil {
 			return nil, err
 		}
 	}
@@ -64,7 +64,7 @@ func zipped(top string, at time.Time, entries []entry) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := file.Write(e.octets); err != nil {
+		if _, err := file.Write(e.bytes); err != nil {
 			return nil, err
 		}
 	}

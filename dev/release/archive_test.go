@@ -25,9 +25,9 @@ type packed struct {
 }
 
 // untarred reads a compressed tarball.
-func untarred(t *testing.T, octets []byte) map[string]packed {
+func untarred(t *testing.T, data []byte) map[string]packed {
 	t.Helper()
-	plain, err := gzip.NewReader(bytes.NewReader(octets))
+	plain, err := gzip.NewReader(bytes.NewReader(data))
 	testrig.Must(t, err)
 	files := make(map[string]packed)
 	for r := tar.NewReader(plain); ; {
@@ -43,9 +43,9 @@ func untarred(t *testing.T, octets []byte) map[string]packed {
 }
 
 // unzipped reads a zip file.
-func unzipped(t *testing.T, octets []byte) map[string]packed {
+func unzipped(t *testing.T, data []byte) map[string]packed {
 	t.Helper()
-	r, err := zip.NewReader(bytes.NewReader(octets), int64(len(octets)))
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	testrig.Must(t, err)
 	files := make(map[string]packed)
 	for _, f := range r.File {
@@ -62,8 +62,8 @@ func unzipped(t *testing.T, octets []byte) map[string]packed {
 // in which files were found does not show.
 func TestPacked(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
-	entries := []entry{{name: "iwarp", octets: []byte("the program"), executable: true},
-		{name: "README.md", octets: []byte("text")}, {name: "man/man1/iwarp.1"}}
+	entries := []entry{{name: "iwarp", bytes: []byte("the program"), executable: true},
+		{name: "README.md", bytes: []byte("text")}, {name: "man/man1/iwarp.1"}}
 	want := map[string]packed{
 		"iwarp-v1/iwarp":            {"the program", 0o755, at},
 		"iwarp-v1/README.md":        {"text", 0o644, at},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +11,15 @@ import (
 // An entry is a file of an archive.
 type entry struct {
 	name       string // with slashes, below the archive's directory
-	octets     []byte
+	bytes      []byte
 	executable bool
+}
+
+// completions are where shells look for them, below share.
+var completions = map[string]string{
+	"bash": "bash-completion/completions/iwarp",
+	"zsh":  "zsh/site-functions/_iwarp",
+	"fish": "fish/vendor_completions.d/iwarp.fish",
 }
 
 // common are the files that are the same for all platforms. The program that runs here makes some of them.
@@ -20,17 +28,17 @@ func (b *builder) common(ctx context.Context, here *program) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	board, err := b.files("grafana/", "dist/grafana/iwarp.json")
+	board, err := b.files("share/iwarp/grafana/", "dist/grafana/iwarp.json")
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, board...)
-	for shell, name := range map[string]string{"bash": "iwarp.bash", "zsh": "_iwarp", "fish": "iwarp.fish"} {
+	for shell, name := range completions {
 		script, err := b.run(ctx, here.platform, here.path, "completion", shell)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entry{name: "completion/" + name, octets: []byte(script)})
+		all = append(all, entry{name: "share/" + name, bytes: []byte(script)})
 	}
 	pages := filepath.Join(b.scratch, "man1")
 	if err := os.Mkdir(pages, 0o755); err != nil {
@@ -39,32 +47,33 @@ func (b *builder) common(ctx context.Context, here *program) ([]entry, error) {
 	if _, err := b.run(ctx, here.platform, here.path, "man", "--dir", pages); err != nil {
 		return nil, err
 	}
-	made, err := matching(pages, "*.1", "man/man1/")
+	made, err := matching(pages, "*.1", "share/man/man1/")
 	return append(all, made...), err
 }
 
 // own are the files that a platform has beside these.
 func (b *builder) own(ctx context.Context, p *program) ([]entry, error) {
-	octets, err := os.ReadFile(p.path)
+	data, err := os.ReadFile(p.path)
 	if err != nil {
 		return nil, err
 	}
-	all := []entry{{name: p.program(), octets: octets, executable: true}}
+	all := []entry{{name: p.place(), bytes: data, executable: true}}
 	if p.os == "linux" {
-		unit, err := b.files("systemd/", "dist/iwarp.service")
+		units, err := b.files("lib/systemd/system/", "dist/iwarp.service", "dist/iwarp-disk.service")
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, unit...)
+		all = append(all, units...)
 	}
 	licenses, err := b.licenses(ctx, p.platform)
 	return append(all, licenses...), err
 }
 
-// licenses are those of the modules that are in the program, and of Go: they ask that their text goes along.
+// licenses are those of the modules that are in the program and in the library, and of Go: they ask that their text
+// goes along. A module without one is an error.
 func (b *builder) licenses(ctx context.Context, p platform) (all []entry, err error) {
-	modules, err := b.run(ctx, p, "go", "list", "-deps", "-f",
-		"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", "./cmd/iwarp")
+	modules, err := b.run(ctx, p, "go", "list", "-e", "-deps", "-tags", "interposer", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", "./cmd/iwarp", "./programs/engine")
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +88,16 @@ func (b *builder) licenses(ctx context.Context, p platform) (all []entry, err er
 			continue
 		}
 		seen[path] = true
+		before := len(all)
 		for _, pattern := range []string{"LICENSE*", "COPYING*", "NOTICE*", "PATENTS*"} {
 			texts, err := matching(dir, pattern, "licenses/"+path+"/")
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, texts...)
+		}
+		if len(all) == before {
+			return nil, fmt.Errorf("%s has no text of its license", path)
 		}
 	}
 	return all, nil
@@ -93,11 +106,11 @@ func (b *builder) licenses(ctx context.Context, p platform) (all []entry, err er
 // files are files of the revision, below another directory.
 func (b *builder) files(under string, names ...string) (all []entry, err error) {
 	for _, name := range names {
-		octets, err := os.ReadFile(filepath.Join(b.clone, filepath.FromSlash(name)))
+		data, err := os.ReadFile(filepath.Join(b.clone, filepath.FromSlash(name)))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entry{name: under + filepath.Base(name), octets: octets})
+		all = append(all, entry{name: under + filepath.Base(name), bytes: data})
 	}
 	return all, nil
 }
@@ -112,11 +125,11 @@ func matching(dir, pattern, under string) (all []entry, err error) {
 		if info, err := os.Stat(path); err != nil || info.IsDir() {
 			continue
 		}
-		octets, err := os.ReadFile(path)
+		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entry{name: under + filepath.Base(path), octets: octets})
+		all = append(all, entry{name: under + filepath.Base(path), bytes: data})
 	}
 	return all, nil
 }

@@ -1,15 +1,16 @@
-// Command release makes the archives by which cmd/iwarp is handed out: the program for each platform, with man pages,
-// shell completion, documents, the unit for systemd and the licenses of what is in the program, and SHA256SUMS over
-// all. Whoever builds the same commit by the same Go gets the same bytes, wherever and whenever: paths and times are
+// Command release makes the archives and packages by which cmd/iwarp is handed out: the program for each platform, with
+// the library for unmodified programs, man pages, shell completion, documents, the unit for systemd and the licenses of
+// what is in the program. It adds an installer, a formula for Homebrew, SHA256SUMS over all, and notes. Whoever builds the same commit by the same Go gets the same bytes, wherever and whenever: paths and times are
 // the commit's alone.
 //
 //	go -C dev run ./release --out DIR                              # of the last commit
 //	go -C dev run ./release --out DIR --platform linux/arm64       # may be repeated
-//	go -C dev run ./release --out DIR --rev v1.0.0
+//	go -C dev run ./release --out DIR --rev v1.0.0 --complete      # or fail
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -25,6 +26,7 @@ const platforms = "linux/amd64,linux/arm64,linux/386,darwin/arm64,darwin/amd64,w
 type cli struct {
 	Out      string   `required:"" placeholder:"DIR" help:"The directory of the archives. It is made, and what is there is overwritten."`
 	Rev      string   `default:"HEAD" placeholder:"REVISION" help:"What to build, as git names it (default: ${default}). What is not committed is left out."`
+	Complete bool     `help:"Fail if something is left out, such as the library for programs where there is no compiler for it."`
 	Platform []string `default:"${platforms}" placeholder:"OS/ARCH" help:"What to build for (default: ${default})."`
 }
 
@@ -46,9 +48,18 @@ func (c *cli) run(ctx context.Context) error {
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return err
 	}
-	archives, err := release(ctx, ".", c.Rev, c.Out, c.Platform)
-	for _, name := range archives {
-		fmt.Println(name)
+	r, err := makeRelease(ctx, ".", c.Rev, c.Out, c.Platform)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, m := range r.made {
+		fmt.Println(m.name)
+	}
+	for _, what := range r.missing {
+		fmt.Fprintln(os.Stderr, "release: left out:", what)
+	}
+	if c.Complete && len(r.missing) > 0 {
+		return errors.New("the release is not complete")
+	}
+	return nil
 }

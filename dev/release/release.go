@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -11,9 +12,25 @@ import (
 	"strings"
 )
 
-// release makes the archives of a revision, and SHA256SUMS, in a directory that there is. It returns the names of the
-// archives.
-func release(ctx context.Context, repository, rev, out string, platforms []string) (archives []string, err error) {
+// A release is what is made of a revision, in a directory that there is.
+type release struct {
+	*builder
+	here    *program // which builds the library, and prints its pages
+	common  []entry
+	out     string
+	made    []made
+	missing []string // what was left out, and why
+}
+
+// made is a file that was released.
+type made struct {
+	name string
+	sum  [sha256.Size]byte
+}
+
+// makeRelease makes the archives and packages of a revision, an installer and a formula for them, SHA256SUMS, and the
+// notes of the release.
+func makeRelease(ctx context.Context, repository, rev, out string, platforms []string) (r *release, err error) {
 	wanted := make([]platform, len(platforms))
 	for i, name := range platforms {
 		if wanted[i], err = parsePlatform(name); err != nil {
@@ -25,50 +42,96 @@ func release(ctx context.Context, repository, rev, out string, platforms []strin
 		return nil, err
 	}
 	defer os.RemoveAll(scratch)
-	b, err := newBuilder(ctx, repository, rev, scratch)
-	if err != nil {
+	r = &release{out: out}
+	if r.builder, err = newBuilder(ctx, repository, rev, scratch); err != nil {
 		return nil, err
 	}
-	here, err := b.build(ctx, platform{runtime.GOOS, runtime.GOARCH}) // which tells of itself
-	if err != nil {
+	if r.here, err = r.build(ctx, platform{runtime.GOOS, runtime.GOARCH}); err != nil {
 		return nil, err
 	}
-	common, err := b.common(ctx, here)
-	if err != nil {
+	if r.common, err = r.builder.common(ctx, r.here); err != nil {
 		return nil, err
 	}
-	var sums strings.Builder
 	for _, p := range wanted {
-		archive, sum, err := b.archive(ctx, p, common, out)
-		if err != nil {
-			return archives, fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
+		if err := r.add(ctx, p); err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
-		archives = append(archives, archive)
-		fmt.Fprintf(&sums, "%x  %s\n", sum, archive)
 	}
-	return archives, os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+	return r, r.finish(ctx)
 }
 
-// archive makes the archive of a platform.
-func (b *builder) archive(ctx context.Context, p platform, common []entry, out string) (name string,
-	sum [sha256.Size]byte, err error) {
-	program, err := b.build(ctx, p)
+// add makes the archive of a platform, and its packages.
+func (r *release) add(ctx context.Context, p platform) error {
+	program, err := r.build(ctx, p)
 	if err != nil {
-		return "", sum, err
+		return err
 	}
-	own, err := b.own(ctx, program)
+	own, err := r.own(ctx, program)
 	if err != nil {
-		return "", sum, err
+		return err
 	}
-	entries := append(slices.Clone(common), own...)
-	top := fmt.Sprintf("iwarp-%s-%s-%s", program.version, p.os, p.arch)
-	name, pack := top+".tar.gz", tarball
+	library, missing, err := r.library(ctx, p, r.here)
+	if err != nil {
+		return err
+	}
+	if missing != "" {
+		r.missing = append(r.missing, fmt.Sprintf("%s/%s: %s", p.os, p.arch, missing))
+	}
+	entries := slices.Concat(r.common, own, library)
+	if err := r.archive(program, entries); err != nil || p.os != "linux" {
+		return err
+	}
+	return r.packages(program, entries)
+}
+
+// archiveName is that of a platform's archive, and the directory in it is what comes before the suffix.
+func (r *release) archiveName(p platform) (top, name string) {
+	top = fmt.Sprintf("iwarp-%s-%s-%s", r.version, p.os, p.arch)
 	if p.os == "windows" {
-		name, pack = top+".zip", zipped
+		return top, top + ".zip"
 	}
-	octets, err := pack(top, program.committed, entries)
+	return top, top + ".tar.gz"
+}
+
+func (r *release) archive(p *program, entries []entry) error {
+	pack := tarball
+	if p.os == "windows" {
+		pack = zipped
+	}
+	top, name := r.archiveName(p.platform)
+	data, err := pack(top, p.committed, entries)
 	if err != nil {
-		return "", sum, err
+		return err
 	}
-	return name, sha256.Sum256(octets), os.WriteFile(filepath.Join(out, name), octets, 0o644)
+	return r.write(name, data, 0o644)
+}
+
+// write writes a file that is released.
+func (r *release) write(name string, data []byte, mode os.FileMode) error {
+	r.made = append(r.made, made{name, sha256.Sum256(data)})
+	path := filepath.Join(r.out, name)
+	return cmp.Or(os.WriteFile(path, data, mode), os.Chmod(path, mode))
+}
+
+// finish writes what names the archives, and has the program checked.
+func (r *release) finish(ctx context.Context) error {
+	if why := r.vulnerable(ctx, r.here); why != "" {
+		r.missing = append(r.missing, why)
+	}
+	if err := r.fill(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.out, "NOTES.md"), []byte(r.notes.page(r.version)), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(r.sums()), 0o644)
+}
+
+// sums has a line for each file, as sha256sum -c reads it.
+func (r *release) sums() string {
+	var b strings.Builder
+	for _, m := range r.made {
+		fmt.Fprintf(&b, "%x  %s\n", m.sum, m.name)
+	}
+	return b.String()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,27 +20,31 @@ import (
 
 const repository = "../.."
 
-// released makes the archive of a platform, and returns its name and bytes. SHA256SUMS names it.
-func released(t *testing.T, platform string) (name string, octets []byte) {
+// released makes the release of a platform, and returns it with the bytes of its files.
+func released(t *testing.T, platform string) (r *release, files map[string][]byte) {
 	t.Helper()
-	out := t.TempDir()
-	archives, err := release(testrig.Within(t), repository, "HEAD", out, []string{platform})
+	r, err := makeRelease(t.Context(), repository, "HEAD", t.TempDir(), []string{platform})
 	testrig.Must(t, err)
-	if len(archives) != 1 {
-		t.Fatalf("%q", archives)
+	files = make(map[string][]byte)
+	var sums strings.Builder
+	for _, m := range r.made {
+		files[m.name], err = os.ReadFile(filepath.Join(r.out, m.name))
+		testrig.Must(t, err)
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(files[m.name]), m.name)
 	}
-	octets, err = os.ReadFile(filepath.Join(out, archives[0]))
+	said, err := os.ReadFile(filepath.Join(r.out, "SHA256SUMS"))
 	testrig.Must(t, err)
-	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
-	testrig.Must(t, err)
-	if want := fmt.Sprintf("%x  %s\n", sha256.Sum256(octets), archives[0]); string(sums) != want {
-		t.Errorf("SHA256SUMS is %q, want %q", sums, want)
+	if string(said) != sums.String() {
+		t.Errorf("SHA256SUMS is %q, want %q", said, sums.String())
 	}
-	return archives[0], octets
+	for _, what := range r.missing {
+		t.Log("left out: ", what)
+	}
+	return r, files
 }
 
-// TestRelease makes the archive of this platform twice, in two directories. The two are equal, and the program in them
-// says what it was built from.
+// TestRelease makes the release of this platform twice, in two directories. The two are equal, the program in them says
+// what it was built from, and packages and installers do what they should.
 func TestRelease(t *testing.T) {
 	if !testrig.Everything() {
 		t.Skip("it builds the program without paths, for which everything is compiled anew: IWARP_ALL=1 has it")
@@ -47,25 +53,36 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Skipf("this is no checkout of git: %v", err)
 	}
-	name, one := released(t, runtime.GOOS+"/"+runtime.GOARCH)
-	if again, two := released(t, runtime.GOOS+"/"+runtime.GOARCH); again != name || !bytes.Equal(one, two) {
-		t.Errorf("%s has %d bytes, and %s has others: %d", name, len(one), again, len(two))
+	r, one := released(t, runtime.GOOS+"/"+runtime.GOARCH)
+	_, two := released(t, runtime.GOOS+"/"+runtime.GOARCH)
+	for name, data := range one {
+		if !bytes.Equal(data, two[name]) {
+			t.Errorf("%s has %d bytes, and then others: %d", name, len(data), len(two[name]))
+		}
 	}
 	if runtime.GOOS == "windows" {
 		return // whose archive is a zip file: TestPacked
 	}
-	files, top := untarred(t, one), strings.TrimSuffix(name, ".tar.gz")
-	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "man/man1/iwarp.1", "man/man1/iwarp-serve.1",
-		"completion/_iwarp", "grafana/iwarp.json", "completion/iwarp.bash", "completion/iwarp.fish",
+	top, name := r.archiveName(r.here.platform)
+	files := untarred(t, one[name])
+	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "share/man/man1/iwarp.1",
+		"share/man/man1/iwarp-serve.1", "share/" + completions["zsh"], "share/iwarp/grafana/iwarp.json",
+		"share/" + completions["bash"], "share/" + completions["fish"],
 		"licenses/go/LICENSE", "licenses/gvisor.dev/gvisor/LICENSE"} {
 		if files[top+"/"+file].Text == "" {
 			t.Errorf("%s is missing or empty", file)
 		}
 	}
-	if unit := files[top+"/systemd/iwarp.service"].Text; (unit != "") != (runtime.GOOS == "linux") {
-		t.Errorf("a unit of %d bytes", len(unit))
+	for _, name := range []string{"iwarp.service", "iwarp-disk.service"} {
+		if unit := files[top+"/lib/systemd/system/"+name].Text; (unit != "") != (runtime.GOOS == "linux") {
+			t.Errorf("a unit of %d bytes", len(unit))
+		}
 	}
-	wantVersion(t, files[top+"/iwarp"], top, strings.TrimSpace(string(commit)))
+	wantVersion(t, files[top+"/bin/iwarp"], top, strings.TrimSpace(string(commit)))
+	t.Run("install", func(t *testing.T) { installs(t, r) })
+	t.Run("library", func(t *testing.T) { hasLibrary(t, r, top, files) })
+	t.Run("deb", func(t *testing.T) { installsDeb(t, r) })
+	t.Run("rpm", func(t *testing.T) { listsRPM(t, r) })
 }
 
 // wantVersion runs a program, which knows its version, which is in the archive's name, and its commit.
@@ -82,6 +99,11 @@ func wantVersion(t *testing.T, program packed, top, commit string) {
 	}
 	if !strings.HasPrefix(v.Revision, commit) || v.Go != runtime.Version() || strings.Contains(v.Revision, "modified") {
 		t.Errorf("%+v, want commit %s and %s", v, commit, runtime.Version())
+	}
+	info, err := buildinfo.ReadFile(path)
+	testrig.Must(t, err)
+	if !slices.Contains(info.Settings, debug.BuildSetting{Key: "-pgo", Value: filepath.Base(profile)}) {
+		t.Errorf("the program is not built by the profile: %v", info.Settings)
 	}
 	if path := filepath.Join(os.TempDir(), "release"); strings.Contains(program.Text, path) {
 		t.Errorf("the program has %s in it", path)
@@ -112,7 +134,7 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("%q is %v", name, p)
 		}
 	}
-	if _, err := release(testrig.Within(t), t.TempDir(), "HEAD", t.TempDir(), nil); err == nil {
+	if _, err := makeRelease(testrig.Within(t), t.TempDir(), "HEAD", t.TempDir(), nil); err == nil {
 		t.Error("there was a release of a directory without a repository")
 	}
 }
