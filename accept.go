@@ -20,36 +20,34 @@ type AcceptConfig struct {
 	// Preset, if it is set, supplies what the peer needs wherever the settings here
 	// are zero. If nil, the Listener's.
 	Preset *Preset
-	// MPA is what we answer. Kind may narrow the QP's kind, which is the default;
-	// Markers adds to what QP and RNIC ask for. If IRD and ORD are both zero, each
-	// becomes 32. IRD may grow to MaxIRD as in Dialer.MPA.
+	// MPA is what we answer: private data, IRD and ORD. If IRD and ORD are both zero, each becomes 32. IRD may grow to
+	// MaxIRD as in Dialer.MPA.
 	MPA mpa.Answer
-	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA
-	// Reads. To an Initiator that offers a Write as its RTR indication, the answer names no
-	// Read beside it unless MPA.RTR has one. For an Initiator that offers a Read and no
-	// Write the IRD is 1, and it can Read later, too, one at a time: set MPA.RTR to another
-	// kind to have none at all.
+	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA Reads. An Initiator that offers
+	// only a Read as its RTR indication still has an IRD of 1: see docs/settings.md.
 	NoReads bool
 	// Prepare, if it is set, gets the QP before the connection comes up: it is the
 	// place to post receives, with PostRecv. It must not wait for the peer.
 	Prepare func(*QP) error
-	// AwaitRTR has Accept and AcceptQP wait for the RTR indication, where one is owed over MPA, no longer than
-	// ListenConfig.RTRTimeout says. A QP whose peer goes away before that stays in StateIdle, and keeps what is
-	// posted.
+	// AwaitRTR has Accept and AcceptQP wait for the RTR indication, where one is owed over MPA, for RTRTimeout at most.
+	// A QP whose peer goes away before that stays in StateIdle, and keeps what is posted.
 	AwaitRTR bool
 }
 
-// Accept creates a QP and brings up the connection. In some dialects the peer owes a frame after our
-// answer, and Accept waits for that. If the error wraps ErrLimit, ErrInvalid (as one of mpa.ErrOffer does),
-// ErrVersion or ErrMarkersRequired, or is that of Prepare, the Request can still be answered: the peer
-// waits for that until the Request is accepted, rejected or closed. (After a private data message,
-// the peer's wish for markers comes with its Start Key, when our answer is already out: then another
-// answer is ErrBadState.) When the RNIC was closed, an Accept that fails closes the Request.
+// Accept creates a QP and brings up the connection. As with Dialer.Dial, the program must close the QP. In some
+// dialects the peer owes a frame after our answer, and Accept waits for that. If the error wraps ErrLimit, ErrInvalid
+// (as one of mpa.ErrOffer does), ErrVersion or ErrMarkersRequired, or is that of Prepare, the Request can still be
+// answered: the peer waits for that until the Request is accepted, rejected or closed. (After a private data message,
+// the peer's wish for markers comes with its Start Key, when our answer is already out: then another answer is
+// ErrBadState.) When the RNIC was closed, an Accept that fails closes the Request.
 func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*QP, error) {
 	if err := r.made(); err != nil {
 		return nil, err
 	}
 	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
+	if ctx == nil {
+		return nil, op.with(errNoContext)
+	}
 	if cfg.PD != nil {
 		if err := r.takes("AcceptConfig.PD", cfg.PD.rnic); err != nil {
 			return nil, op.with(err)
@@ -92,6 +90,9 @@ func (r *Request) AcceptQP(ctx context.Context, qp *QP, cfg AcceptConfig) error 
 		return err
 	}
 	op := &OpError{Op: "accept", Addr: r.RemoteAddr()}
+	if ctx == nil {
+		return op.with(errNoContext)
+	}
 	if err := qp.made(); err != nil {
 		return op.with(err)
 	}
@@ -173,7 +174,7 @@ func (r *Request) acceptMPA(ctx context.Context, qp *QP, answer mpa.Answer, awai
 			return err
 		}
 	}
-	return qp.enterRTS(&mpaConn{conn, ctx, qp.rnic}, n, r.ticket())
+	return qp.enterRTS(&mpaConn{conn, ctx, qp.rnic, r.untouched}, n, r.ticket())
 }
 
 func (r *Request) negotiated() *Negotiated {
@@ -262,18 +263,64 @@ func (r *Request) awaitRTR(ctx context.Context) (net.Conn, error) {
 
 var errAnswered = fmt.Errorf("%w: the Request has been answered already", ErrBadState)
 
-// Reject refuses the connection, with private data for the peer's consumer. TCP stays open and belongs to the caller:
-// use it as a byte stream, or close it. With mpa.DialectStartKey closing TCP is the rejection, so the Conn is closed
-// already; it has no room for private data: if there are any, Reject only returns an error, and the Request waits for
-// another answer. Over a SegmentNetwork there is no connection to hand over, and the Conn is closed too; its Read
-// returns when the peer has the rejection, or is gone, so that a program may end then.
-func (r *Request) Reject(privateData []byte) (net.Conn, error) {
+// Reject refuses the connection, with private data for the peer's consumer, and returns when the Reply is sent. It then
+// closes our half of TCP and drops what the peer sends, in the background, until the peer has closed its own: for 5 s,
+// or 1 MiB. So no reset overtakes the Reply. At most 64 peers are waited for at a time. A peer that gets private data
+// has a second to close first. The end of the Listener, or of the RNIC, ends the wait; their Shutdown waits for it
+// within its context. Dismissed tells when it is over.
+//
+// With mpa.DialectStartKey closing TCP is the rejection. There is no room for private data: if there are any, Reject
+// only returns an error, and the Request waits for another answer.
+func (r *Request) Reject(privateData []byte) error {
 	return r.RejectDepths(privateData, 0, 0)
 }
 
 // RejectDepths is Reject with the IRD and ORD that would have been acceptable:
 // the peer's IRD must be at least ord (RFC 6581, section 9.1).
-func (r *Request) RejectDepths(privateData []byte, ird, ord mpa.Depth) (net.Conn, error) {
+func (r *Request) RejectDepths(privateData []byte, ird, ord mpa.Depth) error {
+	conn, err := r.RejectKeep(privateData, ird, ord)
+	if err != nil {
+		return err
+	}
+	if r.dismiss(conn, len(privateData) > 0) == nil {
+		_ = conn.Close() // the RNIC was closed
+	}
+	return nil
+}
+
+// dismiss waits in the background for a peer that was rejected. It returns nil if the RNIC was closed.
+func (r *Request) dismiss(conn net.Conn, told bool) (over <-chan struct{}) {
+	if r.ln != nil {
+		over = r.ln.dismissed.Add(conn, told)
+	}
+	if over == nil {
+		over = r.rnic.dismissed.Add(conn, told)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dismissed = over
+	return over
+}
+
+// Dismissed is closed when the wait for the rejected peer is over. A program that exits earlier may lose the Reply. It
+// is closed, too, where Reject was not called.
+func (r *Request) Dismissed() <-chan struct{} {
+	if r.made() == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.dismissed != nil {
+			return r.dismissed
+		}
+	}
+	over := make(chan struct{})
+	close(over)
+	return over
+}
+
+// RejectKeep is RejectDepths for a program that goes on with TCP (RFC 5044, section 7.1.2): the Conn is the
+// caller's, who must close it. With mpa.DialectStartKey it is closed already. So it is over a SegmentNetwork, where its
+// Read returns when the peer has the rejection, or is gone.
+func (r *Request) RejectKeep(privateData []byte, ird, ord mpa.Depth) (net.Conn, error) {
 	if err := r.made(); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package iwarp_test
 import (
 	"context"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,15 +13,15 @@ import (
 
 // An operation is what is done for one message, from the request to the last completion at either end.
 type operation struct {
-	name   string
-	octets int
-	run    func()
+	name  string
+	bytes int
+	run   func()
 }
 
 // operations are all that there are, posted and waited for in all ways.
 func operations(t testing.TB) []operation {
 	r := newOpRig(t)
-	return append(append(r.messages(), r.local()...), r.waits()...)
+	return slices.Concat(r.messages(), r.remoteMemory(), r.local(), r.waits())
 }
 
 // TestNoAllocations: in the steady state no operation allocates, and no wait for its completion.
@@ -73,7 +74,7 @@ func (c *many) once(from, to iwarp.SGE) {
 func BenchmarkOperation(b *testing.B) {
 	for _, op := range operations(b) {
 		b.Run(op.name, func(b *testing.B) {
-			b.SetBytes(int64(op.octets))
+			b.SetBytes(int64(op.bytes))
 			b.ReportAllocs()
 			for b.Loop() {
 				op.run()
@@ -137,18 +138,18 @@ func (r *opRig) messages() []operation {
 	}
 	several := []iwarp.SendWR{*r.write(), *r.write(), *r.write(), *r.write()}
 	return []operation{
-		{name: "posted Write", octets: n, run: func() { r.done(r.write()) }},
-		{name: "posted Read", octets: n, run: func() {
+		{name: "posted Write", bytes: n, run: func() { r.done(r.write()) }},
+		{name: "posted Read", bytes: n, run: func() {
 			r.done(&iwarp.SendWR{Op: iwarp.OpRead, SGL: all,
 				Remote: r.to.Remote(0)})
 		}},
-		{name: "posted Send", octets: n, run: r.received(func() { r.done(&iwarp.SendWR{SGL: all}) })},
-		{name: "posted Send with Solicited Event", octets: n,
+		{name: "posted Send", bytes: n, run: r.received(func() { r.done(&iwarp.SendWR{SGL: all}) })},
+		{name: "posted Send with Solicited Event", bytes: n,
 			run: r.received(func() { r.done(&iwarp.SendWR{SGL: all, Solicited: true}) })},
-		{name: "posted Immediate", octets: 8, run: r.received(
+		{name: "posted Immediate", bytes: 8, run: r.received(
 			func() { r.done(&iwarp.SendWR{Op: iwarp.OpImmediate, Immediate: 1}) })},
-		{name: "inline Send", octets: inline, run: r.received(short)},
-		{name: "burst of inline Sends", octets: burst * inline, run: func() {
+		{name: "inline Send", bytes: inline, run: r.received(short)},
+		{name: "burst of inline Sends", bytes: burst * inline, run: func() {
 			for range burst {
 				r.res.MustPostRecv(1, r.to.Slice(0, n))
 			}
@@ -159,34 +160,58 @@ func (r *opRig) messages() []operation {
 				r.next(r.res.RecvCQ())
 			}
 		}},
-		{name: "PostSends of four Writes", octets: 4 * n, run: func() {
+		{name: "PostSends of four Writes", bytes: 4 * n, run: func() {
 			_, err := r.ini.PostSends(several)
 			rig.Must(r, err)
 			for range several {
 				r.next(r.ini.SendCQ())
 			}
 		}},
-		{name: "posted CompareSwap", octets: 8, run: func() {
+		{name: "posted CompareSwap", bytes: 8, run: func() {
 			r.done(&iwarp.SendWR{Op: iwarp.OpCompareSwap, Remote: r.words.Remote(0), Swap: 1,
 				SGL: []iwarp.SGE{r.from.Slice(0, 8)}, Masks: &iwarp.Masks{Compare: 1, Swap: 2}})
 		}},
-		{name: "Write", octets: n, run: func() {
+		{name: "Write", bytes: n, run: func() {
 			_, err := r.ini.Write(r.ctx, r.from.Slice(0, n), r.to.Remote(0))
 			rig.Must(r, err)
 		}},
-		{name: "Read", octets: n, run: func() {
+		{name: "Read", bytes: n, run: func() {
 			_, err := r.ini.Read(r.ctx, r.from.Slice(0, n), r.to.Remote(0))
 			rig.Must(r, err)
 		}},
-		{name: "Send", octets: n, run: r.received(func() { rig.Must(r, r.ini.Send(r.ctx, r.from.Slice(0, n))) })},
-		{name: "FetchAdd", octets: 8, run: func() {
+		{name: "Send", bytes: n, run: r.received(func() { rig.Must(r, r.ini.Send(r.ctx, r.from.Slice(0, n))) })},
+		{name: "FetchAdd", bytes: 8, run: func() {
 			_, err := r.ini.FetchAdd(r.ctx, r.words.Remote(0), 1)
 			rig.Must(r, err)
 		}},
-		{name: "WriteImm", octets: n, run: r.received(func() {
+		{name: "WriteImm", bytes: n, run: r.received(func() {
 			_, err := r.ini.WriteImm(r.ctx, r.from.Slice(0, n), r.to.Remote(0), 1)
 			rig.Must(r, err)
 		})},
+	}
+}
+
+// remoteMemory are the calls of a RemoteMemory, and of a Uint64.
+func (r *opRig) remoteMemory() []operation {
+	const parts = 1 << 20
+	there := r.res.MR(parts, iwarp.RemoteWrite|iwarp.RemoteRead)
+	at, p := r.ini.At(r.ctx, there.Region()), make([]byte, parts)
+	word, err := r.words.Uint64(0)
+	rig.Must(r, err)
+	call := func(name string, n int, call func([]byte, int64) (int, error)) operation {
+		return operation{name: name, bytes: n, run: func() {
+			_, err := call(p[:n], 0)
+			rig.Must(r, err)
+		}}
+	}
+	return []operation{
+		call("ReadAt", opBytes, at.ReadAt), call("ReadAt in parts", parts, at.ReadAt),
+		call("WriteAt", opBytes, at.WriteAt), call("WriteAt in parts", parts, at.WriteAt),
+		{name: "Flush", run: func() { rig.Must(r, at.Flush(r.ctx)) }},
+		{name: "Uint64.Add", bytes: 8, run: func() {
+			_, err := word.Add(1)
+			rig.Must(r, err)
+		}},
 	}
 }
 
@@ -198,7 +223,7 @@ func (r *opRig) local() []operation {
 func (r *opRig) bind() operation {
 	window, memory := allocMW(r.ini, iwarp.MWType2), r.ini.MR(opBytes, iwarp.LocalWrite|iwarp.RemoteWrite)
 	to := iwarp.Binding{Memory: memory.Slice(0, opBytes), Access: iwarp.RemoteWrite}
-	return operation{name: "Bind and LocalInvalidate", octets: opBytes, run: func() {
+	return operation{name: "Bind and LocalInvalidate", bytes: opBytes, run: func() {
 		to.Key++
 		r.done(&iwarp.SendWR{Op: iwarp.OpBindMW, Window: window, Bind: &to})
 		r.done(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Window: window})
@@ -208,7 +233,7 @@ func (r *opRig) bind() operation {
 func (r *opRig) fastRegister() operation {
 	mr := allocFast(r.ini, 1, opBytes)
 	what := iwarp.Registration{Memory: [][]byte{make([]byte, opBytes)}, Access: iwarp.LocalWrite}
-	return operation{name: "FastRegister and LocalInvalidate", octets: opBytes, run: func() {
+	return operation{name: "FastRegister and LocalInvalidate", bytes: opBytes, run: func() {
 		what.Key++
 		r.done(&iwarp.SendWR{Op: iwarp.OpFastRegister, Target: mr, Register: &what})
 		r.done(&iwarp.SendWR{Op: iwarp.OpLocalInvalidate, Target: mr})
@@ -223,7 +248,7 @@ func (r *opRig) sendInvalidate() operation {
 	send := r.received(func() {
 		r.done(&iwarp.SendWR{SGL: []iwarp.SGE{r.from.Slice(0, opBytes)}, Invalidate: mr.STag()})
 	})
-	return operation{name: "FastRegister and Send with Invalidate", octets: opBytes, run: func() {
+	return operation{name: "FastRegister and Send with Invalidate", bytes: opBytes, run: func() {
 		what.Key++
 		r.res.MustPost(&iwarp.SendWR{Op: iwarp.OpFastRegister, Target: mr, Register: &what})
 		r.next(r.res.SendCQ())
@@ -242,23 +267,23 @@ func (r *opRig) waits() []operation {
 	later, cancel := context.WithTimeout(r.ctx, time.Hour)
 	r.Cleanup(cancel)
 	return []operation{
-		{name: "Write, Wait and Poll", octets: opBytes, run: func() {
+		{name: "Write, Wait and Poll", bytes: opBytes, run: func() {
 			r.ini.MustPost(r.write())
 			rig.Must(r, cq.Wait(r.ctx))
 			poll()
 		}},
-		{name: "Write, Wait with a deadline and Poll", octets: opBytes, run: func() {
+		{name: "Write, Wait with a deadline and Poll", bytes: opBytes, run: func() {
 			r.ini.MustPost(r.write())
 			rig.Must(r, cq.Wait(later))
 			poll()
 		}},
-		{name: "Write, Arm, Events and Poll", octets: opBytes, run: func() {
+		{name: "Write, Arm, Events and Poll", bytes: opBytes, run: func() {
 			cq.Arm(false)
 			r.ini.MustPost(r.write())
 			<-cq.Events()
 			poll()
 		}},
-		{name: "Write with a deadline", octets: opBytes, run: func() {
+		{name: "Write with a deadline", bytes: opBytes, run: func() {
 			_, err := r.ini.Write(later, r.from.Slice(0, opBytes), r.to.Remote(0))
 			rig.Must(r, err)
 		}},
@@ -275,7 +300,7 @@ func (r *opRig) shared() operation {
 	ini, _ := rig.Setup{Accept: iwarp.AcceptConfig{PD: res.PD, QP: iwarp.QPConfig{RecvCQ: cq, SRQ: srq}}}.Connect(r)
 
 	from, to, wc := ini.MR(opBytes, 0), res.MR(opBytes, iwarp.LocalWrite), make([]iwarp.WC, 4)
-	return operation{name: "Send to an SRQ, Arm, Events and Poll", octets: opBytes, run: func() {
+	return operation{name: "Send to an SRQ, Arm, Events and Poll", bytes: opBytes, run: func() {
 		rig.Must(r, srq.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{to.Slice(0, opBytes)}}))
 		cq.Arm(false)
 		ini.MustPost(&iwarp.SendWR{SGL: []iwarp.SGE{from.Slice(0, opBytes)}, Unsignaled: true})

@@ -9,17 +9,6 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Errors for attributes that an RNIC or a connection does not have.
-// draft-carrier-rddp-rnic-interop-00, section 6.2, adds them to the RDMA verbs.
-var (
-	// ErrVersion: the kind of the RNIC, or the QP's attributes, do not allow this
-	// version of DDP and RDMAP.
-	ErrVersion = errors.New("DDP/RDMAP version not supported")
-	// ErrMarkersRequired: markers cannot be disabled, as an RDMAC RNIC always uses
-	// them or the peer asks for them.
-	ErrMarkersRequired = errors.New("disabling markers not supported")
-)
-
 // Version is the version of DDP and of RDMAP, which is the same for both and in
 // both directions (draft-carrier-rddp-rnic-interop-00, section 5.1).
 type Version uint8

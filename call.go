@@ -3,6 +3,8 @@ package iwarp
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -13,26 +15,27 @@ import (
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
-// Send sends one message and returns when what is below (TCP, or SCTP) has taken it. In StateIdle it waits for a
-// connection, until the context or the QP ends, as the other calls here do; PostSend queues the request and returns.
+// Send sends one message and returns when the lower layer (TCP, or SCTP) has taken it. PostSend queues the request and
+// returns. In StateIdle, Send waits for a connection until the context or the QP ends. If the Send Queue is full, calls
+// and Submits wait for room, in the order in which they began.
 //
-// If the context ends before that, the error of this and the other calls here is a
-// *PendingError. If it is over beforehand, nothing is posted. The connection comes up after Prepare: a call that
-// has waited for 1 s while Prepare runs, in it or in another goroutine, fails with an error that wraps ErrBadState.
+// If the context ends first, the error is a *PendingError. If it ends while the call waits for room in the queue, or
+// has ended before, nothing is posted, and the error is an *OpError. The connection comes up after Prepare: a call that
+// has waited for 1 s while Prepare runs fails with an error that wraps ErrBadState, in any goroutine. All this holds
+// for the other calls here, too.
 func (qp *QP) Send(ctx context.Context, s SGE) error {
 	_, err := qp.do(ctx, s, SendWR{Op: OpSend})
 	return err
 }
 
-// Write places the bytes of s in the peer's memory and returns how many when
-// what is below has taken them. The peer is not told; send it a message for that.
+// Write places the bytes of s in the peer's memory. It returns their number when the lower layer has taken them. The
+// peer is not notified; send it a message for that.
 func (qp *QP) Write(ctx context.Context, s SGE, to Remote) (int, error) {
 	wc, err := qp.do(ctx, s, SendWR{Op: OpWrite, Remote: to})
 	return wc.Length, err
 }
 
-// Read fetches s.Length bytes of the peer's memory into s and returns how many
-// when they are there.
+// Read fetches s.Length bytes of the peer's memory into s. It returns their number when they have arrived.
 func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 	wc, err := qp.do(ctx, s, SendWR{Op: OpRead, Remote: from})
 	return wc.Length, err
@@ -40,18 +43,18 @@ func (qp *QP) Read(ctx context.Context, s SGE, from Remote) (int, error) {
 
 // Recv posts a receive and waits for the message, whose length is in the WC. Most programs want [QP.Receive].
 //
-// A message that comes before this call, or between two, finds no receive, and ends the connection, unless
-// QPConfig.RNR has it wait. It may come early also where both ends take strict turns. So without RNR, Recv is
-// refused while the connection is up and no receive is posted: ErrRiskyRecv.
+// A message that arrives before this call, or between two, finds no receive. It ends the connection, unless
+// QPConfig.RNR makes it wait. This happens even in strict request/response. So without RNR, Recv fails with
+// ErrRiskyRecv while the connection is up and no receive is posted.
 //
-// If the context ends first, the receive is taken back. If a message has begun to fill it
-// by then, the error is a *PendingError, and the message is kept for the next Recv, which
-// returns it before any later one: until the QP is made ready for another connection, or has one.
+// If the context ends first, the receive is withdrawn. If a message has begun to fill it by then, the error is a
+// *PendingError. The next Recv returns that message before any later one. It is kept until the QP is made ready for
+// another connection, or has one.
 func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
 	if err := qp.made(); err != nil {
 		return WC{}, err
 	}
-	if err := deadline.ContextError(ctx); err != nil {
+	if err := contextError(ctx); err != nil {
 		return WC{}, &OpError{Op: "receive", Err: err}
 	}
 	if c := qp.abandoned.pop(qp); c != nil {
@@ -69,16 +72,15 @@ func (qp *QP) Recv(ctx context.Context, s SGE) (WC, error) {
 	return c.await(ctx, OpRecv)
 }
 
-// A PendingError is the error of a Send, Recv, Write, Read or another such call whose context has ended
-// while its request was under way. The request is still carried out, and its memory
-// belongs to the QP until then.
+// A PendingError is the error of a call, such as Send, Recv, Write or Read, whose wait ended while its request was
+// under way. The request is still carried out, and its memory belongs to the QP until then. [Pending.Wait] has no such
+// error: call it again.
 type PendingError struct {
 	Op Op
-	// Free is closed when the request is complete, one way or the other: the memory is
-	// the caller's again.
+	// Free is closed when the request is complete, with or without success: the memory is the caller's again.
 	Free <-chan struct{}
-	// Err is the context's error. It wraps ErrAwaitingInitiator too if nothing of the
-	// request was sent because of that.
+	// Err says why: the context's error, ErrHeldBack, or ErrBadState during Prepare. It also wraps ErrAwaitingInitiator
+	// if nothing of the request was sent because of that.
 	Err error
 }
 
@@ -87,19 +89,28 @@ func (e *PendingError) Error() string {
 	return fmt.Sprintf("iwarp: %v given up, and still under way: %v", e.Op, e.Err)
 }
 
-// Unwrap returns the context's error.
+// Unwrap returns Err.
 func (e *PendingError) Unwrap() error { return e.Err }
 
 // Timeout reports whether the context's deadline has passed.
 func (e *PendingError) Timeout() bool { return isTimeout(e.Err) }
 
-// do posts a request, with s as its memory if it has any, and waits for its completion, which
-// does not go to the CQ.
+// Temporary is there for net.Error. It reports false.
+func (e *PendingError) Temporary() bool { return false }
+
+// Is reports a timeout as os.ErrDeadlineExceeded.
+func (e *PendingError) Is(target error) bool {
+	return target == os.ErrDeadlineExceeded && e.Timeout()
+}
+
+var _ net.Error = (*PendingError)(nil)
+
+// do posts a request, with s as its memory if it has any, and waits for its completion. That does not go to the CQ.
 func (qp *QP) do(ctx context.Context, s SGE, wr SendWR) (WC, error) {
 	if err := qp.made(); err != nil {
 		return WC{}, err
 	}
-	if err := deadline.ContextError(ctx); err != nil {
+	if err := contextError(ctx); err != nil {
 		return WC{}, &OpError{Op: wr.Op.call(), Err: err}
 	}
 	c := newCall(qp, s)
@@ -114,30 +125,30 @@ func (qp *QP) do(ctx context.Context, s SGE, wr SendWR) (WC, error) {
 	return c.await(ctx, wr.Op)
 }
 
-// A call is a one-call form that waits for its completion, with the memory of its
-// request: nothing is allocated for a call.
+// A call is a request whose caller waits for the completion. It has the request's memory, so a call allocates nothing.
 type call struct {
 	qp   *QP
 	done chan WC
+	turn chan struct{} // to try again after the Send Queue was full
 	sgl  [1]SGE
 	send SendWR
 	recv RecvWR
 
-	leader *driver.Conn // that the caller receives on; nil: it does not. Guarded by qp.mu
+	leader *driver.Conn // connection that the caller receives on, or nil. Guarded by qp.mu
 
-	// Of a call that was given up, guarded by qp.mu.
-	given   chan struct{}  // closed when the request is complete; nil: not given up
+	// Of an abandoned call, guarded by qp.mu.
+	given   chan struct{}  // closed when the request is complete; nil: not abandoned
 	among   abandonedRecvs // those of its connection
 	wc      WC             // its completion
 	message []byte         // of a receive
 }
 
-// newCall takes a call from the pool of the RNIC. It is not one for all: in a
-// testing/synctest bubble a channel must not be one from another.
+// newCall takes a call from the RNIC's pool. A global pool would mix testing/synctest bubbles, which must not share
+// channels.
 func newCall(qp *QP, s SGE) *call {
 	c, ok := qp.rnic.calls.Get().(*call)
 	if !ok {
-		c = &call{done: make(chan WC, 1)}
+		c = &call{done: make(chan WC, 1), turn: make(chan struct{}, 1)}
 	}
 	c.qp, c.sgl[0] = qp, s
 	return c
@@ -176,11 +187,10 @@ func (c *call) wait(ctx context.Context, op Op) (WC, error) {
 	return c.awaitDone(ctx, op)
 }
 
-// prepareWait bounds the wait of a call for the end of Prepare. The call may be in Prepare itself: then neither would
-// end.
+// prepareWait bounds the wait of a call for the end of Prepare. A call in Prepare itself would never end.
 const prepareWait = time.Second
 
-var errInPrepare = fmt.Errorf("%w: Prepare has not returned, and the connection comes up after it; use PostSend and "+
+var errInPrepare = fmt.Errorf("%w: Prepare has not returned, and the connection comes up after it: use PostSend and "+
 	"PostRecv in Prepare", ErrBadState)
 
 // awaitPrepared waits until Prepare has returned.
@@ -195,7 +205,7 @@ func awaitPrepared(ctx context.Context, returned <-chan struct{}) error {
 	}
 }
 
-// orGiveUp returns the completion if it is there, and otherwise gives up because of err.
+// orGiveUp returns the completion if it has arrived, and otherwise gives up because of err.
 func (c *call) orGiveUp(op Op, err error) (WC, error) {
 	if err := c.giveUp(op, err); err != nil {
 		return WC{}, err
@@ -208,8 +218,7 @@ func (c *call) completed(wc WC) (WC, error) {
 	return wc, wc.Err()
 }
 
-// giveUp takes back the receive, or returns an error that says that the request goes on. It returns nil if the
-// completion is there.
+// giveUp withdraws the receive, or returns a PendingError. It returns nil if the completion has arrived.
 func (c *call) giveUp(op Op, err error) error {
 	qp := c.qp
 	qp.mu.Lock()
@@ -217,7 +226,7 @@ func (c *call) giveUp(op Op, err error) error {
 	if len(c.done) > 0 {
 		return nil
 	}
-	taken, mute := qp.takeBack(c)
+	taken, mute := c.takeBack()
 	idle := qp.status().state == StateIdle
 	switch {
 	case op == OpRecv && taken:
@@ -234,9 +243,10 @@ func (c *call) giveUp(op Op, err error) error {
 	return &PendingError{Op: op, Free: c.given, Err: err}
 }
 
-// takeBack takes back a receive that nothing has come for. Mute tells that requests wait for the Initiator's first
-// FPDU. The caller holds qp.mu.
-func (qp *QP) takeBack(c *call) (taken, mute bool) {
+// takeBack withdraws a receive that no message has begun to fill. mute reports that requests wait for the Initiator's
+// first FPDU. The caller holds qp.mu.
+func (c *call) takeBack() (taken, mute bool) {
+	qp := c.qp
 	switch conn := qp.conn.Load(); {
 	case conn != nil:
 		return conn.TakeBackReceive(c)
@@ -246,19 +256,19 @@ func (qp *QP) takeBack(c *call) (taken, mute bool) {
 	return false, false
 }
 
-// lacksMessage says why a receive has got no message.
+// lacksMessage says why a receive has no message.
 func lacksMessage(idle bool) string {
 	if idle {
-		return "the QP has no connection, by which a message could come"
+		return "the QP has no connection"
 	}
 	return "no message has come"
 }
 
-// complete takes the completion, and reports whether somebody has waited for it. The caller holds qp.mu.
+// complete takes the completion, and reports whether a caller waited for it. The caller of complete holds qp.mu.
 func (c *call) complete(wc WC) (waited bool) {
 	if c.given == nil {
 		leader := c.leader
-		c.done <- wc // and c is its caller's
+		c.done <- wc // from here c belongs to its caller
 		if leader != nil {
 			leader.Interrupt()
 		}
@@ -268,14 +278,14 @@ func (c *call) complete(wc WC) (waited bool) {
 	case wc.Op != OpRecv:
 	case wc.Status == StatusSuccess:
 		c.keep()
-	default: // there is no message to be kept
+	default: // no message to keep
 		*c.among.of = slices.DeleteFunc(*c.among.of, func(o *call) bool { return o == c })
 	}
 	close(c.given)
 	return false
 }
 
-// Sleep reports whether there is no completion yet: the caller receives by itself until there is.
+// Sleep reports whether the completion is missing: the caller then receives by itself until it arrives.
 func (c *call) Sleep(on *driver.Conn) bool {
 	c.qp.mu.Lock()
 	defer c.qp.mu.Unlock()
@@ -287,15 +297,14 @@ func (c *call) Sleep(on *driver.Conn) bool {
 	return true
 }
 
-// Awake says that the caller does not receive any more.
+// Awake notes that the caller has stopped receiving.
 func (c *call) Awake() {
 	c.qp.mu.Lock()
 	c.leader = nil
 	c.qp.mu.Unlock()
 }
 
-// keep copies the message of a receive that was given up, whose memory is the caller's
-// from now on.
+// keep copies the message of an abandoned receive, whose memory is the caller's from now on.
 func (c *call) keep() {
 	s := &c.sgl[0]
 	if s.MR != nil {
@@ -304,11 +313,11 @@ func (c *call) keep() {
 	}
 }
 
-// abandonedRecvs are the receives of one connection that were given up with a message in them, the oldest first. A QP
-// that is connected again has others: nobody is to get a message for one from the new peer. QP.mu guards them.
-type abandonedRecvs struct{ of *[]*call } // nil: there were none
+// abandonedRecvs are one connection's receives that were abandoned with a message in them, the oldest first. A QP that
+// is connected again has others: an old message must not pass for the new peer's. QP.mu guards them.
+type abandonedRecvs struct{ of *[]*call } // nil: none so far
 
-// add keeps a receive that is given up for the next Recv.
+// add keeps an abandoned receive for the next Recv.
 func (a *abandonedRecvs) add(c *call) abandonedRecvs {
 	if a.of == nil {
 		a.of = new([]*call)
@@ -317,7 +326,7 @@ func (a *abandonedRecvs) add(c *call) abandonedRecvs {
 	return *a
 }
 
-// pop returns the oldest receive that was given up with a message in it, and nil if there is none.
+// pop returns the oldest abandoned receive with a message, or nil.
 func (a *abandonedRecvs) pop(qp *QP) *call {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
@@ -329,14 +338,14 @@ func (a *abandonedRecvs) pop(qp *QP) *call {
 	return c
 }
 
-// putBack puts a receive back that still waits to be taken.
+// putBack returns an abandoned receive to the front of the queue.
 func (c *call) putBack() {
 	c.qp.mu.Lock()
 	defer c.qp.mu.Unlock()
 	*c.among.of = slices.Insert(*c.among.of, 0, c)
 }
 
-// awaitMessage waits for the message of a receive that was given up, and copies it to s.
+// awaitMessage waits for the message of an abandoned receive, and copies it to s.
 func (c *call) awaitMessage(ctx context.Context, s SGE) (WC, error) {
 	select {
 	case <-c.given:
@@ -356,7 +365,7 @@ func (c *call) awaitMessage(ctx context.Context, s SGE) (WC, error) {
 
 func (c *call) copyTo(s SGE) error {
 	if len(c.message) > s.Length {
-		return fmt.Errorf("%w: the message kept has %s and does not fit %d: give it more", ErrInvalid,
+		return fmt.Errorf("%w: the message kept has %s and does not fit %d: use a larger buffer", ErrInvalid,
 			wording.Bytes(len(c.message)), s.Length)
 	}
 	if err := (sgeValidator{pd: c.qp.pd}).check(&s, true); err != nil {

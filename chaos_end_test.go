@@ -101,8 +101,8 @@ const (
 	kindShown
 )
 
-// bytes are those of a message, which no other message has.
-func (e *chaosEnd) octets(b []byte, kind byte, i int) []byte {
+// fill writes the bytes of a message, which no other message has.
+func (e *chaosEnd) fill(b []byte, kind byte, i int) []byte {
 	g := rand.NewPCG(e.talk, uint64(e.dir)<<40|uint64(kind)<<32|uint64(i))
 	for at := 0; at < len(b); at += 8 {
 		var w [8]byte
@@ -126,7 +126,7 @@ func (e *chaosEnd) prepare(pd *iwarp.PD) (err error) {
 	e.inbox, e.target = register(others, iwarp.LocalWrite), register(others, iwarp.RemoteWrite)
 	e.shown = register(1, iwarp.RemoteRead)
 	if err == nil {
-		e.octets(e.shown.Bytes(), kindShown, 0)
+		e.fill(e.shown.Bytes(), kindShown, 0)
 	}
 	return err
 }
@@ -197,7 +197,7 @@ func (e *chaosEnd) work() {
 func (e *chaosEnd) requests(i int, s step) (wrs []*iwarp.SendWR) {
 	if s.write {
 		at := (len(e.steps) + i) * e.room
-		e.octets(e.src.Bytes()[at:at+s.size], kindWrite, i)
+		e.fill(e.src.Bytes()[at:at+s.size], kindWrite, i)
 		wrs = append(wrs, &iwarp.SendWR{Op: iwarp.OpWrite, SGL: []iwarp.SGE{e.src.Slice(at, s.size)},
 			Remote: e.peer.target.Remote(i * e.room), Unsignaled: true})
 	}
@@ -207,7 +207,7 @@ func (e *chaosEnd) requests(i int, s step) (wrs []*iwarp.SendWR) {
 	}
 	send := &iwarp.SendWR{ID: uint64(i), Op: iwarp.OpSend}
 	at := i * e.room
-	if b := e.octets(e.src.Bytes()[at:at+s.size], kindSend, i); s.inline {
+	if b := e.fill(e.src.Bytes()[at:at+s.size], kindSend, i); s.inline {
 		send.Inline = b
 	} else {
 		send.SGL = []iwarp.SGE{e.src.Slice(at, s.size)}
@@ -261,7 +261,7 @@ func (e *chaosEnd) hasRead(i, n int) {
 	if _, err := e.sink.ReadAt(got, int64(i*e.room)); err != nil {
 		e.wrong("sink: %w", err)
 	}
-	if !bytes.Equal(got, e.peer.octets(want, kindShown, 0)) {
+	if !bytes.Equal(got, e.peer.fill(want, kindShown, 0)) {
 		e.wrong("Read %d: the bytes differ", i)
 	}
 }
@@ -294,7 +294,7 @@ func (e *chaosEnd) compare(mr *iwarp.MR, at int64, n int, kind byte, i int) {
 	if _, err := mr.ReadAt(got, at); err != nil {
 		e.wrong("memory: %w", err)
 	}
-	if !bytes.Equal(got, e.peer.octets(make([]byte, n), kind, i)) {
+	if !bytes.Equal(got, e.peer.fill(make([]byte, n), kind, i)) {
 		e.wrong("message %d, kind %d: the bytes differ", i, kind)
 	}
 }

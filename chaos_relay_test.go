@@ -105,9 +105,9 @@ func (r *chaosRelay) run() {
 
 // A parcel is some bytes and when they are due, or how the direction has ended.
 type parcel struct {
-	octets []byte
-	due    time.Time
-	err    error
+	bytes []byte
+	due   time.Time
+	err   error
 }
 
 // carry brings what one end sends to the other.
@@ -133,20 +133,20 @@ func (r *chaosRelay) carry(lane int) {
 		}
 		time.Sleep(time.Until(p.due))
 		gone = r.deliver(lane, p, at)
-		at += uint64(len(p.octets))
+		at += uint64(len(p.bytes))
 	}
 }
 
 // deliver passes on what has arrived, and reports whether the other end gets nothing more.
 func (r *chaosRelay) deliver(lane int, p parcel, at uint64) (gone bool) {
 	to := r.conns[1-lane]
-	if m := r.mishap; m.fault != faultNone && m.lane == lane && m.at >= at && m.at < at+uint64(len(p.octets)) {
-		if r.hit.Store(true); r.harm(to, p.octets, int(m.at-at)) {
+	if m := r.mishap; m.fault != faultNone && m.lane == lane && m.at >= at && m.at < at+uint64(len(p.bytes)) {
+		if r.hit.Store(true); r.harm(to, p.bytes, int(m.at-at)) {
 			return true
 		}
 	}
-	if len(p.octets) > 0 {
-		_, _ = to.Write(p.octets)
+	if len(p.bytes) > 0 {
+		_, _ = to.Write(p.bytes)
 	}
 	switch p.err {
 	case nil:

@@ -245,8 +245,10 @@ func (c *chaos) connect(ctx context.Context, k *chaosTalk) (up bool, err error) 
 		c.t.Error(err)
 		return false, err
 	}
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0",
-		iwarp.ListenConfig{PD: resPD, RequestTimeout: k.startupPatience(), RTRTimeout: k.startupPatience()})
+	ln, err := (&iwarp.ListenConfig{
+		PD: resPD, RequestTimeout: k.startupPatience(), RTRTimeout: k.startupPatience(),
+	}).Listen(
+		ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		c.t.Error(err)
 		return false, err

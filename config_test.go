@@ -11,12 +11,27 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// TestLingerIsSet: our half stays open for as long as QPConfig.Linger says when the peer has closed its own.
+// TestLingerIsSet: our half stays open for as long as QPConfig.Linger says when the peer has closed its own. Without a
+// setting it does so where the program may answer, or be told by an event.
 func TestLingerIsSet(t *testing.T) {
-	for linger, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond,
-		3 * time.Second: 3 * time.Second, -1: 0} {
+	const second = time.Second
+	for _, c := range []struct {
+		linger, want      time.Duration
+		received, watched bool
+	}{
+		{0, 0, false, false}, {0, second / 10, true, false}, {0, second / 10, false, true},
+		{3 * second, 3 * second, false, false}, {-1, 0, true, true},
+	} {
 		synctest.Test(t, func(t *testing.T) {
+			linger, want := c.linger, c.want
 			ini, res := rig.Setup{Pipe: true, Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Linger: linger}}}.Connect(t)
+			if c.received {
+				res.MustPostRecv(1, res.MR(8, iwarp.LocalWrite).Slice(0, 8))
+				rig.PostSmall(ini, 1)
+			}
+			if c.watched {
+				_, _ = res.RNIC.NextEvent(rig.Canceled(t))
+			}
 			synctest.Wait()
 			began := time.Now()
 			rig.Must(t, ini.CloseWrite())

@@ -147,10 +147,14 @@ type mpaConn struct {
 	net.Conn
 	ctx  context.Context
 	rnic *RNIC
+	// untouched tells that nobody but package net has set options of the connection.
+	untouched bool
 }
 
 func (c *mpaConn) start(qp *QP, n *Negotiated, t ticket) error {
-	return newConnecting(qp, n, qp.stream(), t, c.Conn).overTCP(c.Conn)
+	u := newConnecting(qp, n, qp.stream(), t, c.Conn)
+	u.untouched = c.untouched
+	return u.overTCP(c.Conn)
 }
 
 // turnDown gives the Terminate the time to arrive. A Responder that must wait for an FPDU sends none: it

@@ -92,11 +92,10 @@ func (cq *CQ) Depth() int {
 	return cq.ring.Limit()
 }
 
-// Committed returns how many completions the queues tied to the CQ can have
-// outstanding: the sum of their depths, a Shared Receive Queue counted once. A
-// CQ of that depth cannot overflow, whatever peers do, with one exception: when a connection
-// ends, the places of its receives in a Shared Receive Queue come back at once, polled or not.
-// Post as many receives there as you have polled completions of, and it cannot either.
+// Committed returns how many completions the queues tied to the CQ can have outstanding: the sum of their depths, a
+// Shared Receive Queue counted once. A CQ of that depth cannot overflow, whatever peers do, with one exception: when a
+// connection ends, the places of its receives in a Shared Receive Queue come back at once, polled or not. To exclude
+// that, post a receive only after you have polled a completion.
 func (cq *CQ) Committed() (n int) {
 	if cq.made() != nil {
 		return 0
@@ -122,7 +121,7 @@ func (cq *CQ) Committed() (n int) {
 	return n
 }
 
-// Poll moves completions to wc, the oldest first, and returns how many. It
+// Poll moves completions to wc, the oldest first, and returns how many. Ask each for its error (WC.Err). Poll
 // does not wait and does not allocate. Called again and again on an empty CQ of a
 // single QP, it also receives for that QP: a program that polls without waiting
 // has the shortest latency. After hundreds of such calls what arrives wakes no other thread
@@ -197,6 +196,9 @@ func (cq *CQ) disarm(solicited bool) bool {
 // Events returns the channel of the notices that Arm asks for. It holds one notice. A goroutine that serves several CQs
 // selects from the channels of all.
 func (cq *CQ) Events() <-chan struct{} {
+	if cq.made() != nil {
+		return nil
+	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	return cq.noticed()

@@ -13,8 +13,9 @@ import (
 // waitFailed returns the error of a Wait that ends without a completion.
 func waitFailed(err error) error { return &OpError{Op: "wait for a completion", Err: err} }
 
-// Next takes the oldest completion, and waits for one if there is none. A completion
-// that is there is returned whatever ctx says. The error is that of Wait.
+// Next takes the oldest completion, and waits for one if there is none. A completion that is there is returned whatever
+// ctx says. The error is that of Wait. It says nothing of the request, which may have failed: ask WC.Err, or use All,
+// whose error is both. See docs/from-verbs.md for a checker.
 func (cq *CQ) Next(ctx context.Context) (WC, error) {
 	var wc [1]WC
 	for cq.Poll(wc[:]) == 0 {
@@ -27,7 +28,8 @@ func (cq *CQ) Next(ctx context.Context) (WC, error) {
 
 // All returns the completions, one after the other, and waits for each. The error is that of the request (WC.Err), so
 // that none is overlooked. When no completion is left and none will come, or the context ends, the loop ends with the
-// error of Wait; the WC is zero then.
+// error of Wait; the WC is zero then. So All ends with an error at an orderly end too, for which errors.Is(err, io.EOF)
+// is true if the peer was the first to close; [QP.Messages] ends with none.
 func (cq *CQ) All(ctx context.Context) iter.Seq2[WC, error] {
 	return func(yield func(WC, error) bool) {
 		for {
@@ -44,11 +46,10 @@ func (cq *CQ) All(ctx context.Context) iter.Seq2[WC, error] {
 }
 
 // Wait returns when there is a completion to poll. Its error is an *OpError: it wraps the context's or, if no
-// completion is left and none will come, ErrClosed, ErrCQOverflow or ErrNoQP: every QP
-// that used the CQ was closed, or its connection has ended. If there is one QP left, which has ended, the error wraps
-// that of QP.Err too. Where QPs are still to come,
-// call Wait again when the next one is there; or create a QP on the CQ that is never
-// connected, and Wait goes on waiting until that is closed.
+// completion is left and none will come, ErrClosed, ErrCQOverflow or ErrNoQP: every QP that used the CQ was closed, or
+// its connection has ended. If there is one QP left, which has ended, the error wraps that of QP.Err too. Where QPs are
+// still to come, call Wait again when the next one is there; or create a QP on the CQ that is never connected, and Wait
+// goes on waiting until that is closed.
 //
 // On a quiet connection of a CQ with a single QP, Wait receives by itself, which spares a message the way through
 // another goroutine. That is cheapest with the same context each time. When a program that has waited so again and
@@ -57,6 +58,9 @@ func (cq *CQ) All(ctx context.Context) iter.Seq2[WC, error] {
 func (cq *CQ) Wait(ctx context.Context) error {
 	if err := cq.made(); err != nil {
 		return err
+	}
+	if ctx == nil {
+		return waitFailed(errNoContext)
 	}
 	cancel := ctx.Done()
 	for {

@@ -21,51 +21,46 @@ func Dial(ctx context.Context, network, addr string) (*QP, error) {
 // A Dialer connects QPs as the Initiator: Dial and DialQP open a TCP connection, or one over a SegmentNetwork;
 // Initiate and InitiateQP take a TCP connection that is open already.
 type Dialer struct {
+	// The QP.
+	//
 	// PD is where Dial and Initiate create the QP. If nil, they make an RNIC and a PD for it; register
 	// memory with qp.PD() then.
 	PD *PD
 	// QP configures the QP that Dial and Initiate create.
 	QP QPConfig
+	// Prepare, if it is set, gets that QP before the connection comes up: it is the place to post receives, with
+	// PostRecv. It must not wait for the peer.
+	Prepare func(*QP) error
+
+	// The startup.
+	//
 	// Preset, if it is set, supplies what the peer needs wherever the settings here are zero.
 	Preset *Preset
-	// MPA is what we offer to the peer. Kind may narrow the QP's kind, which is the default; Markers
-	// adds to what QP and RNIC ask for. If IRD and ORD are both zero, each becomes 32. IRD
-	// may grow to MaxIRD, which becomes 128 if it is zero; a MaxIRD that is not above IRD, such
-	// as 1, keeps IRD as it is.
+	// MPA is what we offer to the peer: private data, IRD and ORD, dialect. If IRD and ORD are both zero, each becomes
+	// 32; IRD may grow to MaxIRD, which becomes 128 if it is zero. See docs/settings.md.
 	MPA mpa.Offer
 	// NoReads leaves an IRD and ORD of zero as they are: the connection carries no RDMA Reads and no Atomic Operations.
 	NoReads bool
-	// NoFallback turns off the second attempt, with revision 1 and on a new connection, that Dial
-	// makes when the peer refuses revision 2. That connection is peer-to-peer too, unless
-	// MPA.ClientServer is set: an empty Write of ours opens the peer's direction. IRD and ORD stay as
-	// offered, but revision 1 does not tell them to the peer; the two consumers must agree on them.
+	// NoFallback turns off the second attempt of Dial, with revision 1 and on a new connection, when the peer refuses
+	// revision 2. Revision 1 does not tell the peer IRD and ORD: the two programs must agree on them.
 	NoFallback bool
-	// Timeout bounds a whole call, in addition to the context. If zero, only the timeouts of TCP, or of Network, and
-	// MPA.Timeout bound it; if negative, the call returns ErrInvalid. MPA.Timeout, which is about the
-	// Reply alone, may be negative: then the Reply has no bound of its own.
+	// Timeout bounds a whole call, in addition to the context; it cannot be negative. If zero, only the timeouts of
+	// TCP, or of Network, and MPA.Timeout, for the Reply alone, bound it.
 	Timeout time.Duration
-	// Prepare, if it is set, gets the QP that Dial or Initiate has created before the connection
-	// comes up: it is the place to post receives, with PostRecv. It must not wait for the peer.
-	Prepare func(*QP) error
-	// Verify, if it is set, gets what the peer's accepting Reply says and what follows from it, before
-	// anything more is sent: private data, depths, dialect. If it returns an error the connection does
-	// not come up, and the error is a *VerifyError, which hands over the TCP connection (RFC 5044,
-	// section 7.1.2, rule 3).
+	// Verify, if it is set, gets the peer's accepting Reply before anything more is sent. If it returns an error, the
+	// connection does not come up, and the call fails with a *VerifyError (RFC 5044, section 7.1.2, rule 3).
 	Verify func(mpa.Negotiated) error
-	// KeepRejected leaves the TCP connection of Dial and DialQP open where the peer rejects it, or Verify refuses its
-	// Reply. The error hands it over: a *RejectError or a *VerifyError, whose Conn the caller must close. By default
-	// a Dial that fails leaves nothing open. Initiate and InitiateQP always leave the connection that they were given
-	// open in these cases.
+	// KeepRejected leaves the TCP connection of Dial and DialQP open where the peer rejects it, or Verify does. The
+	// caller must close the Conn of the *RejectError or *VerifyError. Initiate and InitiateQP always leave it open.
 	KeepRejected bool
-	// Wrap, if it is set, gets each TCP connection that Dial and DialQP open, before the startup, and returns the
-	// connection to use in its place: one that records or encrypts what passes, or spoils it for a test. Unless Wrap
-	// returns the TCP connection itself, the QP uses the methods of net.Conn, and, where the connection has them,
-	// CloseWrite, SetLinger and NetConn, as tls.Conn and net.TCPConn do, and those that a Stack names. The QP holds
-	// no lock while it calls them: they may call the QP, except for Close, Abort and Shutdown, which wait for them.
-	// If Wrap fails, Dial closes the TCP connection. A Network has none to wrap: a Dialer with both is ErrInvalid.
-	Wrap func(net.Conn) (net.Conn, error)
+
+	// The lower layer.
+	//
 	// Net dials TCP. The zero value is usable. A Network uses what it can of it, as it says.
 	Net net.Dialer
+	// Wrap, if it is set, gets each TCP connection that Dial and DialQP open, before the startup, and returns the one to
+	// use in its place, such as a tls.Conn. It may not be set with a Network. See docs/settings.md.
+	Wrap func(net.Conn) (net.Conn, error)
 	// Stack, if it is set, dials TCP in place of Net.
 	Stack Stack
 	// Network, if it is set, carries the connections of Dial and DialQP in place of TCP and MPA. With a Stack it is
@@ -76,10 +71,15 @@ type Dialer struct {
 // Dial creates a QP and connects it to a Responder at addr. network is "tcp", "tcp4" or "tcp6", or one that Network
 // has: "sctp" is one of an iwarpsctp.Network, which is in a package of its own. The error is an *OpError. If the peer
 // rejected the connection, it wraps a *RejectError. A Dial that fails leaves nothing open, unless KeepRejected is
-// set.
+// set. The context bounds this call, and not the connection.
+//
+// The program must call Close, Shutdown or Abort of the QP. One that nobody refers to any more is not collected: its
+// connection, a goroutine and its memory stay until its RNIC is closed, as the peer may still reach the memory. A Dial
+// without a PD makes an RNIC, which qp.PD().RNIC returns. After the end of the connection (Done), its goroutine and
+// its descriptor are gone.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (*QP, error) {
 	op := &OpError{Op: "dial", To: network + " " + addr}
-	qp, err := d.newQP()
+	qp, err := d.newQP(ctx)
 	if err != nil {
 		return nil, op.with(err)
 	}
@@ -100,6 +100,9 @@ func (d *Dialer) DialQP(ctx context.Context, qp *QP, network, addr string) error
 // dial connects the QP over a connection of its own. If the peer turns out not to know revision 2,
 // it does so once more with revision 1.
 func (d *Dialer) dial(ctx context.Context, qp *QP, network, addr string) error {
+	if err := d.given(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
 	offer, err := d.claim(qp)
@@ -124,6 +127,7 @@ func (d *Dialer) dialOnce(ctx context.Context, qp *QP, network, addr string, a *
 	if err != nil {
 		return err
 	}
+	a.untouched = d.Stack == nil && d.Wrap == nil
 	err = d.connect(ctx, qp, conn, nil, a)
 	if !d.KeepRejected {
 		closeRejected(err)

@@ -78,7 +78,7 @@ func TestStartupIsShallow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answers := new(sounding)
-			ln := iwarp.NewListener(wrapping{rig.ListenTCP(t), wrap(answers)}, iwarp.ListenConfig{})
+			ln := new(iwarp.ListenConfig).NewListener(wrapping{rig.ListenTCP(t), wrap(answers)})
 			defer ln.Close()
 			accepted := rig.DialInBackground(t, func() error {
 				req, err := ln.Accept(rig.Within(t))

@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/emulation"
+	"github.com/goiwarp/iwarp/internal/engine"
 	"github.com/goiwarp/iwarp/internal/memory"
 )
 
 func init() {
 	emulation.Disarm = func(cq any, solicited bool) bool { return disarm(cq.(*CQ), solicited) }
 	emulation.SetPrefix = func(qp any, on bool) error { return setPrefix(qp.(*QP), on) }
+	emulation.SetRNR = func(qp, policy any) error { return setRNR(qp.(*QP), *policy.(*RNRPolicy)) }
 	emulation.Deny = func(qp any, rights uint8) error { return deny(qp.(*QP), Access(rights)) }
 	emulation.Waiting = func(cq any) int { return waiting(cq.(*CQ)) }
-	emulation.BeginClose = func(qp any) { qp.(*QP).beginClose() }
+	emulation.BeginClose = func(qp any) { qp.(*QP).beginClose((*driver.Conn).BeginClose) }
 	emulation.PostAll = func(qp, wrs any) error { return postWhole(qp.(*QP), *wrs.(*[]SendWR)) }
 }
 
@@ -32,6 +35,20 @@ func setPrefix(qp *QP, on bool) error {
 	qp.setup.Prefixed = on
 	if qp.machine != nil {
 		qp.machine.SetPrefix(on)
+	}
+	return nil
+}
+
+func setRNR(qp *QP, policy RNRPolicy) error {
+	policy.fill()
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if s := qp.status().state; s != StateIdle && s != StateClosed {
+		return &OpError{Op: "modify QP", Err: ErrBadState}
+	}
+	qp.cfg.RNR, qp.setup.RNR = policy, engine.RNR(policy)
+	if qp.machine != nil {
+		qp.machine.SetRNR(engine.RNR(policy))
 	}
 	return nil
 }

@@ -22,9 +22,9 @@ func TestEndedError(t *testing.T) {
 		{endedError{StateClosed, cause, false, false, false},
 			"the cause; after Modify(StateIdle) the QP can have another connection"},
 		{endedError{StateClosing, nil, false, true, true},
-			"the peer has closed its half; our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"},
+			"the peer has closed its half; our direction, too, has ended, as nothing was left to be sent (QPConfig.Linger): QPConfig.HalfClose keeps it open until Close"},
 		{endedError{StateClosed, cause, false, false, true},
-			"the cause; our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps it open until Close"},
+			"the cause; our direction, too, has ended, as nothing was left to be sent (QPConfig.Linger): QPConfig.HalfClose keeps it open until Close"},
 		{endedError{StateError, cause, false, false, false},
 			"the QP is in state " + StateError.String() + ": the cause"},
 	} {

@@ -13,52 +13,65 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// Errors of a call that was not carried out and has changed nothing, except that with
-// ErrEarly and ErrEvicted the connection is closed.
+// Errors that others wrap: ask with errors.Is. First those of a call that was not carried out and has changed nothing,
+// except that with ErrEarly and ErrEvicted the connection is closed.
 var (
-	// ErrQueueFull: wait for completions, or create the QP with deeper queues.
+	// ErrQueueFull: wait for completions, use QP.Submit, or create the QP with deeper queues.
 	ErrQueueFull = engine.ErrQueueFull
 	// ErrBadState: the state of the QP, or of another object, does not allow the call.
 	ErrBadState = engine.ErrBadState
+	// ErrInvalid: an argument is invalid; the error that wraps it says which.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrLimit is wrapped by every *LimitError.
+	ErrLimit = errors.New("limit of the RNIC reached")
+	// ErrVersion: the kind of the RNIC, or the QP's attributes, do not allow this version of DDP and RDMAP.
+	// The draft draft-carrier-rddp-rnic-interop-00, section 6.2, adds it and the next one to the RDMA verbs.
+	ErrVersion = errors.New("DDP/RDMAP version not supported")
+	// ErrMarkersRequired: markers cannot be disabled, as an RDMAC RNIC always uses them or the peer asks for them.
+	ErrMarkersRequired = errors.New("disabling markers not supported")
 	// ErrNoReads: a Read or an Atomic Operation on a connection whose negotiated ORD is 0. This side has offered none
-	// (Offer.ORD, NoReads), or the peer takes none: its IRD is 0. A Read that was posted in
-	// StateIdle, when the ORD was not known, ends the connection with StatusNoReadResources.
+	// (Offer.ORD, NoReads), or the peer's IRD is 0. A Read that was posted in StateIdle, when the ORD was not known,
+	// ends the connection with StatusNoReadResources.
 	ErrNoReads = engine.ErrNoReads
 	// ErrNoExtensions: an Atomic Operation, or Immediate Data, on a connection of version 0, which
 	// has none (RFC 7306, section 4.1).
 	ErrNoExtensions = engine.ErrNoExtensions
-	// ErrInvalid: an argument is invalid; the error that wraps it says which.
-	ErrInvalid = errors.New("invalid argument")
-	// ErrClosed: the object was closed, or its connection has ended, in whatever way. It is net.ErrClosed,
-	// and the errors of completions that were flushed wrap it, too.
-	ErrClosed = net.ErrClosed
-	// ErrEarly: the peer sent bytes between its Request and our answer; see
-	// ListenConfig.TolerateEarly.
+	// ErrRiskyRecv: before this Recv a message would have ended the connection.
+	ErrRiskyRecv = errors.New("no receive is posted, and a message that comes before Recv would end the connection: " +
+		"set QPConfig.Receives and call Receive, set QPConfig.RNR, or post receives in Prepare and take them from the CQ")
+	// ErrHeldBack: the answer is behind messages that nobody receives; see Receives.Timeout.
+	ErrHeldBack = errors.New("messages wait to be received, and the answer of the peer is behind them: " +
+		"call Receive, in another goroutine")
+	// ErrEarly: the peer sent bytes between its Request and our answer; see ListenConfig.TolerateEarly.
 	ErrEarly = errors.New("the peer sent bytes between its Request and our answer")
-	// ErrNoQP: every QP that the Completion Queue had has ended. It wraps ErrClosed.
-	ErrNoQP = error(ended("every QP of the completion queue has ended"))
 	// ErrEvicted: a Listener has closed the connection, which owed a frame after our
 	// answer, to make room for a new one; see ListenConfig.MaxHalfOpen.
 	ErrEvicted = admission.ErrEvicted
+
+	// ErrClosed: the object was closed, or its connection has ended, in whatever way. It is net.ErrClosed.
+	// The errors of flushed completions wrap it, too.
+	ErrClosed = net.ErrClosed
+	// ErrPeerClosed: the peer was the first to close the connection in order. io.EOF is narrower: the whole end was
+	// orderly.
+	ErrPeerClosed = engine.ErrPeerClosed
+	// ErrConnectionLost: the connection was lost, or the peer has closed it in the middle of something. In the second
+	// case the error may be a TerminateError, too.
+	ErrConnectionLost = engine.ErrLost
+	// ErrIdle: QPConfig.IdleTimeout has passed.
+	ErrIdle = errors.New("nothing was sent or received")
+	// ErrGap: a segment did not come within QPConfig.GapTimeout.
+	ErrGap = engine.ErrGap
+	// ErrNoRTR: the peer owed its RTR indication for ListenConfig.RTRTimeout.
+	ErrNoRTR = errors.New("the peer did not send its RTR indication")
+	// ErrAwaitingInitiator: a Responder's Send, Write, Read or Close, whose requests were not sent because the Initiator
+	// has not sent its first FPDU. With the client-server model (A=0), or an MPA revision before 2, it has to send first;
+	// with peer-to-peer it owes its RTR indication. Let it send, have it ask for peer-to-peer, or see QPConfig.SendEarly.
+	ErrAwaitingInitiator = engine.ErrMute
+	// ErrCQOverflow: the Completion Queue had no room left, which ends its QPs.
+	ErrCQOverflow = errors.New("completion queue overflow: " + overflowAdvice)
+	// ErrNoQP: every QP that the Completion Queue had has ended. It wraps ErrClosed.
+	ErrNoQP = error(ended("every QP of the completion queue has ended"))
 )
-
-// ErrPeerClosed is wrapped by the error of a connection that the peer was the first to
-// close in order.
-var ErrPeerClosed = engine.ErrPeerClosed
-
-// ErrConnectionLost is wrapped by the error of a connection that ended without
-// an orderly close and without a Terminate.
-var ErrConnectionLost = engine.ErrLost
-
-// ErrAwaitingInitiator is wrapped by the error of a Send, Write, Read or Close of a
-// Responder whose requests were not sent, as the Initiator has not sent its first FPDU:
-// it chose the client-server model (A=0), or an MPA revision before 2, where it has to
-// send first; or, with peer-to-peer, it still owes its RTR indication. Let it send, have it ask
-// for peer-to-peer, or see QPConfig.SendEarly.
-var ErrAwaitingInitiator = engine.ErrMute
-
-// ErrCQOverflow ends the QPs of a Completion Queue that had no room left.
-var ErrCQOverflow = errors.New("completion queue overflow: " + overflowAdvice)
 
 const overflowAdvice = "poll it, or create it deeper"
 
@@ -283,7 +296,11 @@ type WCError struct {
 func (e *WCError) Error() string { return "iwarp: " + e.text() }
 
 func (e *WCError) text() string {
-	s := fmt.Sprintf("%v (work request %d): %v", e.Op, e.ID, e.Status)
+	s := e.Op.String()
+	if e.ID != 0 {
+		s += fmt.Sprintf(" (work request %d)", e.ID)
+	}
+	s += ": " + e.Status.String()
 	if e.Cause != nil {
 		s += ": " + text(e.Cause)
 	}
@@ -304,8 +321,8 @@ type endedError struct {
 }
 
 // afterPeer tells a consumer what to set to go on sending after the peer has closed its half, as one can over sockets.
-const afterPeer = "our direction, too, has ended, as nothing was sent for QPConfig.Linger: QPConfig.HalfClose keeps " +
-	"it open until Close"
+const afterPeer = "our direction, too, has ended, as nothing was left to be sent (QPConfig.Linger): " +
+	"QPConfig.HalfClose keeps it open until Close"
 
 // Error says what has ended, and why.
 func (e *endedError) Error() string {
@@ -341,9 +358,8 @@ func (e *endedError) Unwrap() []error {
 	return []error{net.ErrClosed, ErrBadState, e.cause}
 }
 
-// Cause returns why the connection ended, where err tells of that: err is the error of a completion of the QP, of a
-// wait for its completions, or of a call on it after the end, without what the caller could do about that. It returns
-// any other err as it is.
+// Cause returns why the connection ended, if err is the result of that end; otherwise err. It leaves out the advice.
+// Such an err is that of a completion of the QP, of a wait for its completions, or of a call on it after the end.
 func (qp *QP) Cause(err error) error {
 	var wc *WCError
 	var ended *endedError
@@ -367,3 +383,13 @@ func refused(err error) error {
 	}
 	return err
 }
+
+// cutOff is the error of a transfer whose peer has closed the connection. It is no io.EOF, as that is the end of a
+// Region.
+type cutOff struct{ error }
+
+func (e cutOff) Is(target error) bool {
+	return target == io.ErrUnexpectedEOF || target != io.EOF && errors.Is(e.error, target)
+}
+
+func (e cutOff) As(target any) bool { return errors.As(e.error, target) }

@@ -2,10 +2,12 @@ package iwarp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 
+	"github.com/goiwarp/iwarp/internal/deadline"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
@@ -184,6 +186,44 @@ func (e *notMade) text() string {
 
 func (e *notMade) Unwrap() error { return ErrInvalid }
 
+// Errors of calls with nil where a zero value would do.
+var (
+	errNoContext      = fmt.Errorf("%w: the context is nil; use context.Background()", ErrInvalid)
+	errNoDialer       = fmt.Errorf("%w: the Dialer is nil; use new(Dialer)", ErrInvalid)
+	errNoListenConfig = fmt.Errorf("%w: the ListenConfig is nil; use new(ListenConfig)", ErrInvalid)
+	errNoListener     = fmt.Errorf("%w: the net.Listener is nil; net.Listen makes one", ErrInvalid)
+)
+
+// contextError says why no call can begin with a context.
+func contextError(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return deadline.ContextError(ctx)
+}
+
+// given refuses a call of a Dialer that lacks something.
+func (d *Dialer) given(ctx context.Context) error {
+	switch {
+	case d == nil:
+		return errNoDialer
+	case ctx == nil:
+		return errNoContext
+	}
+	return nil
+}
+
+// given refuses a call of a ListenConfig that lacks something.
+func (cfg *ListenConfig) given(ctx context.Context) error {
+	switch {
+	case cfg == nil:
+		return errNoListenConfig
+	case ctx == nil:
+		return errNoContext
+	}
+	return nil
+}
+
 func (r *RNIC) made() error {
 	if r == nil || r.table == nil {
 		return errNotMade("RNIC", "NewRNIC makes one")
@@ -242,7 +282,7 @@ func (l *Listener) made() error {
 
 func (r *Request) made() error {
 	if r == nil || r.rnic == nil {
-		return errNotMade("Request", "Listener.Accept and Respond make one")
+		return errNotMade("Request", "Listener.Accept and ListenConfig.Respond make one")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"github.com/goiwarp/iwarp/internal/deadline"
@@ -22,7 +23,7 @@ const (
 	EventTerminateSent
 	// EventConnectionLost: the connection ended without an orderly close.
 	EventConnectionLost
-	// EventBadClose: bytes came, or work was under way, while it was being closed.
+	// EventBadClose: bytes came while the connection was being closed, or work was unfinished.
 	EventBadClose
 	// EventHalfClosed: the peer has closed its half.
 	EventHalfClosed
@@ -125,6 +126,8 @@ func (e *Event) ofQP() uint64 { return uint64(e.Kind)<<32 | uint64(e.QPNum) }
 // of which there is one for each object and kind. What it does for an event takes no longer
 // if there are many, as they are when nobody fetches them.
 type eventQueue struct {
+	fetched atomic.Bool // by NextEvent, or it waits for one
+
 	mu      sync.Mutex
 	noise   list.List                       // of *queued, the oldest first: those about connections
 	rest    list.List                       // and all others
@@ -230,7 +233,14 @@ func (q *eventQueue) oldest() *list.Element {
 // eventFailed is the error of a NextEvent.
 func eventFailed(err error) error { return &OpError{Op: "next event", Err: err} }
 
+// unwatched reports whether nobody has asked for events up to now.
+func (q *eventQueue) unwatched() bool { return !q.fetched.Load() }
+
 func (q *eventQueue) next(ctx context.Context) (Event, error) {
+	if ctx == nil {
+		return Event{}, eventFailed(errNoContext)
+	}
+	q.fetched.Store(true)
 	for {
 		e, ok, err := q.pop()
 		if ok || err != nil {

@@ -12,45 +12,32 @@ import (
 // A server that answers questions, the way one is written with sockets: accept, receive, answer, until the client closes.
 func Example_firstSend() {
 	ctx := context.Background()
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	cfg := iwarp.QPConfig{Receives: iwarp.Receives{Count: 16, Size: 256}}
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
+	check(err)
 	defer ln.Close()
 	go func() {
 		req, err := ln.Accept(ctx)
-		if err != nil {
-			log.Fatal(err)
-		}
-		qp, err := req.Accept(ctx, iwarp.AcceptConfig{QP: iwarp.QPConfig{Receives: iwarp.Receives{Size: 256}}})
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
+		qp, err := req.Accept(ctx, iwarp.AcceptConfig{QP: cfg})
+		check(err)
 		defer qp.Close()
 		for question, err := range qp.Messages(ctx) {
-			if err != nil {
-				log.Fatal(err)
-			}
+			check(err)
 			answer := fmt.Appendf(nil, "What is %s", question.Bytes())
-			if err := qp.PostSend(&iwarp.SendWR{Inline: answer, Unsignaled: true}); err != nil {
-				log.Fatal(err)
-			}
+			_, err := qp.Submit(ctx, &iwarp.SendWR{Inline: answer})
+			check(err)
 		}
 	}()
 
-	d := iwarp.Dialer{QP: iwarp.QPConfig{Receives: iwarp.Receives{Size: 256}}}
+	d := iwarp.Dialer{QP: cfg}
 	qp, err := d.Dial(ctx, "tcp", ln.Addr().String())
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer qp.Close()
-	if err := qp.PostSend(&iwarp.SendWR{Inline: []byte("RDMA?"), Unsignaled: true}); err != nil {
-		log.Fatal(err)
-	}
+	_, err = qp.Submit(ctx, &iwarp.SendWR{Inline: []byte("RDMA?")})
+	check(err)
 	answer, err := qp.Receive(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	fmt.Printf("%s\n", answer.Bytes())
 	answer.Done()
 	// Output: What is RDMA?
@@ -60,7 +47,7 @@ func Example_firstSend() {
 // does nothing for that.
 func Example_oneSided() {
 	ctx := context.Background()
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -74,7 +61,10 @@ func Example_oneSided() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		where, _ := news.Remote(0).MarshalBinary()
+		where, err := news.Region().MarshalBinary()
+		if err != nil {
+			log.Fatal(err)
+		}
 		req, err := ln.Accept(ctx)
 		if err != nil {
 			log.Fatal(err)
@@ -90,17 +80,15 @@ func Example_oneSided() {
 		log.Fatal(err)
 	}
 	defer qp.Close()
-	var news iwarp.Remote
-	if err := news.UnmarshalBinary(qp.Negotiated().PrivateData); err != nil {
+	var where iwarp.Region
+	if err := where.UnmarshalBinary(qp.Negotiated().PrivateData); err != nil {
 		log.Fatal(err)
 	}
-	page, err := qp.PD().Register(make([]byte, 11), iwarp.LocalWrite)
-	if err != nil {
+	news := qp.At(ctx, where)
+	page := make([]byte, news.Len())
+	if _, err := news.ReadAt(page, 0); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := qp.Read(ctx, page.Slice(0, 11), news); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%s\n", page.Bytes())
+	fmt.Printf("%s\n", page)
 	// Output: all is well
 }

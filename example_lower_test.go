@@ -68,7 +68,7 @@ func write(ctx context.Context, d *iwarp.Dialer, network, addr, text string, to 
 func ExampleDialer_sctp() {
 	ctx := context.Background()
 	sctp := new(iwarpsctp.Network)
-	ln, err := iwarp.Listen(ctx, "sctp", "127.0.0.1:0", iwarp.ListenConfig{Network: sctp})
+	ln, err := (&iwarp.ListenConfig{Network: sctp}).Listen(ctx, "sctp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func ExampleDialer_stack() {
 	}
 	defer here.Close()
 	defer there.Close()
-	ln, err := iwarp.Listen(ctx, "tcp", "192.0.2.2:7471", iwarp.ListenConfig{Stack: there})
+	ln, err := (&iwarp.ListenConfig{Stack: there}).Listen(ctx, "tcp", "192.0.2.2:7471")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func ExampleDialer_tls() {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	secure := tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{certificate}})
-	ln := iwarp.NewListener(secure, iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(secure)
 	defer ln.Close()
 	memory, written := serveWrites(ctx, ln)
 

@@ -3,6 +3,7 @@ package iwarp_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"runtime"
 	"sync/atomic"
@@ -21,7 +22,7 @@ func ExampleMR_ReadAt() {
 	}
 	defer ini.Close()
 	defer res.Close()
-	text := []byte("seventeen bytes!")
+	text := []byte("seventeen bytes!!")
 	mr, err := res.PD().Register(make([]byte, len(text)), iwarp.RemoteWrite)
 	if err != nil {
 		log.Fatal(err)
@@ -42,7 +43,7 @@ func ExampleMR_ReadAt() {
 		log.Fatal(err)
 	}
 	fmt.Printf("%s\n", got)
-	// Output: seventeen bytes!
+	// Output: seventeen bytes!!
 }
 
 // The same with an atomic load, which costs nothing while there is nothing: of the last eight bytes of the Write, which end
@@ -56,7 +57,7 @@ func ExampleMR_Bytes() {
 	const n = 24
 	mr, err := res.PD().Register(make([]byte, n), iwarp.RemoteWrite)
 	check(err)
-	record := append([]byte("sixteen bytes, "), 1, 1, 1, 1, 1, 1, 1, 1)
+	record := append([]byte("sixteen bytes in"), 1, 1, 1, 1, 1, 1, 1, 1)
 	check(ini.PostSend(&iwarp.SendWR{Op: iwarp.OpWrite, Inline: record, Remote: mr.Remote(0)}))
 
 	flag := (*uint64)(unsafe.Pointer(&mr.Bytes()[n-8])) // the last 8 of n bytes; n is a multiple of 8
@@ -64,12 +65,12 @@ func ExampleMR_Bytes() {
 		runtime.Gosched()
 	}
 	fmt.Printf("%s\n", mr.Bytes()[:16])
-	// Output: sixteen bytes,
+	// Output: sixteen bytes in
 }
 
 // examplePair connects two QPs in one process.
 func examplePair(ctx context.Context) (ini, res *iwarp.QP, err error) {
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,23 +98,59 @@ func ExampleQP_FetchAdd() {
 	}
 	defer client.Close()
 	defer server.Close()
-	memory := make([]byte, iwarp.AtomicLen)
-	mr, err := server.PD().Register(memory, iwarp.RemoteAtomic)
+	mr, err := server.PD().Register(make([]byte, iwarp.AtomicLen), iwarp.RemoteAtomic)
 	if err != nil {
 		log.Fatal(err)
 	}
-	counter := (*uint64)(unsafe.Pointer(&memory[0]))
-	fmt.Println("the server draws", atomic.AddUint64(counter, 1))
-	drawn, err := client.FetchAdd(ctx, mr.Remote(0), 1)
+	counter, err := mr.Uint64(0)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("the client draws", drawn+1)
-	fmt.Println("drawn so far:", atomic.LoadUint64(counter))
+	drawn, err := counter.Add(1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the server draws", drawn)
+	before, err := client.FetchAdd(ctx, mr.Remote(0), 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the client draws", before+1)
 	// Output:
 	// the server draws 1
 	// the client draws 2
-	// drawn so far: 2
+}
+
+// What io has for files reads and writes the peer's memory, and stays within it.
+func ExampleQP_At() {
+	ctx := context.Background()
+	client, server, err := examplePair(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	defer server.Close()
+	mr, err := server.PD().Register([]byte("one two three"), iwarp.RemoteRead|iwarp.RemoteWrite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	there := client.At(ctx, mr.Region()) // which the client knows from private data, or a message
+	if _, err := there.WriteAt([]byte("2  "), 4); err != nil {
+		log.Fatal(err)
+	}
+	if err := there.Flush(ctx); err != nil { // and the server has it
+		log.Fatal(err)
+	}
+	words, err := io.ReadAll(io.NewSectionReader(there, 4, there.Size()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", words)
+	_, err = there.WriteAt([]byte("four"), 10)
+	fmt.Println(err)
+	// Output:
+	// 2   three
+	// iwarp: write: invalid argument: 4 bytes at offset 10 of a Region of 13
 }
 
 // A Write that tells its peer: the receive has the Immediate Data, and shows that the Write is there.

@@ -2,7 +2,9 @@ package iwarp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log"
 
 	"github.com/goiwarp/iwarp"
@@ -28,7 +30,7 @@ func ExamplePD_CreateSRQ() {
 	}
 	cq, err := rnic.CreateCQ(8)
 	check(err)
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{PD: pd})
+	ln, err := (&iwarp.ListenConfig{PD: pd}).Listen(ctx, "tcp", "127.0.0.1:0")
 	check(err)
 
 	for _, name := range []string{"Ada", "Grace"} {
@@ -40,12 +42,12 @@ func ExamplePD_CreateSRQ() {
 		}()
 		req, err := ln.Accept(ctx)
 		check(err)
-		_, err = req.Accept(ctx, iwarp.AcceptConfig{QP: iwarp.QPConfig{SRQ: srq, RecvCQ: cq, Context: name}})
+		_, err = req.Accept(ctx, iwarp.AcceptConfig{QP: iwarp.QPConfig{SRQ: srq, RecvCQ: cq, UserData: name}})
 		check(err)
 		wc, err := cq.Next(ctx)
 		check(err)
 		check(wc.Err())
-		fmt.Printf("%s: %s\n", wc.QP.Context(), memory.Bytes()[wc.ID*64:][:wc.Length])
+		fmt.Printf("%s: %s\n", wc.QP.UserData(), memory.Bytes()[wc.ID*64:][:wc.Length])
 		post(wc.ID) // for whoever comes next
 	}
 	fmt.Println(srq.Query().Receives, "receives are left")
@@ -97,6 +99,37 @@ func ExampleCQ_Arm() {
 	// got 3
 }
 
+// A loop over completions gets the error of each request, and that of the wait.
+func ExampleCQ_All() {
+	ctx := context.Background()
+	client, server, err := examplePair(ctx)
+	check(err)
+	defer client.Close()
+	defer server.Close()
+	page, err := server.PD().Register(make([]byte, 3), iwarp.RemoteWrite)
+	check(err)
+	for i := range 3 {
+		check(client.PostSend(&iwarp.SendWR{
+			ID: uint64(i + 1), Op: iwarp.OpWrite, Inline: []byte{'a' + byte(i)}, Remote: page.Remote(i),
+		}))
+	}
+
+	for wc, err := range client.SendCQ().All(ctx) {
+		if errors.Is(err, io.EOF) {
+			break // the peer has closed in order
+		}
+		check(err)
+		fmt.Println("request", wc.ID, "is complete")
+		if wc.ID == 3 {
+			break
+		}
+	}
+	// Output:
+	// request 1 is complete
+	// request 2 is complete
+	// request 3 is complete
+}
+
 // A Write and the message that tells of it are posted in one call, and leave together. Only the last is signaled: when it is
 // complete, so are all in front of it.
 func ExampleQP_PostSends() {
@@ -118,15 +151,16 @@ func ExampleQP_PostSends() {
 		log.Fatalf("request %d was not posted: %v", n, err)
 	}
 	wc, err := client.SendCQ().Next(ctx)
-	check(err)
-	fmt.Println("request", wc.ID, wc.Status)
+	check(err)      // of the wait
+	check(wc.Err()) // of the request
+	fmt.Println("request", wc.ID, "is complete")
 
 	wc, err = server.RecvCQ().Next(ctx) // what was written before the message is there
 	check(err)
 	check(wc.Err())
 	fmt.Printf("%s\n", page.Bytes()[:31])
 	// Output:
-	// request 3 success
+	// request 3 is complete
 	// both halves, and then a message
 }
 
@@ -135,7 +169,7 @@ func ExampleRNIC_NextEvent() {
 	ctx := context.Background()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	defer rnic.Close()
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+	ln, err := (&iwarp.ListenConfig{RNIC: rnic}).Listen(ctx, "tcp", "127.0.0.1:0")
 	check(err)
 	go func() {
 		qp, err := iwarp.Dial(ctx, "tcp", ln.Addr().String())
@@ -169,7 +203,7 @@ func ExampleRNIC_NextEvent() {
 func ExampleRNIC_Shutdown() {
 	ctx := context.Background()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+	ln, err := (&iwarp.ListenConfig{RNIC: rnic}).Listen(ctx, "tcp", "127.0.0.1:0")
 	check(err)
 	ended := make(chan error)
 	go func() {

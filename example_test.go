@@ -20,7 +20,7 @@ func ExampleDial() {
 	check(err)
 	offered, err := pd.Register(make([]byte, 5), iwarp.RemoteRead|iwarp.RemoteWrite)
 	check(err)
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{PD: pd})
+	ln, err := (&iwarp.ListenConfig{PD: pd}).Listen(ctx, "tcp", "127.0.0.1:0")
 	check(err)
 	defer ln.Close()
 	go func() {
@@ -51,7 +51,7 @@ func check(err error) {
 
 // greeter accepts one connection and sends it a message.
 func greeter(ctx context.Context) *iwarp.Listener {
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func ExampleDialer_Dial() {
 // A server looks at what a client says of itself before it decides.
 func ExampleListen() {
 	ctx := context.Background()
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -128,8 +128,7 @@ func ExampleListen() {
 		log.Fatal(err)
 	}
 	if string(req.PrivateData()) != "a friend" {
-		conn, _ := req.Reject([]byte("friends only"))
-		_ = conn.Close()
+		_ = req.Reject([]byte("friends only"))
 		return
 	}
 	qp, err := req.Accept(ctx, iwarp.AcceptConfig{})
@@ -148,7 +147,7 @@ func ExampleListen() {
 // without any further help.
 func ExampleQP_Read() {
 	ctx := context.Background()
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -198,7 +197,7 @@ func shop(ctx context.Context, conn net.Conn) {
 		return
 	}
 	// "OK" is the last line. What r may have read beyond the client's is not lost.
-	req, err := iwarp.Respond(ctx, iwarp.Buffered(conn, r), []byte("OK\n"), iwarp.ListenConfig{})
+	req, err := new(iwarp.ListenConfig).Respond(ctx, iwarp.Buffered(conn, r), []byte("OK\n"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // fast allocates an MR for an OpFastRegister.
-func allocFast(e *rig.End, pieces, octets int) *iwarp.MR {
+func allocFast(e *rig.End, pieces, n int) *iwarp.MR {
 	e.T.Helper()
-	mr, err := e.PD.AllocMR(pieces, octets)
+	mr, err := e.PD.AllocMR(pieces, n)
 	rig.Must(e.T, err)
 	return mr
 }

@@ -154,8 +154,8 @@ func (l *brokenListener) Accept() (net.Conn, error) {
 // TestAcceptErrors goes on after errors that pass, and ends with one that does not.
 func TestAcceptErrors(t *testing.T) {
 	passing := temporaryError{errors.New("too many open files")}
-	ln := iwarp.NewListener(&brokenListener{Listener: rig.ListenTCP(t),
-		errs: []error{passing, passing}}, iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(&brokenListener{Listener: rig.ListenTCP(t),
+		errs: []error{passing, passing}})
 	defer ln.Close()
 	served := serveOne(t, ln)
 	qp, err := new(iwarp.Dialer).Dial(rig.Within(t), "tcp", ln.Addr().String())
@@ -164,7 +164,7 @@ func TestAcceptErrors(t *testing.T) {
 	_ = qp.Abort()
 
 	broken := errors.New("the interface is gone")
-	ln = iwarp.NewListener(&brokenListener{Listener: rig.ListenTCP(t), errs: []error{broken}}, iwarp.ListenConfig{})
+	ln = new(iwarp.ListenConfig).NewListener(&brokenListener{Listener: rig.ListenTCP(t), errs: []error{broken}})
 	defer ln.Close()
 	if _, err := ln.Accept(rig.Within(t)); !errors.Is(err, broken) {
 		t.Errorf("Accept: %v", err)
@@ -175,7 +175,7 @@ func TestAcceptErrors(t *testing.T) {
 func TestComesAtClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &acceptSteps{steps: make(chan func() (net.Conn, error)), closed: make(chan struct{})}
-		ln := iwarp.NewListener(l, iwarp.ListenConfig{})
+		ln := new(iwarp.ListenConfig).NewListener(l)
 		a, b := testrig.Pipe("192.0.2.1", "here")
 		closed := make(chan error, 1)
 		l.steps <- func() (net.Conn, error) {

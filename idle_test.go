@@ -183,12 +183,12 @@ func (c *burstRig) burst(n int) {
 // widen has the pipes, whose memory is never given back, hold more than a burst at once.
 func (c *burstRig) widen() {
 	c.t.Helper()
-	const octets = 16 << 10
+	const bytes = 16 << 10
 	for _, p := range c.pairs {
 		for i := range p {
-			from, to := p[i].MR(octets, iwarp.LocalWrite), p[1-i].MR(octets, iwarp.RemoteWrite)
+			from, to := p[i].MR(bytes, iwarp.LocalWrite), p[1-i].MR(bytes, iwarp.RemoteWrite)
 			rig.Must(c.t, p[i].PostSend(&iwarp.SendWR{Op: iwarp.OpWrite,
-				SGL: []iwarp.SGE{from.Slice(0, octets)}, Remote: to.Remote(0)}))
+				SGL: []iwarp.SGE{from.Slice(0, bytes)}, Remote: to.Remote(0)}))
 			_, err := p[i].SendCQ().Next(c.t.Context())
 			rig.Must(c.t, err)
 		}

@@ -26,7 +26,7 @@ func (d *Dialer) Initiate(ctx context.Context, conn net.Conn, lastMessage []byte
 		return nil, &OpError{Op: "initiate", Err: errNoConnGiven}
 	}
 	op := &OpError{Op: "initiate", Addr: conn.RemoteAddr()}
-	qp, err := d.newQP()
+	qp, err := d.newQP(ctx)
 	if err != nil {
 		_ = conn.Close()
 		return nil, op.with(err)
@@ -49,6 +49,10 @@ func (d *Dialer) InitiateQP(ctx context.Context, qp *QP, conn net.Conn, lastMess
 }
 
 func (d *Dialer) initiate(ctx context.Context, qp *QP, conn net.Conn, lastMessage []byte) error {
+	if err := d.given(ctx); err != nil {
+		_ = conn.Close()
+		return err
+	}
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
 	offer, err := d.claim(qp)
@@ -75,7 +79,10 @@ func (d *Dialer) bound(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // newQP creates a QP in the Dialer's PD, ready to be connected.
-func (d *Dialer) newQP() (*QP, error) {
+func (d *Dialer) newQP(ctx context.Context) (*QP, error) {
+	if err := d.given(ctx); err != nil {
+		return nil, err
+	}
 	var rnic *RNIC
 	if d.PD == nil {
 		rnic = NewRNIC(RNICConfig{})
@@ -116,6 +123,8 @@ type attempt struct {
 	opener mpa.RTR // what to send first although it was not negotiated
 	began  time.Time
 	ends   []any // the addresses of the connection, if it did not come up
+	// untouched tells that nobody but package net has set options of the connection.
+	untouched bool
 }
 
 // negotiated returns what the attempt has come to.
@@ -138,7 +147,7 @@ func (a *attempt) countStart(qp *QP) startupCounters {
 func (d *Dialer) connect(ctx context.Context, qp *QP, conn net.Conn, lastMessage []byte, a *attempt) error {
 	counts := a.countStart(qp)
 	n, err := d.negotiate(ctx, qp.rnic.phase(conn), lastMessage, a.offer)
-	return a.conclude(qp, &mpaConn{conn, ctx, qp.rnic}, n, counts, err)
+	return a.conclude(qp, &mpaConn{conn, ctx, qp.rnic, a.untouched}, n, counts, err)
 }
 
 // An initiated connection is one of an Initiator's, over any lower layer.

@@ -205,7 +205,7 @@ func TestChannelBinding(t *testing.T) {
 		return c, err
 	}
 	k := keeping{tls.NewListener(rig.ListenTCP(t), server), make(chan *tls.Conn, 1)}
-	ln := iwarp.NewListener(k, iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(k)
 	t.Cleanup(func() { _ = ln.Close() })
 	ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), &rig.End{T: t}
 	accepted := res.Takes(ln, iwarp.AcceptConfig{})

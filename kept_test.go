@@ -123,8 +123,8 @@ func takesAgain(e *rig.End, ln *iwarp.Listener) <-chan error {
 // TestRecvKeptOfAnotherSession is the same over SCTP.
 func TestRecvKeptOfAnotherSession(t *testing.T) {
 	res := rig.NewEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	res.QP = rig.NewQP(t, res.PD, patient())

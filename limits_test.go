@@ -135,11 +135,7 @@ func TestLimitedAccept(t *testing.T) {
 		}
 		_, err = req.Accept(rig.Within(t), iwarp.AcceptConfig{})
 		wantLimit(t, err, "Queue Pairs")
-		c, err := req.Reject([]byte("full"))
-		if err == nil {
-			err = c.Close()
-		}
-		return err
+		return req.Reject([]byte("full"))
 	})
 	_, err = new(iwarp.Dialer).Dial(rig.Within(t), "tcp", ln.Addr().String())
 	var rejected *iwarp.RejectError
@@ -280,12 +276,12 @@ func TestReserve(t *testing.T) {
 }
 
 // wantFree has so many bytes be neither registered nor reserved.
-func wantFree(t *testing.T, rnic *iwarp.RNIC, pd *iwarp.PD, octets int) {
+func wantFree(t *testing.T, rnic *iwarp.RNIC, pd *iwarp.PD, size int) {
 	t.Helper()
 	if n := rnic.Stats().RegisteredBytes; n != 0 {
 		t.Errorf("%d bytes are still registered", n)
 	}
-	release, err := pd.Reserve(octets)
+	release, err := pd.Reserve(size)
 	rig.Must(t, err)
 	_, err = pd.Reserve(1)
 	wantLimit(t, err, "bytes of registered memory")

@@ -3,7 +3,6 @@ package iwarp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -26,18 +25,27 @@ type Listener struct {
 	tasks  sync.WaitGroup
 	counts startupCounts
 
-	halfOpen *admission.Table
+	halfOpen  *admission.Table
+	dismissed admission.Dismissals // peers that were rejected
 
 	mu     sync.Mutex
 	closed bool // hangUp was called
 	qps    map[*QP]struct{}
 }
 
-// Listen listens for connections on a TCP address, or on one of ListenConfig.Network. Over that, RequestTimeout
-// bounds how long a peer's path, such as an association of SCTP, may be there without a request; what is about MPA in
-// the ListenConfig has no effect.
-func Listen(ctx context.Context, network, addr string, cfg ListenConfig) (*Listener, error) {
+// Listen listens for connections on a TCP address with the defaults of a [ListenConfig]. The context bounds this call,
+// and not the Listener.
+func Listen(ctx context.Context, network, addr string) (*Listener, error) {
+	return new(ListenConfig).Listen(ctx, network, addr)
+}
+
+// Listen listens for connections on a TCP address, or on one of Network. Over that, RequestTimeout bounds how long a
+// peer's path, such as an association of SCTP, may be there without a request; what is about MPA has no effect.
+func (cfg *ListenConfig) Listen(ctx context.Context, network, addr string) (*Listener, error) {
 	op := &OpError{Op: "listen", To: network + " " + addr}
+	if err := cfg.given(ctx); err != nil {
+		return nil, op.with(err)
+	}
 	if cfg.Network != nil {
 		l, err := cfg.listenSegments(ctx, network, addr)
 		return l, op.with(err)
@@ -46,7 +54,7 @@ func Listen(ctx context.Context, network, addr string, cfg ListenConfig) (*Liste
 	if err != nil {
 		return nil, op.with(err)
 	}
-	return NewListener(ln, cfg), nil
+	return cfg.NewListener(ln), nil
 }
 
 func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.Listener, error) {
@@ -59,15 +67,18 @@ func (cfg *ListenConfig) listen(ctx context.Context, network, addr string) (net.
 	if cfg.Stack != nil {
 		return cfg.Stack.Listen(ctx, network, addr)
 	}
-	return cfg.Net.Listen(ctx, network, addr)
+	return tcp.Listen(ctx, cfg.Net, network, addr)
 }
 
 // NewListener accepts connections from ln, which it owns from then on.
-func NewListener(ln net.Listener, cfg ListenConfig) *Listener {
-	if ln == nil {
-		return noListener(cfg)
+func (cfg *ListenConfig) NewListener(ln net.Listener) *Listener {
+	switch {
+	case ln == nil:
+		return endedListener(noSocket{}, errNoListener)
+	case cfg == nil:
+		return endedListener(ln, errNoListenConfig)
 	}
-	l := newListener(ln, cfg)
+	l := newListener(ln, *cfg)
 	l.startAccepting(cfg.consistent(), func() { l.acceptTCP(ln) })
 	return l
 }
@@ -106,7 +117,12 @@ func (l *Listener) Addr() net.Addr {
 }
 
 // RNIC returns the RNIC that counts and logs for the Listener.
-func (l *Listener) RNIC() *RNIC { return l.rnic }
+func (l *Listener) RNIC() *RNIC {
+	if l == nil {
+		return nil
+	}
+	return l.rnic
+}
 
 // acceptTCP begins the startup phase of every connection that arrives.
 func (l *Listener) acceptTCP(ln net.Listener) {
@@ -191,8 +207,9 @@ func (l *Listener) evicted(c evictable) {
 
 // respond reads the Request of one connection and offers it to Accept.
 func (l *Listener) respond(c net.Conn, slot *admission.Slot) {
+	_, untouched := l.ln.(*net.TCPListener)
 	req := &Request{ln: l, slot: slot, rnic: l.rnic, named: l.cfg.named(), pd: l.cfg.PD, conn: c,
-		counts: l.startupCounters()}
+		counts: l.startupCounters(), untouched: untouched}
 	err := req.read(l.ctx, &l.cfg)
 	failed := func() {
 		if err != nil {
@@ -228,6 +245,9 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	if err := l.made(); err != nil {
 		return nil, err
 	}
+	if ctx == nil {
+		return nil, l.acceptFailed(errNoContext)
+	}
 	for {
 		select {
 		case r := <-l.ready:
@@ -253,13 +273,20 @@ func (l *Listener) Close() error {
 	if err := l.made(); err != nil {
 		return err
 	}
-	l.stop(errListenerClosed)
-	err := l.hangUp()
-	l.tasks.Wait()
+	err := l.endAccepting()
+	l.dismissed.End(overFor(errListenerClosed), nil)
 	if errors.Is(err, net.ErrClosed) {
 		return &OpError{Op: "close", Addr: l.Addr(), Err: errListenerClosed}
 	}
 	return err
+}
+
+// endAccepting accepts nothing more, and ends what is half-open. The error is a net.ErrClosed where that was done
+// before.
+func (l *Listener) endAccepting() error {
+	l.stop(errListenerClosed)
+	defer l.tasks.Wait()
+	return l.hangUp()
 }
 
 // hangUp accepts nothing more. It does not wait for what is under way.
@@ -290,9 +317,9 @@ func (noSocket) Addr() net.Addr { return nil }
 // Close has nothing to close.
 func (noSocket) Close() error { return nil }
 
-// noListener is a Listener whose Accept says that it has nothing to listen on.
-func noListener(cfg ListenConfig) *Listener {
-	l := newListener(noSocket{}, cfg)
-	l.startAccepting(fmt.Errorf("%w: the net.Listener is nil", ErrInvalid), nil)
+// endedListener is a Listener whose Accept says why there is nothing to accept.
+func endedListener(ln socket, why error) *Listener {
+	l := newListener(ln, ListenConfig{})
+	l.startAccepting(why, nil)
 	return l
 }

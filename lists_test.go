@@ -114,12 +114,12 @@ func newLister(e *rig.End, r *rand.Rand) *lister {
 }
 
 // cut draws the lengths of pieces: small ones, those of pages, of about a segment, or large ones.
-func (l *lister) cut(octets int) (lengths []int) {
+func (l *lister) cut(size int) (lengths []int) {
 	most := []int{64, 4096, 1500, 70_000}[l.r.IntN(4)]
-	for octets > 0 {
-		n := min(1+l.r.IntN(most), octets)
+	for size > 0 {
+		n := min(1+l.r.IntN(most), size)
 		lengths = append(lengths, n)
-		octets -= n
+		size -= n
 	}
 	return lengths
 }
@@ -145,17 +145,17 @@ func (l *lister) size(most int) int {
 }
 
 // gathers draws the elements of a message, and returns what they hold.
-func (l *lister) gathers() (sgl []iwarp.SGE, octets []byte) {
+func (l *lister) gathers() (sgl []iwarp.SGE, data []byte) {
 	for range l.r.IntN(6) {
 		s := l.sources[l.r.IntN(len(l.sources))]
 		from := l.r.IntN(len(s.at))
 		e := iwarp.SGE{MR: s.mr, Offset: from, Length: l.size(len(s.at) - from)}
 		for _, at := range s.at[from:][:e.Length] {
-			octets = append(octets, l.memory[at])
+			data = append(data, l.memory[at])
 		}
 		sgl = append(sgl, e)
 	}
-	return sgl, octets
+	return sgl, data
 }
 
 // room finds a sink for n bytes more. Without one it is nil.
@@ -170,17 +170,17 @@ func (l *lister) room(n int) (s *scattered, from int) {
 }
 
 // expects has bytes come to a sink.
-func (l *lister) expects(s *scattered, from int, octets []byte) {
-	for i, b := range octets {
+func (l *lister) expects(s *scattered, from int, data []byte) {
+	for i, b := range data {
 		l.want[s.at[from+i]] = b
 	}
 }
 
 // receives posts a receive of elements for bytes, and expects those. It reports false where there is no room.
-func (l *lister) receives(octets []byte) bool {
+func (l *lister) receives(data []byte) bool {
 	var sgl []iwarp.SGE
 	var expect []func()
-	for rest := octets; len(rest) > 0; {
+	for rest := data; len(rest) > 0; {
 		n := len(rest)
 		if len(sgl) < iwarp.MaxSGE-1 {
 			n = 1 + l.r.IntN(n)
@@ -198,7 +198,7 @@ func (l *lister) receives(octets []byte) bool {
 		f()
 	}
 	l.end.MustPostRecv(uint64(len(l.lengths)), sgl...)
-	l.lengths = append(l.lengths, len(octets))
+	l.lengths = append(l.lengths, len(data))
 	return true
 }
 
@@ -215,13 +215,13 @@ func (l *lister) plan(peer *lister) {
 	for range 1 + l.r.IntN(8) {
 		switch l.r.IntN(3) {
 		case 0:
-			if sgl, octets := l.gathers(); peer.receives(octets) {
+			if sgl, data := l.gathers(); peer.receives(data) {
 				l.posts = append(l.posts, iwarp.SendWR{Op: iwarp.OpSend, SGL: sgl})
 			}
 		case 1:
-			sgl, octets := l.gathers()
-			if s, from := peer.room(len(octets)); s != nil {
-				peer.expects(s, from, octets)
+			sgl, data := l.gathers()
+			if s, from := peer.room(len(data)); s != nil {
+				peer.expects(s, from, data)
 				l.posts = append(l.posts, iwarp.SendWR{Op: iwarp.OpWrite, SGL: sgl,
 					Remote: iwarp.Remote{STag: s.mr.STag(), TO: s.base + uint64(from)}})
 			}
@@ -236,13 +236,13 @@ func (l *lister) plan(peer *lister) {
 func (l *lister) reads(peer *lister) {
 	s := peer.sources[l.r.IntN(len(peer.sources))]
 	from := l.r.IntN(len(s.at))
-	octets := make([]byte, l.size(len(s.at)-from))
-	for i := range octets {
-		octets[i] = peer.memory[s.at[from+i]]
+	data := make([]byte, l.size(len(s.at)-from))
+	for i := range data {
+		data[i] = peer.memory[s.at[from+i]]
 	}
-	if to, at := l.room(len(octets)); to != nil {
-		l.expects(to, at, octets)
-		l.posts = append(l.posts, iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{to.mr.Slice(at, len(octets))},
+	if to, at := l.room(len(data)); to != nil {
+		l.expects(to, at, data)
+		l.posts = append(l.posts, iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{to.mr.Slice(at, len(data))},
 			Remote: iwarp.Remote{STag: s.mr.STag(), TO: s.base + uint64(from)}})
 	}
 }

@@ -293,7 +293,7 @@ func failsToStart(t *testing.T, rnic *iwarp.RNIC) {
 	t.Helper()
 	broken := &brokenListener{Listener: rig.ListenTCP(t),
 		errs: []error{temporaryError{errors.New("too many open files")}}}
-	ln := iwarp.NewListener(broken, iwarp.ListenConfig{RNIC: rnic})
+	ln := (&iwarp.ListenConfig{RNIC: rnic}).NewListener(broken)
 	t.Cleanup(func() { _ = ln.Close() })
 	rig.DialPeer(t, ln.Addr()).Send(make([]byte, mpa.StartupHeaderLen))
 }

@@ -12,12 +12,12 @@ import (
 // take one. Its connections are used as any net.Conn. Their errors are those of net and os: os.ErrDeadlineExceeded,
 // net.ErrClosed, a wrapped syscall.ECONNRESET; io.EOF means the peer's FIN and nothing else.
 //
-// More is had of connections that have more methods.
+// Connections may have further methods, which are used if they exist.
 //
 // # An MPA-aware TCP
 //
-// A TCP that shows bytes as soon as their segment has come, and cuts segments where it is told to (RFC 5044, section 3
-// and appendix A), has connections with these methods, all of them:
+// An MPA-aware TCP shows bytes as soon as their segment has come, and cuts segments where it is asked to (RFC 5044,
+// section 3 and appendix A). Its connections have all of these methods:
 //
 //	CloseWrite() error
 //	Reset() error
@@ -25,32 +25,33 @@ import (
 //	EMSS() int
 //	WriteFPDUs(fpdus [][]byte) (bytes int, err error)
 //
-// Then FPDUs lie within segments of TCP, one beside the other: Header Alignment. And where the connection has markers
-// in what we receive, and CRCs, payload is placed as soon as its segment has arrived, also while segments in front of
-// it are missing. Completions come in the order of the stream all the same, and all else is as in order. Stats.Ahead
+// Then FPDUs lie within segments of TCP, one beside the other: Header Alignment. If the connection also has CRCs, and
+// markers in what we receive, payload is placed as soon as its segment has arrived. Segments in front of it may still
+// be missing. Completions come in the order of the stream all the same, and all else is as in order. Stats.Ahead
 // counts what was placed so. We ask for markers by RNICConfig.Markers, StreamAttr.MarkersReceive or the offer.
 //
-// CloseWrite sends a FIN after all that was written; receiving goes on. Reset ends the connection at once, with a RST.
+// CloseWrite sends a FIN after all that was written; receiving continues. Reset ends the connection at once, with a
+// RST.
 //
-// ShowAhead has f called with bytes that have arrived ahead of others. at is their place, counted from the byte that
-// Read would have returned next when ShowAhead was called, which is 0. f keeps nothing. It is never called twice at
-// once, and not after ShowAhead(nil) has returned. What was shown comes by Read again, at times even while it is shown.
-// The connection calls f with no lock held that any of its other methods takes, so that f may take locks under which
-// they are called. ShowAhead itself waits for a call of the f before it to return: it is called without those locks,
-// and not by f.
+// ShowAhead registers f, which the connection calls with bytes that have arrived ahead of others. at is their place,
+// counted from the byte that Read would have returned next when ShowAhead was called, which is 0. f keeps nothing. It
+// is never called twice at once, and not after ShowAhead(nil) has returned. Read returns the same bytes again, at times
+// even while f has them. The connection calls f with no lock held that any of its other methods takes: f may take locks
+// under which they are called. ShowAhead waits until a running call of the previous f has returned. It is called
+// without those locks, and not by f.
 //
 // EMSS returns the bytes of payload of a full segment, as of now. It does not wait.
 //
-// WriteFPDUs sends each slice as a unit: TCP begins a segment with the first, and never cuts one that is at most EMSS
-// bytes long. Small ones may share a segment, which then holds whole ones. It waits until at least one is taken, and
-// returns how many bytes were, which are those of whole slices. It keeps none of them.
+// WriteFPDUs sends each slice as a unit: TCP begins a segment with the first, and never cuts one of at most EMSS bytes.
+// Small ones may share a segment, which then holds whole ones. It waits until at least one is taken, and returns how
+// many bytes were taken, always those of whole slices. It keeps none of them.
 //
 // # A connection that ends with the program
 //
-// The system's TCP outlives the program. A connection that does not, as those of a TCP in user space, tells when the
-// peer has everything, and QP.Close waits for that (docs/endings.md). It has the first of these methods, and may have
-// the others. So may a [SegmentStream], and the net.Conn of Dialer.Wrap; where a net.Conn has a method NetConn, as
-// tls.Conn does, the connection below it is asked.
+// The system's TCP outlives the program. A connection of a TCP in user space does not: it reports when the peer has
+// everything, and QP.Close waits for that (docs/endings.md). It has the first of these methods, and may have the
+// others. So may a [SegmentStream], and the net.Conn of Dialer.Wrap. If a net.Conn has a method NetConn, like tls.Conn,
+// the connection below it is asked.
 //
 //	PeerAcked() <-chan struct{}
 //	AckProgress() uint32
@@ -60,20 +61,20 @@ import (
 //	Unsent() bool
 //
 // PeerAcked returns a channel that is closed when the peer has acknowledged the end of our half, and everything in
-// front of it; or when the connection is lost, so that it never will.
+// front of it. It is also closed when the connection is lost, because the peer never will.
 //
 // AckProgress returns a different number whenever the peer has acknowledged more. Then QPConfig.CloseTimeout counts
 // from the last of them, and not from Close.
 //
-// LossError says, when the channel of PeerAcked is closed, why the peer has not acknowledged everything: QP.Close
-// returns that, as an ErrConnectionLost. It is nil if the peer has, and where that is not known.
+// LossError is called when the channel of PeerAcked is closed. It says why the peer has not acknowledged everything:
+// QP.Close returns that, as an ErrConnectionLost. It is nil if the peer has, and if that is not known.
 //
-// HasUnacked says, when Close waits no longer, whether the peer has not acknowledged something in front of the end:
-// that is an ErrConnectionLost too.
+// HasUnacked is called when Close waits no longer. It reports whether the peer has not acknowledged something in front
+// of the end: that is an ErrConnectionLost too.
 //
-// RoundTrip returns an upper bound of the round trip to the peer as it is known below, and zero while it is not:
-// QP.Close waits no longer than that for what the peer may have under way. Unsent reports whether there are bytes
-// below that were not sent yet: QP.Close waits for as long again after that.
+// RoundTrip returns an upper bound of the round trip to the peer as it is known below, and zero while it is unknown.
+// QP.Close waits no longer than that for what the peer may have under way. Unsent reports whether bytes below were not
+// sent yet: QP.Close waits for as long again after that.
 //
 // All of these may call the QP, except for Close, Abort and Shutdown, which wait for them.
 type Stack interface {
@@ -83,24 +84,29 @@ type Stack interface {
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 }
 
-// A SegmentStream carries a connection in place of TCP and MPA: each DDP Segment is one message of it, and messages may
+// A SegmentStream carries a connection in place of TCP and MPA. Each DDP Segment is one message of it, and messages may
 // arrive in any order. DDP requires (RFC 5041, section 3) that every message arrives, with its number and as it was
 // sent: the stream has a checksum of its own.
 //
-// Its startup is over. One goroutine calls Recv and one at a time Send; those methods that end it may be called by
-// any, at any time, and more than once. Only Send, Recv and the methods that end the stream may wait.
+// Its startup is over. One goroutine calls Recv, and one at a time Send. The methods that end it may be called by any
+// goroutine, at any time, and more than once. Only Send, Recv and the methods that end the stream may wait.
 //
-// It may have more methods. Held(bytes int) is told how many bytes are held of what Recv has brought, as segments in
-// front of it are missing, so that the stream can hold its peer back. Moved() uint64 is for a stream that shares its
-// path with others: it returns how many bytes that path has moved, without those that came for this stream, and they
-// count as progress of a QP.Close. Those of a connection that ends with the program are as a [Stack] has them. The QP
-// calls all of these with no lock held: they may call it, except for Close, Abort and Shutdown, which wait for them.
+// It may have more methods:
+//
+//   - Held(bytes int): the QP calls it with the number of bytes that it holds of what Recv returned, because segments
+//     in front of them are missing. The stream can then hold its peer back.
+//   - Moved() uint64 is for a stream that shares its path with others. It returns how many bytes that path has moved,
+//     without those that came for this stream. They count as progress of a QP.Close.
+//   - Those of a connection that ends with the program, as a [Stack] has them.
+//
+// The QP calls all of these with no lock held: they may call it, except for Close, Abort and Shutdown, which wait for
+// them.
 type SegmentStream interface {
 	// Send sends whole segments, in that order. It waits until it has taken one at least, and
-	// returns how many bytes it has taken, which are those of whole segments. What it has
+	// returns how many bytes it has taken, always those of whole segments. What it has
 	// taken arrives, unless the connection is lost (RFC 5041, section 5.4). It keeps none of
 	// the slices.
-	Send(segments [][]byte) (octets int, err error)
+	Send(segments [][]byte) (n int, err error)
 	// Recv waits for a segment, in whatever order they come, or for the end of the
 	// peer's half. An error is the end of the connection.
 	Recv() (SegmentArrival, error)
@@ -109,7 +115,7 @@ type SegmentStream interface {
 	MULPDU() int
 	// Bounds says what may have to be held of segments that come ahead of others.
 	Bounds() SegmentBounds
-	// CloseWrite ends our half in order, after all that Send has taken. Receiving goes on.
+	// CloseWrite ends our half in order, after all that Send has taken. Receiving continues.
 	CloseWrite() error
 	// Close is called when both halves have ended, and Reset to end the connection at once.
 	// Both end a Recv and a Send that wait.
@@ -136,8 +142,8 @@ type SegmentArrival struct {
 }
 
 // SegmentBounds say what may have to be held of segments that come ahead of others. A peer that sends more of them
-// loses the connection: so a [SegmentStream] names bounds that a peer cannot exceed as long as it keeps the rules, and
-// one that is told what is held makes the peer wait before it gets there.
+// loses the connection. So a [SegmentStream] names bounds that a peer cannot exceed as long as it keeps the rules. A
+// stream with a method Held makes the peer wait before it gets there.
 type SegmentBounds struct {
 	First    uint64 // number of the peer's first segment
 	Segments int    // zero: 1024
@@ -145,7 +151,7 @@ type SegmentBounds struct {
 }
 
 // A SegmentNetwork carries connections in place of TCP and MPA: an iwarpsctp.Network does so over SCTP (RFC 5043). A
-// [Dialer] and a [ListenConfig] take one. It begins each connection by messages of its own, which say what the startup
+// [Dialer] and a [ListenConfig] take one. It begins each connection by messages of its own. They say what the startup
 // frames of MPA say: private data, depths, and Ready-to-Receive indications (RFC 6581, section 7). What it has begun
 // is a [SegmentStream].
 //
@@ -160,11 +166,11 @@ type SegmentNetwork interface {
 	// Dial asks the peer at an address for a connection, and waits for its answer. Of net.Dialer it uses what applies,
 	// such as LocalAddr. The Timeout of the offer bounds the wait for the answer.
 	//
-	// What the network cannot do wraps ErrInvalid, or mpa.ErrOffer where the offer is at fault; it is told before
-	// anything is sent. The error wraps an *mpa.RejectError if the peer's consumer has rejected the connection. With an
+	// What the network cannot do is an error before anything is sent. It wraps ErrInvalid, or mpa.ErrOffer if the offer
+	// is at fault. The error wraps an *mpa.RejectError if the peer's consumer has rejected the connection. With an
 	// error that has a method Fallback() (refused, plain string), Dial is called once more, with mpa.DialectRFC5044:
 	// the words complete "the responder ..." and "trying again with ...". Where something is left of an attempt that
-	// has failed, Dial returns the session too. It is closed when its channel of Told is, or a second later.
+	// has failed, Dial returns the session too. It is closed when its channel of PeerAcked is, or a second later.
 	//
 	// network is the name that Dialer.Dial was given. Which ones there are is for the SegmentNetwork to say.
 	Dial(
@@ -204,7 +210,7 @@ type SegmentListener interface {
 	// Accept waits for a peer that opens a path to us. One goroutine calls it. An error is the end of the listener.
 	Accept(ctx context.Context) (SegmentPeer, error)
 	Addr() net.Addr
-	// Close lets nobody in any more. Connections that there are go on.
+	// Close lets nobody in any more. Existing connections continue.
 	Close() error
 }
 

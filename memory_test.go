@@ -262,9 +262,9 @@ func TestReplaceMR(t *testing.T) {
 }
 
 // replaces registers bytes in the place of an MR.
-func replaces(e *rig.End, old *iwarp.MR, octets int, a iwarp.Access) *iwarp.MR {
+func replaces(e *rig.End, old *iwarp.MR, n int, a iwarp.Access) *iwarp.MR {
 	e.T.Helper()
-	mr, err := e.PD.RegisterOptions(make([]byte, octets), iwarp.MROptions{Access: a, Replace: old})
+	mr, err := e.PD.RegisterOptions(make([]byte, n), iwarp.MROptions{Access: a, Replace: old})
 	rig.Must(e.T, err)
 	return mr
 }

@@ -19,32 +19,25 @@ import (
 //
 // A peer that sends faster than the program receives waits. Count messages lie in receives, and about as many again
 // wait behind them; then TCP holds the peer back. So the QP has an [RNRPolicy], which says what else waits with them.
-// It has a CQ of its own for the receives: QPConfig.RecvCQ and SRQ cannot be set, and PostRecv and Recv are refused.
+// It has a Receive Queue and a CQ of its own for the receives: QPConfig.RecvDepth, RecvCQ and SRQ must not be set, and
+// PostRecv and Recv are refused.
 //
-// A program may close the connection while messages are left that it has not received. As with a socket, they are
-// discarded: the peer sees an orderly end, and [QP.Err] an [UnreadError]. Stats.Discarded counts those that had no
-// receive.
+// A program may close the connection while messages are left that it has not received. They are discarded: the peer
+// sees an orderly end, and [QP.Err] is an [UnreadError]. Stats.Discarded counts them.
 type Receives struct {
-	// Count is how many receives are posted. If it is zero, and Size is not, 16.
+	// Count is how many receives are posted, 1 to MaxQueueDepth. If only another field is set, 16.
 	Count int
-	// Size is how many bytes each has; all together may have 1 GiB. A message that is longer ends the connection. If it
-	// is zero, and Count is not, 4096.
+	// Size is how many bytes each has. A message that is longer ends the connection. Count times Size is at most 1 GiB.
+	// If only another field is set, 4096.
 	Size int
-	// Timeout bounds how long a Read, or another call that the peer answers, waits while the peer is held back: its
-	// answer is behind the messages that wait. If zero, 5 s; if negative, there is no bound.
+	// Timeout bounds how long a call waits for an answer of the peer that is behind unread messages: a Read, an Atomic
+	// Operation, any call with QPConfig.Confirm, and those posted after one of them. If zero, 5 s; if negative, there is
+	// no bound.
 	Timeout time.Duration
 }
 
 // maxReceives bounds the memory of a QP's own receives, in bytes.
 const maxReceives = 1 << 30
-
-// ErrHeldBack is the error of a call whose answer is behind messages that nobody receives; see Receives.Timeout.
-var ErrHeldBack = errors.New("messages wait to be received, and the answer of the peer is behind them: " +
-	"call Receive, in another goroutine")
-
-// ErrRiskyRecv is the error of a Recv before which a message would have ended the connection; see Recv.
-var ErrRiskyRecv = errors.New("no receive is posted, and a message that comes before Recv would end the connection: " +
-	"set QPConfig.Receives and call Receive, set QPConfig.RNR, or post receives in Prepare and take them from the CQ")
 
 // riskyRecv returns an error if a call of Recv counts on it that no message has come yet.
 func riskyRecv(qp *QP) error {
@@ -76,6 +69,9 @@ func (r *Receives) fill(c *QPConfig) error {
 	case c.SRQ != nil || c.RecvCQ != nil:
 		return fmt.Errorf("%w: QPConfig.Receives with an SRQ or a RecvCQ: the QP has a queue of its own for them",
 			ErrInvalid)
+	case c.RecvDepth != 0:
+		return fmt.Errorf("%w: QPConfig.RecvDepth with Receives: leave it zero, as Receives.Count says how many there are",
+			ErrInvalid)
 	}
 	c.RecvDepth = r.Count
 	if c.RNR == (RNRPolicy{}) {
@@ -91,8 +87,10 @@ type UnreadError struct {
 }
 
 // Error says how many there were.
-func (e *UnreadError) Error() string {
-	return fmt.Sprintf("%v; messages that were not received: %d", e.Err, e.Messages)
+func (e *UnreadError) Error() string { return "iwarp: " + e.text() }
+
+func (e *UnreadError) text() string {
+	return fmt.Sprintf("%s; messages that were not received: %d", text(e.Err), e.Messages)
 }
 
 // Unwrap returns how the connection has ended.
@@ -128,7 +126,8 @@ func (m Message) Done() {
 // messages are out, nothing is received.
 //
 // After the peer has closed the connection in order, and all its messages have been received, the error wraps [io.EOF].
-// A context that ends takes no message with it. Several goroutines may call Receive: each gets messages of its own.
+// A context that ends takes no message with it, and one that is over gets none. Several goroutines may call Receive:
+// each gets messages of its own.
 func (qp *QP) Receive(ctx context.Context) (Message, error) {
 	if err := qp.made(); err != nil {
 		return Message{}, err
@@ -136,6 +135,9 @@ func (qp *QP) Receive(ctx context.Context) (Message, error) {
 	in := qp.inbox
 	if in == nil {
 		return Message{}, &OpError{Op: "receive", Err: errNoInbox}
+	}
+	if err := contextError(ctx); err != nil {
+		return Message{}, in.failed(in.waited(err))
 	}
 	for {
 		wc, err := qp.recvCQ.Next(ctx)
@@ -145,19 +147,35 @@ func (qp *QP) Receive(ctx context.Context) (Message, error) {
 		case err == nil:
 			in.post(wc.ID) // for the next connection, if the QP is ready for that already
 		case errors.Is(err, ErrNoQP), errors.Is(err, ErrClosed):
-			return Message{}, &OpError{Op: "receive", Err: in.whyNoMore()}
+			return Message{}, in.failed(in.whyNoMore())
 		default:
-			return Message{}, &OpError{Op: "receive", Err: errors.Unwrap(err)}
+			return Message{}, in.failed(in.waited(errors.Unwrap(err)))
 		}
 	}
+}
+
+func (in *inbox) failed(err error) error {
+	return &OpError{Op: "receive", Addr: in.qp.RemoteAddr(), Err: err}
+}
+
+// waited says why no message has come when a context ends, if that is known here.
+func (in *inbox) waited(err error) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range in.slots {
+		if in.slots[i].state != slotOut {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the program has all %d messages, and has called Done for none", err, len(in.slots))
 }
 
 var errNoInbox = fmt.Errorf("%w: the QP posts no receives: set QPConfig.Receives, or use PostRecv and the CQ",
 	ErrInvalid)
 
-// Messages returns the messages, one after the other. Each is given back when the body of the loop has ended for it.
-// The loop ends when the peer has closed the connection in order. With any other error it ends, too, after it has
-// returned that.
+// Messages returns the messages, one after the other. Each is given back when the body of the loop has ended for it,
+// or before, by Done. The loop ends when the peer has closed the connection in order. Any other error comes as the last
+// element: also an ErrClosed, if this end closes the QP.
 func (qp *QP) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {
@@ -177,7 +195,11 @@ func (qp *QP) Messages(ctx context.Context) iter.Seq2[Message, error] {
 // whyNoMore says why no message comes any more.
 func (in *inbox) whyNoMore() error {
 	qp := in.qp
-	if err := qp.Err(); err != nil {
+	err := qp.Err()
+	if in.half.Load() && (err == nil || errors.Is(err, engine.ErrClosedHere)) {
+		return errPeerAfterUs
+	}
+	if err != nil {
 		return err
 	}
 	qp.mu.Lock()
@@ -188,12 +210,22 @@ func (in *inbox) whyNoMore() error {
 	return publicError(engine.ErrPeerClosed) // whose half has ended, and ours has not
 }
 
+// errPeerAfterUs is the end of the messages where our half was the first to end.
+var errPeerAfterUs = &ConnectionError{Err: fmt.Errorf("the peer, too, has closed its half in order: %w", io.EOF)}
+
+// setHalf notes whether the program has closed its half, and not the QP.
+func (in *inbox) setHalf(half bool) (was bool) {
+	return in != nil && in.half.Swap(half)
+}
+
 // An inbox has the receives of a QP that posts them by itself.
 type inbox struct {
 	qp     *QP
 	mr     *MR
 	size   int
+	half   atomic.Bool   // the program has closed its half, and not the QP
 	unread atomic.Int64  // messages that were there when the QP was closed
+	ever   atomic.Uint64 // and those of the connections before
 	begun  atomic.Uint64 // how often the QP was made ready for another connection
 
 	mu    sync.Mutex // taken last, and not held while a receive is posted
@@ -307,11 +339,15 @@ func (in *inbox) post(id uint64) {
 
 // drop empties the CQ, and counts the messages that were in it.
 func (in *inbox) drop() {
+	if in == nil {
+		return
+	}
 	var wc [16]WC
 	for n := in.qp.recvCQ.Poll(wc[:]); n > 0; n = in.qp.recvCQ.Poll(wc[:]) {
 		for i := range wc[:n] {
 			if wc[i].Status == StatusSuccess {
 				in.unread.Add(1)
+				in.ever.Add(1)
 			}
 			in.setFree(wc[i].ID)
 		}
@@ -322,6 +358,7 @@ func (in *inbox) drop() {
 func (in *inbox) restart() {
 	if in != nil {
 		in.drop()
+		in.setHalf(false)
 		in.unread.Store(0)
 		in.begun.Add(1)
 		in.refill()

@@ -114,7 +114,7 @@ func TestMessageDone(t *testing.T) {
 	rig.Must(t, err)
 	b, err := res.Receive(rig.Within(t))
 	rig.Must(t, err)
-	if _, err := res.Receive(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := res.Receive(soon(t)); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Done") {
 		t.Errorf("with all messages out: %v", err)
 	}
 	if !bytes.Equal(a.Bytes(), []byte("five")) || !bytes.Equal(b.Bytes(), []byte("six")) {
@@ -123,6 +123,59 @@ func TestMessageDone(t *testing.T) {
 	a.Done()
 	wantMessage(t, res, "seven")
 	b.Done()
+}
+
+// Who has closed its half receives what the peer still sends, and then a loop over the messages ends in order.
+func TestMessagesAfterCloseWrite(t *testing.T) {
+	t.Parallel()
+	s := receiving(iwarp.Receives{Count: 2, Size: 64})
+	s.Accept.QP.Linger = time.Minute // a busy machine may need more than 100 ms for an answer
+	for range 20 {
+		ini, res := s.Connect(t)
+		sendText(t, ini, "question")
+		rig.Must(t, ini.CloseWrite())
+		wantMessage(t, res, "question")
+		sendText(t, res, "answer")
+		closed := rig.DialInBackground(t, res.Close)
+		var got []string
+		for m, err := range ini.Messages(rig.Within(t)) {
+			rig.Must(t, err)
+			got = append(got, string(m.Bytes()))
+		}
+		if len(got) != 1 || got[0] != "answer" {
+			t.Errorf("%q", got)
+		}
+		rig.Should(t, <-closed)
+		if _, err := ini.Receive(rig.Within(t)); !errors.Is(err, io.EOF) || !errors.Is(err, iwarp.ErrClosed) {
+			t.Errorf("after the end: %v", err)
+		}
+		rig.Should(t, ini.Close())
+	}
+}
+
+// A QP that this end closes is no end of messages, also after CloseWrite.
+func TestCloseAfterCloseWrite(t *testing.T) {
+	t.Parallel()
+	ini, _ := receiving(iwarp.Receives{Count: 2, Size: 64}).Connect(t)
+	rig.Must(t, ini.CloseWrite())
+	rig.Must(t, ini.Abort())
+	if _, err := ini.Receive(rig.Within(t)); errors.Is(err, io.EOF) || !errors.Is(err, iwarp.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A context that is over gets no message, though one is there.
+func TestReceiveTooLate(t *testing.T) {
+	t.Parallel()
+	ini, res := receiving(iwarp.Receives{Count: 2, Size: 64}).Connect(t)
+	sendText(t, ini, "here")
+	rig.Until(t, func() bool { return res.Stats().ReceivedFPDUs > 0 }, "a message")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if m, err := res.Receive(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("%q, %v", m.Bytes(), err)
+	}
+	wantMessage(t, res, "here")
 }
 
 // soon is a context that ends soon.
@@ -140,7 +193,8 @@ func TestUnreadMessages(t *testing.T) {
 		for range n {
 			sendText(t, ini, "unread")
 		}
-		rig.Until(t, func() bool { return res.Stats().ReceivedFPDUs >= uint64(n) }, "messages")
+		held := min(n, 6) // then the peer is held back, if each message came by itself
+		rig.Until(t, func() bool { return res.Stats().ReceivedFPDUs >= uint64(held) }, "messages")
 		closed := make(chan error, 1)
 		go func() { closed <- res.Close() }()
 		if _, err := ini.Receive(rig.Within(t)); !errors.Is(err, io.EOF) {
@@ -151,6 +205,9 @@ func TestUnreadMessages(t *testing.T) {
 		var unread *iwarp.UnreadError
 		if err := res.Err(); !errors.As(err, &unread) || unread.Messages != n {
 			t.Errorf("%d messages were unread: %v", n, err)
+		}
+		if got := res.RNIC.Stats().Discarded; got != uint64(n) {
+			t.Errorf("%d messages were discarded; counted: %d", n, got)
 		}
 		if err := ini.Err(); !errors.Is(err, iwarp.ErrPeerClosed) || errors.As(err, &unread) {
 			t.Errorf("the peer: %v", err)
@@ -228,18 +285,50 @@ func posted() rig.Setup {
 	return rig.Setup{Dialer: iwarp.Dialer{Prepare: prepare}, Accept: iwarp.AcceptConfig{Prepare: prepare}}
 }
 
-// A turn by messages takes no memory.
+// A turn by messages takes no memory, whichever way they are sent, nor does a Read before them.
 func TestReceiveNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes memory too")
 	}
-	turn := turns(t, receiving(iwarp.Receives{Count: 4, Size: 64}), byMessage)
-	for range 500 {
-		turn()
+	s := receiving(iwarp.Receives{Count: 4, Size: 64})
+	s.Dialer.QP.SendDepth, s.Accept.QP.SendDepth = 1, 1
+	for name, turn := range map[string]func(){
+		"Send":   turns(t, s, byMessage),
+		"Submit": submits(t, s),
+	} {
+		for range 500 {
+			turn()
+		}
+		if n := testing.AllocsPerRun(1000, turn); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
-	if n := testing.AllocsPerRun(1000, turn); n != 0 {
-		t.Errorf("%v allocations", n)
+}
+
+// submits has each end submit two Reads, of which the second waits for room until the first is answered, and a Send.
+func submits(t *testing.T, s rig.Setup) (turn func()) {
+	ini, res := s.Connect(t)
+	ctx := t.Context()
+	exchange := func(e *rig.End, mr *iwarp.MR, from iwarp.Remote) error {
+		wr := iwarp.SendWR{Op: iwarp.OpRead, Remote: from, SGL: []iwarp.SGE{mr.Slice(0, 64)}}
+		first, err1 := e.Submit(ctx, &wr)
+		second, err2 := e.Submit(ctx, &wr)
+		sent, err3 := e.Submit(ctx, &iwarp.SendWR{SGL: wr.SGL})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return err
+		}
+		_, err1 = first.Wait(ctx)
+		_, err2 = second.Wait(ctx)
+		_, err3 = sent.Wait(ctx)
+		return errors.Join(err1, err2, err3, byMessage(ctx, e, nil))
 	}
+	a, b := ini.MR(64, iwarp.LocalWrite|iwarp.RemoteRead), res.MR(64, iwarp.LocalWrite|iwarp.RemoteRead)
+	fromA, fromB := a.Remote(0), b.Remote(0)
+	go func() {
+		for exchange(res, b, fromA) == nil {
+		}
+	}()
+	return func() { rig.Must(t, exchange(ini, a, fromB)) }
 }
 
 func BenchmarkTurn(b *testing.B) {
@@ -288,6 +377,10 @@ func TestReceivesMistakes(t *testing.T) {
 			!strings.Contains(err.Error(), "QPConfig.Receives") {
 			t.Errorf("%+v: %v", r, err)
 		}
+	}
+	deep := iwarp.QPConfig{Receives: iwarp.Receives{Count: 2}, RecvDepth: 2}
+	if _, err := pd.CreateQP(deep); !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), "RecvDepth") {
+		t.Errorf("with a RecvDepth: %v", err)
 	}
 	qp := rig.NewQP(t, pd, iwarp.QPConfig{Receives: iwarp.Receives{Count: 2}})
 	err := qp.PostRecv(&iwarp.RecvWR{})

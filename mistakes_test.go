@@ -25,12 +25,12 @@ func TestNegativeLimits(t *testing.T) {
 		"MaxHalfOpenPerSource is -2": {MaxHalfOpenPerSource: -2},
 		"MaxPerSource is -3":         {MaxPerSource: -3},
 	} {
-		_, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", cfg)
+		_, err := cfg.Listen(t.Context(), "tcp", "127.0.0.1:0")
 		rig.WantSaid(t, "Listen", err, iwarp.ErrInvalid, name)
 
 		on, err := net.Listen("tcp", "127.0.0.1:0")
 		rig.Must(t, err)
-		ln := iwarp.NewListener(on, cfg)
+		ln := cfg.NewListener(on)
 		_, err = ln.Accept(rig.Within(t))
 		rig.WantSaid(t, "Accept", err, iwarp.ErrInvalid, name)
 		_ = ln.Close()
@@ -76,7 +76,7 @@ func TestGivenUpSaysWhat(t *testing.T) {
 // TestGivenUpNamesTheCall ends contexts of calls that wait for whatever comes next.
 func TestGivenUpNamesTheCall(t *testing.T) {
 	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+	ln, err := (&iwarp.ListenConfig{RNIC: rnic}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	cq := rig.NewCQ(t, rnic, 1)
@@ -138,8 +138,8 @@ func TestNil(t *testing.T) {
 	rig.Must(t, err)
 	var d iwarp.Dialer
 	_, initiated := d.Initiate(t.Context(), nil, nil)
-	_, responded := iwarp.Respond(t.Context(), nil, nil, iwarp.ListenConfig{})
-	_, accepted := iwarp.NewListener(nil, iwarp.ListenConfig{}).Accept(t.Context())
+	_, responded := new(iwarp.ListenConfig).Respond(t.Context(), nil, nil)
+	_, accepted := new(iwarp.ListenConfig).NewListener(nil).Accept(t.Context())
 	a, b := net.Pipe()
 	defer b.Close()
 	ln := rig.Listen(t, iwarp.ListenConfig{})

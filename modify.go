@@ -48,7 +48,7 @@ func notThere(to State, err error) error {
 
 func (qp *QP) modify(to engine.State) error {
 	if to == engine.Idle {
-		qp.awaitLast()
+		awaitLast(qp)
 	}
 	qp.mu.Lock()
 	switch c := qp.conn.Load(); {
@@ -75,7 +75,7 @@ func (qp *QP) modify(to engine.State) error {
 // awaitLast waits for the last completions of a connection whose lower layer is closed already. A consumer that has
 // polled some of them, or has seen StateError, need not wait for Done. It waits for no Write of the
 // consumer's own connection, which may not return, or may be what calls Modify.
-func (qp *QP) awaitLast() {
+func awaitLast(qp *QP) {
 	qp.mu.Lock()
 	c, done := qp.conn.Load(), qp.done
 	qp.mu.Unlock()
@@ -106,7 +106,7 @@ func (qp *QP) reset() {
 		return
 	}
 	qp.ended, qp.machine = nil, engine.New(qp.setup)
-	qp.leaveListener()
+	qp.listener.forget(qp)
 	if isClosed(qp.done) {
 		qp.ends, qp.abandoned = nil, abandonedRecvs{}
 		qp.sendCQ.revive(qp)
@@ -135,7 +135,7 @@ func (qp *QP) endIdle(cause error) bool {
 		n, _ := up.deliver(done, e.Cause, unlocked{})
 		done = done[n:]
 	}
-	qp.machine, qp.ended = nil, e
+	qp.machine, qp.ended, qp.why = nil, e, publicError(e.Cause)
 	qp.mu.Unlock()
 	for i := range notices {
 		up.Noticed(&notices[i], e.Cause)

@@ -38,7 +38,7 @@ func TestIdleAwaitsLast(t *testing.T) {
 	refused := modify(StateTerminate)
 	until("a refusal waits", func() bool { return len(refused) > 0 })
 	idle := modify(StateIdle)
-	until("nobody waits", func() bool { return len(idle) > 0 || waitsIn(".(*QP).awaitLast(") })
+	until("nobody waits", func() bool { return len(idle) > 0 || waitsIn(".awaitLast(") })
 	qp.recvCQ.mu.Unlock()
 	must(t, <-ended)
 	if err := <-refused; !errors.Is(err, ErrBadState) {

@@ -33,7 +33,7 @@ type crowd struct {
 
 func newCrowd(t *testing.T, cfg iwarp.ListenConfig) *crowd {
 	c := &crowd{t: t, tcp: testrig.NewListener("here")}
-	c.ln = iwarp.NewListener(c.tcp, cfg)
+	c.ln = cfg.NewListener(c.tcp)
 	t.Cleanup(func() { c.ln.Close() })
 	return c
 }
@@ -211,11 +211,11 @@ func TestPlacesComeBack(t *testing.T) {
 		"close": {func(_ context.Context, _ *rig.Peer, req *iwarp.Request) error { return req.Close() }, 0, 0},
 		"reject": {func(_ context.Context, p *rig.Peer, req *iwarp.Request) error {
 			p.Meanwhile(func() { p.WantFrame(mpa.KeyReply) })
-			_, err := req.Reject(nil)
+			err := req.Reject(nil)
 			return err
 		}, 0, 1},
 		"reject, and the peer is gone": {func(_ context.Context, p *rig.Peer, req *iwarp.Request) error {
-			return gone(p, func() error { _, err := req.Reject(nil); return err })
+			return gone(p, func() error { err := req.Reject(nil); return err })
 		}, 1, 0},
 		"accept, and the peer is gone": {func(ctx context.Context, p *rig.Peer, req *iwarp.Request) error {
 			return gone(p, func() error { _, err := req.Accept(ctx, iwarp.AcceptConfig{}); return err })
@@ -305,7 +305,7 @@ func TestNoDescriptors(t *testing.T) {
 				told++
 			}
 		}))})
-		ln := iwarp.NewListener(l, iwarp.ListenConfig{RNIC: rnic})
+		ln := (&iwarp.ListenConfig{RNIC: rnic}).NewListener(l)
 		come := func(ip string) *rig.Peer {
 			a, b := testrig.Pipe(ip, "here")
 			addr := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(ip), 1024))

@@ -27,26 +27,18 @@ func (qp *QP) PostSend(wr *SendWR) error {
 	if err := qp.made(); err != nil {
 		return err
 	}
-	return qp.postSend(wr, nil)
+	if err := qp.postSend(wr, nil); err != nil {
+		return &OpError{Op: "post send", Err: refused(err)}
+	}
+	return nil
 }
 
 // postSend posts a request. With a cookie, somebody waits for it: QP.Send, Write or Read.
 func (qp *QP) postSend(wr *SendWR, cookie *call) error {
-	err := wr.check(qp)
-	switch {
-	case err != nil:
-		err = qp.firstEnded(err)
-	default:
-		err = qp.postChecked(wr, cookie)
+	if err := wr.check(qp); err != nil {
+		return qp.firstEnded(err)
 	}
-	if err == nil {
-		return nil
-	}
-	op := "post send"
-	if cookie != nil {
-		op = wr.Op.call()
-	}
-	return &OpError{Op: op, Err: refused(err)}
+	return qp.postChecked(wr, cookie)
 }
 
 func (qp *QP) postChecked(wr *SendWR, cookie *call) error {
@@ -279,10 +271,6 @@ func (qp *QP) postReceive(w *engine.RecvWork) error {
 		}
 	}
 }
-
-// AtomicLen is how many bytes an Atomic Operation works on: one word, at an address that is a
-// multiple of it.
-const AtomicLen = 8
 
 // Masks narrow an Atomic Operation to bits of the word (RFC 7306, section 5.1).
 type Masks struct {

@@ -1,7 +1,7 @@
 package iwarp
 
 import (
-	"net"
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,15 +65,19 @@ type QP struct {
 	machine   *engine.Machine
 	setup     engine.Config // of the next machine
 	claim     claim
-	attr      StreamAttr     // for the next connection
-	ends      *ends          // of the connection; nil: there is none, or the QP is ready for another
-	neg       *Negotiated    // nil: there was no connection yet
-	ended     *driver.End    // how the last connection has ended; nil: there may be another
-	past      counters       // of connections that have ended
-	ticket    ticket         // of the Listener that the connection came by
-	listener  *Listener      // that the connection came by, if it did
-	holds     holdings       // what it holds of others
-	done      chan struct{}  // closed when the connection has ended
+	attr      StreamAttr      // for the next connection
+	ends      *ends           // of the connection; nil: there is none, or the QP is ready for another
+	neg       *Negotiated     // nil: there was no connection yet
+	ended     *driver.End     // how the last connection has ended; nil: there may be another
+	why       error           // the cause of ended, as Err has it
+	past      counters        // of connections that have ended
+	ticket    ticket          // of the Listener that the connection came by
+	listener  *Listener       // that the connection came by, if it did
+	holds     holdings        // what it holds of others
+	done      chan struct{}   // closed when the connection has ended
+	ctx       context.Context // ends then; nil: nobody has asked for it
+	endCtx    context.CancelCauseFunc
+	fastMRs   *fastMRs       // of QP.At; nil: nothing was read or written yet
 	abandoned abandonedRecvs // of this connection
 }
 
@@ -111,46 +115,17 @@ func (qp *QP) polled(wc []WC) {
 	}
 }
 
-// Num returns the QP's number, unique in its RNIC.
-func (qp *QP) Num() uint32 { return qp.num }
-
-// PD returns the QP's Protection Domain.
-func (qp *QP) PD() *PD { return qp.pd }
-
-// SendCQ returns the CQ of the Send Queue's completions.
-func (qp *QP) SendCQ() *CQ { return qp.sendCQ }
-
-// RecvCQ returns the CQ of the receives' completions.
-func (qp *QP) RecvCQ() *CQ { return qp.recvCQ }
-
 // Negotiated returns what was agreed on for the present or last connection.
 func (qp *QP) Negotiated() Negotiated {
+	if qp.made() != nil {
+		return Negotiated{}
+	}
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	if qp.neg == nil {
 		return Negotiated{}
 	}
 	return *qp.neg
-}
-
-// LocalAddr returns our address, or nil before there is a connection.
-func (qp *QP) LocalAddr() net.Addr {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if qp.ends == nil {
-		return nil
-	}
-	return qp.ends.local
-}
-
-// RemoteAddr returns the peer's address, or nil before there is a connection.
-func (qp *QP) RemoteAddr() net.Addr {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	if qp.ends == nil {
-		return nil
-	}
-	return qp.ends.remote
 }
 
 // stream returns the attributes for the next connection.
@@ -217,6 +192,22 @@ func (h *holdings) acquire() error {
 // its Machine is made before.
 func (h *holdings) takes() []func() error {
 	return []func() error{h.enterPD, h.takeShares, h.makeMachine, h.takeCQs, h.takeSRQ, h.makeInbox, h.enroll}
+}
+
+// giveUp ends a QP that has no connection. Nothing that it calls is the user's code, which might close the QP in its
+// turn.
+func (h *holdings) giveUp() {
+	qp := h.qp
+	qp.mu.Lock()
+	if !isClosed(qp.done) {
+		qp.endStream()
+	}
+	qp.listener.forget(qp)
+	mrs := qp.fastMRs
+	qp.mu.Unlock()
+	mrs.close()
+	qp.inbox.drop() // while the QP counts it
+	h.release()
 }
 
 // release gives back what the QP holds, the last that it took first.

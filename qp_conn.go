@@ -18,18 +18,6 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// Errors of a connection that a timeout of ours has ended, as its peer did nothing.
-var (
-	// ErrNoRTR: the peer did not send its Ready-to-Receive indication; see
-	// ListenConfig.RTRTimeout.
-	ErrNoRTR = errors.New("the peer did not send its RTR indication")
-	// ErrGap: a segment of the peer's did not come, although others came that were sent after it; see
-	// QPConfig.GapTimeout.
-	ErrGap = engine.ErrGap
-	// ErrIdle: nothing was sent or received; see QPConfig.IdleTimeout.
-	ErrIdle = errors.New("nothing was sent or received")
-)
-
 // A ticket is what a QP knows of the Listener that its connection came by.
 type ticket struct {
 	rtr  time.Duration   // how long the peer may owe its RTR indication; 0: it owes none
@@ -45,9 +33,13 @@ func engineConfig(qp *QP) engine.Config {
 		Memory: memory.Domain{
 			Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.rnic.table.NewStream(), Denied: memory.Access(qp.cfg.Deny),
 		},
-		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, Linger: qp.cfg.Linger,
+		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit,
+		Linger:    orDefault(qp.cfg.Linger, 100*time.Millisecond),
 		StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose, GapTimeout: qp.cfg.GapTimeout,
 		RNR: engine.RNR(qp.cfg.RNR), Discard: qp.cfg.Receives.Count > 0, Confirm: qp.cfg.Confirm, Trace: qp.journal.tracer(),
+	}
+	if qp.cfg.Linger == 0 {
+		c.Unwatched = qp.rnic.events.unwatched
 	}
 	if qp.cfg.SRQ != nil {
 		c.Source, c.SendTimeout = srqSource{qp.cfg.SRQ, qp}, max(qp.cfg.SRQ.sendTimeout, 0)
@@ -63,6 +55,8 @@ type connecting struct {
 	ticket ticket
 	ends   ends
 	params engine.Params
+	// untouched tells that the connection is as package net has opened it.
+	untouched bool
 }
 
 // newConnecting returns what puts the QP into RTS, with what was negotiated, over a lower layer.
@@ -80,7 +74,8 @@ func (u *connecting) config() *driver.Config {
 		Owner: upcalls{qp}, SendDepth: qp.cfg.SendDepth, RecvDepth: qp.cfg.RecvDepth, FPDUs: driver.FPDUs(qp.cfg.FPDUs),
 		RNR: qp.cfg.RNR != (RNRPolicy{}), IdleTimeout: qp.cfg.IdleTimeout, RTRTimeout: u.ticket.rtr,
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, ErrNoRTR: ErrNoRTR, ErrIdle: ErrIdle,
-		Unpolled: &qp.unpolled, Waiters: &qp.room.waiting, Born: qp.rnic.born, Reclaimer: &qp.rnic.reclaimer,
+		Spin: cmp.Or(qp.cfg.Spin, qp.rnic.spin), Unpolled: &qp.unpolled, Waiters: &qp.room.waiting,
+		Born: qp.rnic.born, Reclaimer: &qp.rnic.reclaimer,
 	}
 	if qp.cfg.SRQ != nil {
 		c.RecvDepth = 0
@@ -92,6 +87,9 @@ func (u *connecting) config() *driver.Config {
 func (u *connecting) overTCP(nc net.Conn) error {
 	qp, p := u.qp, &u.params
 	t := tcp.New(nc)
+	if !u.untouched {
+		t.SendAtOnce()
+	}
 	u.setTimeouts(t, nc)
 	c := driver.New(t, isLoopback(u.ends.remote), u.config())
 	l := c.Limits(u.n.MarkersSend)
@@ -161,10 +159,10 @@ func (u *connecting) enter(c *driver.Conn) error {
 		return err
 	}
 	qp.srqHeld.next()
-	qp.leaveListener()
+	qp.listener.forget(qp)
 	qp.ends, qp.neg, qp.attr, qp.ticket, qp.ended, qp.machine = &u.ends, u.n, u.attr, u.ticket, nil, nil
 	if isClosed(qp.done) { // of an earlier connection
-		qp.done, qp.abandoned = make(chan struct{}), abandonedRecvs{}
+		qp.done, qp.ctx, qp.endCtx, qp.abandoned = make(chan struct{}), nil, nil, abandonedRecvs{}
 		qp.sendCQ.revive(qp)
 		qp.recvCQ.revive(qp)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/goiwarp/iwarp/internal/deadline"
 	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/engine"
 )
@@ -16,15 +15,15 @@ type State uint8
 
 const (
 	// StateIdle: no connection. Work can be posted; it waits.
-	StateIdle = State(engine.Idle)
+	StateIdle State = State(engine.Idle)
 	// StateRTS, Ready to Send: the connection is up.
-	StateRTS = State(engine.RTS)
+	StateRTS State = State(engine.RTS)
 	// StateTerminate: the connection ends because of an error, see Err.
-	StateTerminate = State(engine.Terminate)
+	StateTerminate State = State(engine.Terminate)
 	// StateError: the connection is gone and all work flushed.
-	StateError = State(engine.Error)
+	StateError State = State(engine.Error)
 	// StateClosing: Modify closes the connection, without draining it.
-	StateClosing = State(engine.Closing)
+	StateClosing State = State(engine.Closing)
 	// StateClosed: the connection has ended in order; Modify(StateIdle) makes the QP
 	// ready for another. To the RDMA verbs this is Idle.
 	StateClosed = StateClosing + 1
@@ -91,7 +90,7 @@ func (qp *QP) State() State {
 }
 
 // Err says why the connection ended, or is about to end in error: nil if it has not. It
-// is a *TerminateError or a *ConnectionError and wraps ErrClosed. After an orderly end it
+// is a *TerminateError, a *ConnectionError or an *UnreadError, and wraps ErrClosed. After an orderly end it
 // wraps ErrPeerClosed if the peer was the first to close.
 func (qp *QP) Err() error {
 	if err := qp.made(); err != nil {
@@ -99,13 +98,20 @@ func (qp *QP) Err() error {
 	}
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
+	return errOf(qp)
+}
+
+// errOf is Err. The caller holds qp.mu.
+func errOf(qp *QP) error {
 	switch s := qp.status(); {
 	case s.state == StateIdle || s.state == StateRTS || s.state == StateClosing:
 		return nil
 	case errors.Is(s.cause, errReleased): // there was none
 		return nil
+	case qp.ended != nil:
+		return qp.inbox.withUnread(qp.why, qp.ended)
 	default:
-		return qp.inbox.withUnread(publicError(s.cause), qp.ended)
+		return publicError(s.cause)
 	}
 }
 
@@ -121,6 +127,37 @@ func (qp *QP) Done() <-chan struct{} {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	return qp.done
+}
+
+// Context returns a context that ends when Done is closed. Its cause ([context.Cause]) is Err as it was then, or wraps
+// ErrClosed if there was no connection. When the QP is connected again, Context returns another.
+func (qp *QP) Context() context.Context {
+	if err := qp.made(); err != nil {
+		return overFor(err)
+	}
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if qp.ctx == nil {
+		qp.ctx, qp.endCtx = context.WithCancelCause(context.Background())
+		if isClosed(qp.done) {
+			endContext(qp)
+		}
+	}
+	return qp.ctx
+}
+
+// overFor returns a context that has ended, with a cause.
+func overFor(cause error) context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	end(cause)
+	return ctx
+}
+
+// endContext ends the context of the connection, if anybody has asked for it. The caller holds qp.mu.
+func endContext(qp *QP) {
+	if qp.endCtx != nil {
+		qp.endCtx(cmp.Or(errOf(qp), error(errReleased)))
+	}
 }
 
 // claimFor reserves the QP, in StateIdle, for one attempt to connect it.
@@ -207,7 +244,10 @@ func (qp *QP) CloseWrite() error {
 	}
 	err := driver.ErrEnded
 	if c := connected(qp); c != nil {
-		err = c.BeginHalfClose()
+		was := qp.inbox.setHalf(true) // before the peer's FIN may come
+		if err = c.BeginHalfClose(); err != nil {
+			qp.inbox.setHalf(was)
+		}
 	}
 	switch {
 	case err == nil:
@@ -226,10 +266,10 @@ func (qp *QP) CloseWrite() error {
 // is received, placed and delivered: completions go to the CQs, where they can be polled
 // after Close too.
 //
-// Close returns when that is done: where the peer's program does not close as well, that takes its QPConfig.Linger, 100
-// ms by default. It gives up, with a reset, when there was no progress for CloseTimeout, or after CloseLimit. It
-// returns an error if the connection did not end in order, now or before: such as a *TerminateError for a message that
-// was posted before and that the peer refused.
+// Close returns when that is done. If the peer does not close but may still answer, Close waits up to the peer's
+// QPConfig.Linger, 100 ms by default. Close gives up, with a reset, when there was no progress for CloseTimeout, or
+// after CloseLimit. It returns an error if the connection did not end in order, now or before: such as a
+// *TerminateError for a message that the peer refused.
 //
 // The round trip is TCP's own estimate on Linux. Elsewhere it is what the startup took, up to a second, or the
 // estimate of a [Stack]'s net.Conn, or of SCTP in user space, if that is less. There is no wait if neither is known,
@@ -243,48 +283,14 @@ func (qp *QP) CloseWrite() error {
 //
 // Where the connection has no halves (a net.Conn without CloseWrite), what the peer has
 // under way when our work is finished is lost.
+//
+// A peer that sends on and never closes holds Close up for CloseLimit. Shutdown is Close for a program that cannot wait
+// as long, and Abort does not wait at all.
 func (qp *QP) Close() error {
 	if err := qp.made(); err != nil {
 		return err
 	}
-	return qp.closeWithin(context.Background())
-}
-
-// closeWithin is Close, or Abort when the context ends first.
-func (qp *QP) closeWithin(ctx context.Context) error {
-	for over := false; !over; over = qp.destroy() {
-		qp.endWithin(ctx)
-	}
-	if err := qp.Err(); !orderly(err) {
-		return &OpError{Op: "close", Addr: qp.RemoteAddr(), Err: err}
-	}
-	return nil
-}
-
-// endWithin ends the connection in order, if there is one, or aborts it when the context ends first.
-func (qp *QP) endWithin(ctx context.Context) {
-	c, done := qp.beginClose()
-	if c == nil {
-		return
-	}
-	c.PollFIN()
-	select { // the engine bounds it
-	case <-done:
-	case <-ctx.Done():
-		qp.abortAndWait(&outOfTime{deadline.ContextError(ctx)})
-	}
-}
-
-// beginClose begins to close the connection, and returns it, and what is closed at its end; nil if there is none.
-func (qp *QP) beginClose() (*driver.Conn, <-chan struct{}) {
-	qp.mu.Lock()
-	c, done := qp.conn.Load(), qp.done
-	qp.mu.Unlock()
-	if c == nil {
-		return nil, nil
-	}
-	c.BeginClose()
-	return c, done
+	return qp.closeWithin(context.Background(), "close")
 }
 
 // orderly reports whether a connection has ended as one of the two consumers wanted.
@@ -352,19 +358,8 @@ func (qp *QP) destroy() bool {
 	if idle {
 		qp.endIdle(errReleased)
 	}
-	qp.release.Do(qp.giveUp)
+	qp.release.Do(qp.holds.giveUp)
 	return true
-}
-
-// giveUp releases what the QP holds of others. None of that is the user's code, which might close the QP in its turn.
-func (qp *QP) giveUp() {
-	qp.mu.Lock()
-	if !isClosed(qp.done) {
-		qp.endStream()
-	}
-	qp.leaveListener()
-	qp.mu.Unlock()
-	qp.holds.release()
 }
 
 // isClosed reports whether a channel, to which nothing is sent, is closed.

@@ -41,7 +41,7 @@ func TestAnotherRNIC(t *testing.T) {
 			return err
 		},
 		"PD of a Listener": func() error {
-			_, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: ini.RNIC, PD: res.PD})
+			_, err := (&iwarp.ListenConfig{RNIC: ini.RNIC, PD: res.PD}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 			return err
 		},
 	} {
@@ -90,12 +90,14 @@ func TestMistakes(t *testing.T) {
 		{"without an MR", one(iwarp.OpSend, iwarp.SGE{Length: 1})},
 		{"element of -1 bytes at offset 0", one(iwarp.OpSend, mr.Slice(0, -1))},
 		{"element of 1 byte at offset -1", one(iwarp.OpSend, mr.Slice(-1, 1))},
-		{"of which Read takes 1 at most", &iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{own.Slice(0, 1), own.Slice(1, 1)}}},
+		{"a Read with a Target, which takes 1 at most", &iwarp.SendWR{Op: iwarp.OpRead, Target: own,
+			SGL: []iwarp.SGE{own.Slice(0, 1), own.Slice(1, 1)}}},
 		{fmt.Sprintf("of which Send takes %d at most", iwarp.MaxSGE), &iwarp.SendWR{SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}},
 		{"2 bytes at offset 9 of an MR of 10 bytes", one(iwarp.OpSend, mr.Slice(9, 2))},
 		{"1 byte at offset 10 of an MR of 10 bytes", one(iwarp.OpWrite, mr.Slice(10, 1))},
 		{"without LocalWrite", one(iwarp.OpRead, mr.Slice(0, 1))},
 		{"another Protection Domain", one(iwarp.OpSend, apart.Slice(0, 1))},
+		{"an MR of another RNIC", one(iwarp.OpSend, res.MR(1, 0).Slice(0, 1))},
 		{"was deregistered", one(iwarp.OpSend, gone.Slice(0, 1))},
 		{"has been invalidated", one(iwarp.OpSend, void.Slice(0, 1))},
 		{"Remote, which is for OpWrite", &iwarp.SendWR{Remote: iwarp.Remote{STag: 5}}}, // a Send, as there is no Op
@@ -116,6 +118,7 @@ func TestMistakes(t *testing.T) {
 		"without LocalWrite":   {SGL: []iwarp.SGE{mr.Slice(0, 1)}},
 		"of an MR of 10":       {SGL: []iwarp.SGE{own.Slice(0, 11)}},
 		"another Protection D": {SGL: []iwarp.SGE{apart.Slice(0, 1)}},
+		"another RNIC":         {SGL: []iwarp.SGE{res.MR(1, iwarp.LocalWrite).Slice(0, 1)}},
 	} {
 		if err := ini.PostRecv(wr); !errors.Is(err, iwarp.ErrInvalid) || !rig.Contains(err, text) {
 			t.Errorf("receive: %s: %v", text, err)
@@ -139,7 +142,7 @@ func TestMistakes(t *testing.T) {
 		if _, err := iwarp.Dial(t.Context(), network, "127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("dial %q: %v", network, err)
 		}
-		if _, err := iwarp.Listen(t.Context(), network, "127.0.0.1:0", iwarp.ListenConfig{}); !errors.Is(err, iwarp.ErrInvalid) {
+		if _, err := iwarp.Listen(t.Context(), network, "127.0.0.1:0"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("listen %q: %v", network, err)
 		}
 	}

@@ -32,11 +32,13 @@ type Request struct {
 	counts startupCounters
 	preset *Preset // the Listener's, or the last Accept's
 
+	untouched     bool // nobody but package net has set options of conn
 	tolerateEarly bool
 	rtrTimeout    time.Duration
 
-	mu       sync.Mutex
-	answered bool
+	mu        sync.Mutex
+	answered  bool
+	dismissed <-chan struct{} // closed when nobody waits any more for the peer that Reject has refused; nil: nobody does
 }
 
 // read reads the peer's MPA Request.
@@ -84,6 +86,22 @@ func (r *Request) link() interface {
 	return r.conn
 }
 
+// RNIC returns the RNIC that Accept uses: the Listener's, unless the AcceptConfig names a PD of another.
+func (r *Request) RNIC() *RNIC {
+	if r.made() != nil {
+		return nil
+	}
+	return r.rnic
+}
+
+// PD returns the PD of the ListenConfig, which may be nil.
+func (r *Request) PD() *PD {
+	if r.made() != nil {
+		return nil
+	}
+	return r.pd
+}
+
 // RemoteAddr returns the peer's address.
 func (r *Request) RemoteAddr() net.Addr {
 	if r.made() != nil {
@@ -112,13 +130,17 @@ func Buffered(conn net.Conn, r *bufio.Reader) net.Conn { return tcp.NewBuffered(
 // this side as Responder (RFC 5044, section 7.1.3) or Active (CULLEY). lastMessage, if it is not empty,
 // is the last message of the streaming mode, and is sent first. All data of the streaming mode must have
 // been read; if a bufio.Reader has read ahead, pass Buffered. After an error the connection is closed.
-func Respond(ctx context.Context, conn net.Conn, lastMessage []byte, cfg ListenConfig) (*Request, error) {
+func (cfg *ListenConfig) Respond(ctx context.Context, conn net.Conn, lastMessage []byte) (*Request, error) {
 	if conn == nil {
 		return nil, &OpError{Op: "respond", Err: errNoConnGiven}
 	}
+	if err := cfg.given(ctx); err != nil {
+		_ = conn.Close()
+		return nil, &OpError{Op: "respond", Addr: conn.RemoteAddr(), Err: err}
+	}
 	rnic := cfg.rnic()
 	r := &Request{rnic: rnic, named: cfg.named(), pd: cfg.PD, conn: conn, counts: startupCounters{&rnic.startup}}
-	if err := r.respond(ctx, lastMessage, &cfg); err != nil {
+	if err := r.respond(ctx, lastMessage, cfg); err != nil {
 		_ = conn.Close()
 		return nil, &OpError{Op: "respond", Addr: conn.RemoteAddr(), Err: err}
 	}

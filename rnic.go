@@ -18,33 +18,29 @@ import (
 
 // RNICConfig configures an RNIC. The zero value is what most programs want.
 type RNICConfig struct {
-	// Logger gets records at four levels: slog.LevelWarn for connections that a Listener has lost before they came to
-	// Accept, slog.LevelInfo for connections and how they end, slog.LevelDebug for startup frames and messages about a
-	// connection as a whole, and LevelFrame for every FPDU. If nil, nothing is logged. Its
-	// handler runs without a lock and may call everything, Close of the QP that a record is about included. The records
-	// of a QP are in order. At most 8256 of them wait for a handler that is busy; beyond that records are dropped,
-	// those about FPDUs first, and a record tells how many.
+	// Observing.
 	//
-	// As usual with slog, a call logs what it brings about before it returns: a handler that
-	// blocks keeps Dial, Accept, the startup of a connection, Close and, at LevelFrame, posts
-	// waiting, one call of each QP at a time. What arrives, timers and other connections do not
-	// wait for it. A handler that may block for long, on a network for example, needs a queue
-	// of its own in front of it.
+	// Logger gets records from slog.LevelWarn (connections lost before Accept) down to LevelFrame (every FPDU). If nil,
+	// nothing is logged. A handler that blocks holds up calls: see docs/settings.md.
 	Logger *slog.Logger
-	// EventDepth is how many asynchronous events are kept for NextEvent; older
-	// ones are dropped, and counted. If zero, 1024.
+	// EventDepth is how many asynchronous events are kept for NextEvent; older ones are dropped, and counted. If zero,
+	// 1024.
 	EventDepth int
+
+	// The wire.
+	//
 	// Kind decides which versions of DDP and RDMAP the RNIC can use, and which
 	// revisions of MPA it accepts. If zero, mpa.KindPermissive: all of them.
 	Kind mpa.Kind
-	// Markers is the marker receive preference: connections ask for markers in what
-	// they receive (M=1) even where neither the QP nor the offer does. An RDMAC RNIC
-	// always does. By default connections do without markers, as not every peer can
-	// send them.
+	// Markers has connections ask for markers in what they receive (M=1), even where neither QP nor offer does. An
+	// RDMAC RNIC always asks. By default they do not, as not every peer can send them.
 	Markers bool
-	// CRC is the administrator's policy on CRCs. RFC 5044, section 4.4, makes it the
-	// administrator's business, not the ULP's, to do without them.
+	// CRC is the administrator's policy on CRCs: to do without them is not the program's choice (RFC 5044, section 4.4).
 	CRC CRCPolicy
+
+	// Spin is QPConfig.Spin of QPs that have none. If zero, 100 µs; if negative, a wait sleeps at once.
+	Spin time.Duration
+
 	// Limits bounds what can be taken from the RNIC. If zero, nothing is bounded.
 	Limits Limits
 }
@@ -71,14 +67,16 @@ type RNIC struct {
 	markers bool // the marker receive preference
 	crc     CRCPolicy
 	limits  Limits
+	spin    time.Duration
 	table   *memory.Table
 	ledger  ledger
 	ahead   *admission.Quota
 	early   *admission.EarlyQuota
 
+	closing chan struct{} // Close was called; closed with mu
+
 	mu     sync.Mutex
 	closed bool // nothing more is given out
-	ended  bool // Close was called
 	nextPD uint32
 	nextQP uint32
 	qps    map[*QP]struct{}
@@ -86,10 +84,12 @@ type RNIC struct {
 	past   counters // of QPs that no longer exist
 
 	startup   startupCounts
+	dismissed admission.Dismissals // peers that were rejected whose Listener has ended, or that had none
 	events    eventQueue
 	reclaimer reclaim.Reclaimer
 	calls     sync.Pool // of *call
 	postings  sync.Pool // of *posting
+	timers    sync.Pool // of *time.Timer
 	born      time.Time
 }
 
@@ -98,7 +98,9 @@ func NewRNIC(cfg RNICConfig) *RNIC {
 	r := &RNIC{
 		born: time.Now(), log: cfg.Logger, kind: cmp.Or(cfg.Kind, mpa.KindPermissive), crc: cfg.CRC, limits: cfg.Limits,
 		table: memory.NewTable(), qps: make(map[*QP]struct{}), lns: make(map[*Listener]struct{}),
+		closing: make(chan struct{}),
 	}
+	r.spin = orDefault(cfg.Spin, 100*time.Microsecond)
 	r.markers = cfg.Markers || r.kind == mpa.KindRDMAC
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
@@ -134,14 +136,8 @@ type RNICAttr struct {
 	MaxMessage int64
 	// MaxIRD and MaxORD bound the RDMA Reads and Atomic Operations outstanding on one connection.
 	MaxIRD, MaxORD int
-	// MaxHeld is how many bytes of buffers a peer can make one connection hold: FPDUs that were built for it and
-	// that it does not read, and the beginning of an FPDU that it does not finish. Limits.QPs times MaxHeld bounds
-	// the buffers of all connections. MaxHeld does not count what a Stack that is aware of MPA shows ahead of order:
-	// while bytes are missing, that is up to 4 MiB of FPDUs that are not whole, and notes on 4096 that are; nor what
-	// comes ahead over SCTP, or another SegmentStream, which SegmentBounds bounds: over SCTP in user space up to 1
-	// MiB, and over the kernel's up to 4096 messages, which are 6 MB at an MTU of 1500 and never more than 36 MiB;
-	// nor what waits because of QPConfig.RNR, which has its own bound. Limits.HeldBytes bounds each of these for
-	// all connections together.
+	// MaxHeld is how many bytes of buffers a peer can make one connection hold. It leaves out early segments, and what
+	// waits because of QPConfig.RNR: see docs/settings.md.
 	MaxHeld int
 }
 
@@ -189,8 +185,14 @@ func (r *RNIC) Close() error {
 	for _, l := range r.shut() {
 		l.stop(errRNICClosed)
 		_ = l.hangUp()
+		l.dismissed.End(overFor(errRNICClosed), nil)
 	}
-	for _, qp := range r.QPs() {
+	r.dismissed.End(overFor(errRNICClosed), nil)
+	qps := r.QPs()
+	for _, qp := range qps {
+		qp.abort(errRNICClosed) // all of them, before the first is waited for
+	}
+	for _, qp := range qps {
 		for over := false; !over; over = qp.destroy() {
 			qp.abortAndWait(errRNICClosed)
 		}
@@ -203,9 +205,13 @@ func (r *RNIC) Close() error {
 func (r *RNIC) markClosed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first := !r.ended
-	r.ended = true
-	return first
+	select {
+	case <-r.closing:
+		return false
+	default:
+		close(r.closing)
+		return true
+	}
 }
 
 // QPs returns the QPs that exist, in the order of their numbers.
@@ -250,7 +256,7 @@ func (r *RNIC) remove(qp *QP) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.qps, qp)
-	qp.addTo(&r.past)
+	r.past.addQP(qp)
 }
 
 // NextEvent waits for an asynchronous event: something that happened to a QP, CQ or SRQ

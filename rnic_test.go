@@ -43,7 +43,7 @@ func TestNothingOfClosedRNIC(t *testing.T) {
 			},
 			"Respond": func() error {
 				a, _ := rig.NewPipe(t)
-				_, err := iwarp.Respond(rig.Within(t), a, nil, iwarp.ListenConfig{RNIC: rnic})
+				_, err := (&iwarp.ListenConfig{RNIC: rnic}).Respond(rig.Within(t), a, nil)
 				return err
 			},
 		} {
@@ -71,7 +71,7 @@ func TestClosedRNICIsNamed(t *testing.T) {
 
 // listens returns the error of Listen.
 func listens(t *testing.T, network string, cfg iwarp.ListenConfig) error {
-	ln, err := iwarp.Listen(t.Context(), network, "127.0.0.1:0", cfg)
+	ln, err := cfg.Listen(t.Context(), network, "127.0.0.1:0")
 	if err == nil {
 		_ = ln.Close()
 	}
@@ -93,7 +93,7 @@ func TestCloseEndsListeners(t *testing.T) {
 	cfg := iwarp.ListenConfig{RNIC: rnic}
 	overTCP := rig.Listen(t, cfg)
 	cfg.Network = new(iwarpsctp.Network)
-	overSCTP, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", cfg)
+	overSCTP, err := cfg.Listen(t.Context(), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	half := rig.DialTCP(t, overTCP.Addr().String())
 	rig.Until(t, func() bool { return overTCP.Stats().HalfOpen == 1 }, "the connection")
@@ -112,7 +112,7 @@ func TestCloseEndsListeners(t *testing.T) {
 	}
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	rig.Must(t, err)
-	late := iwarp.NewListener(on, cfg)
+	late := cfg.NewListener(on)
 	_, err = late.Accept(rig.Within(t))
 	rig.WantSaid(t, "Accept of a late Listener", err, iwarp.ErrClosed, "the RNIC was closed")
 }
@@ -121,7 +121,7 @@ func TestCloseEndsListeners(t *testing.T) {
 func TestClosedListenerIsForgotten(t *testing.T) {
 	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
 	open := func() weak.Pointer[iwarp.Listener] {
-		ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+		ln, err := (&iwarp.ListenConfig{RNIC: rnic}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		rig.Must(t, err)
 		rig.Must(t, ln.Close())
 		return weak.Make(ln)
@@ -184,13 +184,13 @@ func TestListenConfigOfTwoRNICs(t *testing.T) {
 
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	rig.Must(t, err)
-	ln := iwarp.NewListener(on, cfg)
+	ln := cfg.NewListener(on)
 	_, err = ln.Accept(rig.Within(t))
 	rig.WantSaid(t, "NewListener", err, iwarp.ErrInvalid, "ListenConfig.PD is of another RNIC")
 	_ = ln.Close()
 
 	here, there := rig.NewPipe(t)
-	_, err = iwarp.Respond(rig.Within(t), here, nil, cfg)
+	_, err = cfg.Respond(rig.Within(t), here, nil)
 	rig.WantSaid(t, "Respond", err, iwarp.ErrInvalid, "ListenConfig.PD is of another RNIC")
 	if _, err := there.Read(make([]byte, 1)); err == nil {
 		t.Error("Respond has left the connection open")

@@ -227,10 +227,37 @@ func TestRNRGoesOnAtOnce(t *testing.T) {
 	})
 }
 
+// TestRNRWait: RNRPolicy.Wait bounds how long messages wait without a receive, whether the peer is held back or not, and
+// ends no connection on which nothing waits.
+func TestRNRWait(t *testing.T) {
+	for _, bound := range []int{2, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := iwarp.QPConfig{RNR: iwarp.RNRPolicy{Messages: bound, Wait: time.Minute}}
+			ini, res := rig.Setup{Pipe: true, Accept: iwarp.AcceptConfig{QP: cfg}}.Connect(t)
+			time.Sleep(time.Hour)
+			for range 4 {
+				ini.MustPost(&iwarp.SendWR{Op: iwarp.OpSend})
+			}
+			for id := range uint64(2) {
+				time.Sleep(50 * time.Second)
+				res.MustPostRecv(id)
+				res.WantReceived(id, iwarp.StatusSuccess)
+			}
+			time.Sleep(59 * time.Second)
+			if err := res.Err(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			wantNoReceive(t, res.Err(), false)
+			wantNoReceive(t, ini.WantEnd(), true)
+		})
+	}
+}
+
 // TestRNRConfig refuses bounds that are none.
 func TestRNRConfig(t *testing.T) {
 	pd := rig.NewPD(t, rig.NewRNIC(t, iwarp.RNICConfig{}))
-	for _, u := range []iwarp.RNRPolicy{{Bytes: -1}, {Messages: -1}} {
+	for _, u := range []iwarp.RNRPolicy{{Bytes: -1}, {Messages: -1}, {Wait: -1}} {
 		if _, err := pd.CreateQP(iwarp.QPConfig{RNR: u}); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%+v: %v", u, err)
 		}

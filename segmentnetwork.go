@@ -240,6 +240,7 @@ func (c noConn) Read([]byte) (int, error) {
 
 func (noConn) Write([]byte) (int, error)        { return 0, net.ErrClosed }
 func (noConn) Close() error                     { return net.ErrClosed }
+func (noConn) CloseWrite() error                { return nil } // a rejection has ended it
 func (noConn) SetDeadline(time.Time) error      { return net.ErrClosed }
 func (noConn) SetReadDeadline(time.Time) error  { return net.ErrClosed }
 func (noConn) SetWriteDeadline(time.Time) error { return net.ErrClosed }

@@ -145,20 +145,20 @@ type heldStream struct {
 	told chan int
 }
 
-func (s heldStream) Held(octets int) {
+func (s heldStream) Held(n int) {
 	_ = s.qp.State()
-	s.told <- octets
+	s.told <- n
 }
 
 // hears returns what it is told next.
-func (s heldStream) hears(t *testing.T) (octets int) {
+func (s heldStream) hears(t *testing.T) (n int) {
 	t.Helper()
 	select {
-	case octets = <-s.told:
+	case n = <-s.told:
 	case <-rig.Within(t).Done():
 		t.Fatal("the stream is told nothing")
 	}
-	return octets
+	return n
 }
 
 // brings has a segment arrive: a Send of a thousand bytes with its header.
@@ -261,10 +261,10 @@ func TestSegmentStreamOldReceiver(t *testing.T) {
 // A narrowing is a SegmentStream on whose path segments become shorter.
 type narrowing struct {
 	iwarp.SegmentStream
-	octets atomic.Int64
+	bytes atomic.Int64
 }
 
-func (n *narrowing) MULPDU() int { return int(n.octets.Load()) }
+func (n *narrowing) MULPDU() int { return int(n.bytes.Load()) }
 
 // TestSegmentStreamMULPDU: segments are as long as the path takes them, which changes.
 //
@@ -274,10 +274,10 @@ func TestSegmentStreamMULPDU(t *testing.T) {
 	e.QP = rig.NewQP(t, e.PD, iwarp.QPConfig{})
 	a, b := rig.NewShuffled(1, nil)
 	s := &narrowing{SegmentStream: a}
-	s.octets.Store(1000)
+	s.bytes.Store(1000)
 	rig.Must(t, e.ModifyRTSOver(s, mpa.Negotiated{DDPVersion: 1, RDMAPVersion: 1, Role: mpa.RoleInitiator}, nil))
-	for _, octets := range []int{1000, 500} {
-		s.octets.Store(int64(octets))
+	for _, n := range []int{1000, 500} {
+		s.bytes.Store(int64(n))
 		for range 2 { // the first may have been built before
 			e.MustPost(&iwarp.SendWR{Op: iwarp.OpWrite, Unsignaled: true})
 			got, err := b.Recv()
@@ -285,7 +285,7 @@ func TestSegmentStreamMULPDU(t *testing.T) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}
-		rig.Until(t, func() bool { return e.Query().MULPDU == octets }, "the MULPDU to follow")
+		rig.Until(t, func() bool { return e.Query().MULPDU == n }, "the MULPDU to follow")
 	}
 	rig.Must(t, e.Abort())
 }
@@ -293,10 +293,10 @@ func TestSegmentStreamMULPDU(t *testing.T) {
 // A movedStream shares its path with others, and tells how much that has carried.
 type movedStream struct {
 	iwarp.SegmentStream
-	octets atomic.Uint64
+	bytes atomic.Uint64
 }
 
-func (s *movedStream) Moved() uint64 { return s.octets.Load() }
+func (s *movedStream) Moved() uint64 { return s.bytes.Load() }
 
 // TestMovedSince: what a shared path carries while a Close waits gives that more time. What it had carried before the
 // Close began does not. A second Close looks too.
@@ -320,9 +320,9 @@ func TestMovedSince(t *testing.T) {
 			path := &movedStream{SegmentStream: a}
 			rig.Must(t, ini.ModifyRTSOver(path, rig.Negotiated(mpa.RoleInitiator), nil))
 			rig.Must(t, res.ModifyRTSOver(b, rig.Negotiated(mpa.RoleResponder), nil))
-			path.octets.Add(c.before)
+			path.bytes.Add(c.before)
 			began := time.Now()
-			time.AfterFunc(time.Second, func() { path.octets.Add(c.since) })
+			time.AfterFunc(time.Second, func() { path.bytes.Add(c.since) })
 			again := time.AfterFunc(c.again, func() { _ = ini.Close() })
 			defer again.Stop()
 			err := ini.Close()

@@ -86,3 +86,85 @@ func (s *SGE) engine() engine.SGE {
 	}
 	return e
 }
+
+// A Uint64 is a word of AtomicLen bytes in registered memory. Peers reach it by Atomic Operations (RFC 7306, section
+// 5), and the program by these methods. It is an integer in the byte order of this machine (RFC 7306, section 5.1.1): a
+// peer's FetchAdd of 1 adds 1 to what Load returns.
+//
+// The methods are atomic against each other, against the Atomic Operations of all peers, and against sync/atomic,
+// whichever MRs have the word. They are atomic against Writes, Reads and other requests only through the same MR. They
+// need no rights.
+//
+// The error wraps ErrClosed after Deregister. It wraps ErrBadState if an MR of AllocMR has no memory, or the memory has
+// vanished. After another OpFastRegister the word may lie outside, or not aligned: then it wraps ErrInvalid.
+type Uint64 struct {
+	mr  *MR
+	off int
+}
+
+// Uint64 returns the word at offset off, in bytes. Its address must be a multiple of AtomicLen; Go aligns memory so if
+// its size is one. Otherwise, and where the memory ends before the word, the error wraps ErrInvalid, or ErrClosed or
+// ErrBadState as for Load.
+func (m *MR) Uint64(off int) (Uint64, error) {
+	w := Uint64{m, off}
+	_, err := w.Load()
+	return w, err
+}
+
+// Load returns the word.
+func (w Uint64) Load() (uint64, error) {
+	if err := w.mr.made(); err != nil {
+		return 0, err
+	}
+	word, f := w.mr.region.Load64(w.off)
+	return word, w.failed(f)
+}
+
+// Store sets the word.
+func (w Uint64) Store(word uint64) error {
+	_, err := w.change(func(uint64) uint64 { return word })
+	return err
+}
+
+// Add adds to the word, and returns the sum, which wraps at 64 bits.
+func (w Uint64) Add(delta uint64) (sum uint64, err error) {
+	old, err := w.change(func(old uint64) uint64 { return old + delta })
+	if err != nil {
+		return 0, err
+	}
+	return old + delta, nil
+}
+
+// CompareAndSwap replaces the word by swap if it is compare, and reports whether it did.
+func (w Uint64) CompareAndSwap(compare, swap uint64) (swapped bool, err error) {
+	old, err := w.change(func(old uint64) uint64 {
+		if old == compare {
+			return swap
+		}
+		return old
+	})
+	return err == nil && old == compare, err
+}
+
+func (w Uint64) change(to func(old uint64) uint64) (old uint64, err error) {
+	if err := w.mr.made(); err != nil {
+		return 0, err
+	}
+	old, f := w.mr.region.Change64(w.off, to)
+	return old, w.failed(f)
+}
+
+func (w Uint64) failed(f memory.Fault) error {
+	var err error
+	switch f {
+	case memory.None:
+		return nil
+	case memory.Bounds:
+		err = fmt.Errorf("%w: a word of %d bytes at offset %d of a region of %d", ErrInvalid, AtomicLen, w.off, w.mr.Len())
+	case memory.Unaligned:
+		err = fmt.Errorf("%w: a word at offset %d, whose address is no multiple of %d", ErrInvalid, w.off, AtomicLen)
+	default:
+		err = w.mr.lost(f)
+	}
+	return &OpError{Op: "access a word of memory", Err: err}
+}

@@ -10,20 +10,21 @@ import (
 	"sync"
 
 	"github.com/goiwarp/iwarp/internal/deadline"
+	"github.com/goiwarp/iwarp/internal/driver"
 )
 
-// Shutdown ends the Listener, as Close does, and then closes the connections that came by it, each
-// by QP.Close, in order: what was posted on them goes out, Reads that are under way are answered,
-// and messages that are on their way arrive. When the context ends, the connections that are left
-// are aborted, and the error says how many, and wraps the context's error.
+// Shutdown ends the Listener, as Close does. Then it closes the connections that came by it, in order, each by
+// QP.Close: what was posted on them goes out, Reads under way are answered, and messages on their way arrive. It waits
+// for peers that were rejected, too (Request.Reject). When the context ends, the connections that are left are aborted.
+// The error says how many, and wraps the context's error.
 //
 // The error is nil only if each connection has ended in order. Else it says how many have not, and wraps the error of
 // the first of them, and of the first that is an [ErrConnectionLost]: what was under way there, or had completed, may
 // not have arrived. Connections that had ended before Shutdown do not count: QP.Err tells of them.
 //
-// No more work is taken meanwhile: a message that is delivered during Shutdown is good, and
-// a reply to it can no longer be posted. A server that has to answer first closes the
-// Listener, has its peers finish (docs/endings.md), and then calls Shutdown.
+// No more work is taken meanwhile: a message that is delivered during Shutdown is good, and a reply to it can no longer
+// be posted. A server that has to answer first closes the Listener, has its peers finish (docs/endings.md), and then
+// calls Shutdown.
 //
 // A Request that Accept has returned belongs to the caller: it can still be answered, until the RNIC is closed. An
 // Accept after that fails, and closes it.
@@ -31,12 +32,66 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	if err := l.made(); err != nil {
 		return err
 	}
-	return errors.Join(l.closeIfOpen(), closeAll(ctx, l.acceptedQPs()))
+	if ctx == nil {
+		return &OpError{Op: "shutdown", Addr: l.Addr(), Err: errNoContext}
+	}
+	defer l.dismissed.End(ctx, l.rnic.closing)
+	return errors.Join(l.endIfOpen(), closeAll(ctx, l.acceptedQPs()))
 }
 
-// closeIfOpen is Close, and no error where the Listener has ended already.
-func (l *Listener) closeIfOpen() error {
-	if err := l.Close(); !errors.Is(err, ErrClosed) {
+// Shutdown is Close, bounded by a context. When the context ends first, the connection is aborted, and the error wraps
+// the context's, and its cause.
+func (qp *QP) Shutdown(ctx context.Context) error {
+	if err := qp.made(); err != nil {
+		return err
+	}
+	if ctx == nil {
+		return &OpError{Op: "shutdown", Addr: qp.RemoteAddr(), Err: errNoContext}
+	}
+	return qp.closeWithin(ctx, "shutdown")
+}
+
+// closeWithin is Close, or Abort when the context ends first.
+func (qp *QP) closeWithin(ctx context.Context, op string) error {
+	for over := false; !over; over = qp.destroy() {
+		qp.endWithin(ctx)
+	}
+	if err := qp.Err(); !orderly(err) {
+		return &OpError{Op: op, Addr: qp.RemoteAddr(), Err: err}
+	}
+	return nil
+}
+
+// endWithin ends the connection in order, if there is one, or aborts it when the context ends first.
+func (qp *QP) endWithin(ctx context.Context) {
+	c, done := qp.beginClose((*driver.Conn).BeginPolledClose)
+	if c == nil {
+		return
+	}
+	c.PollFIN()
+	select { // the engine bounds it
+	case <-done:
+	case <-ctx.Done():
+		qp.abortAndWait(&outOfTime{deadline.ContextError(ctx)})
+	}
+}
+
+// beginClose has begin close the connection, and returns it, and what is closed at its end; nil if there is none.
+func (qp *QP) beginClose(begin func(*driver.Conn)) (*driver.Conn, <-chan struct{}) {
+	qp.mu.Lock()
+	c, done := qp.conn.Load(), qp.done
+	qp.mu.Unlock()
+	if c == nil {
+		return nil, nil
+	}
+	qp.inbox.setHalf(false)
+	begin(c)
+	return c, done
+}
+
+// endIfOpen is endAccepting, and no error where the Listener has ended already.
+func (l *Listener) endIfOpen() error {
+	if err := l.endAccepting(); !errors.Is(err, ErrClosed) {
 		return err
 	}
 	return nil
@@ -49,11 +104,20 @@ func (r *RNIC) Shutdown(ctx context.Context) error {
 	if err := r.made(); err != nil {
 		return err
 	}
+	if ctx == nil {
+		return &OpError{Op: "shutdown", Err: errNoContext}
+	}
 	var errs []error
-	for _, l := range r.shut() {
-		errs = append(errs, l.closeIfOpen())
+	lns := r.shut()
+	for _, l := range lns {
+		errs = append(errs, l.endIfOpen())
 	}
 	errs = append(errs, closeAll(ctx, r.QPs()))
+	for _, l := range lns {
+		l.dismissed.End(ctx, r.closing)
+	}
+	// Close ends this wait, too.
+	r.dismissed.End(ctx, nil)
 	if err := r.Close(); !errors.Is(err, ErrClosed) { // it was closed meanwhile
 		errs = append(errs, err)
 	}
@@ -101,10 +165,10 @@ func closeAll(ctx context.Context, qps []*QP) error {
 	var t toll
 	for _, qp := range qps {
 		if !orderly(qp.Err()) {
-			closing.Go(func() { _ = qp.closeWithin(ctx) })
+			closing.Go(func() { _ = qp.closeWithin(ctx, "close") })
 			continue
 		}
-		closing.Go(func() { t.note(qp.closeWithin(ctx)) })
+		closing.Go(func() { t.note(qp.closeWithin(ctx, "close")) })
 	}
 	closing.Wait()
 	return errors.Join(t.lost(len(qps)), t.outOfTime(ctx, len(qps)))
@@ -185,7 +249,7 @@ func (e *outOfTime) Unwrap() error { return e.error }
 func (l *Listener) addQP(qp *QP) {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	qp.leaveListener()
+	qp.listener.forget(qp)
 	if qp.claim == released {
 		return
 	}
@@ -195,23 +259,20 @@ func (l *Listener) addQP(qp *QP) {
 	l.qps[qp] = struct{}{}
 }
 
-func (l *Listener) removeQP(qp *QP) {
-	l.mu.Lock()
-	delete(l.qps, qp)
-	l.mu.Unlock()
-}
-
 func (l *Listener) acceptedQPs() []*QP {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.qps))
 }
 
-// leaveListener has the Listener that the connection came by forget the QP, which is released, or ready for another
-// connection: that one may not come by it. The caller holds qp.mu.
-func (qp *QP) leaveListener() {
-	if qp.listener != nil {
-		qp.listener.removeQP(qp)
-		qp.listener = nil
+// forget forgets a QP whose connection came by the Listener, if there is one: the QP is released, or ready for another
+// connection, and that one may not come by it. The caller holds qp.mu.
+func (l *Listener) forget(qp *QP) {
+	if l == nil {
+		return
 	}
+	l.mu.Lock()
+	delete(l.qps, qp)
+	l.mu.Unlock()
+	qp.listener = nil
 }

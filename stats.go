@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/driver"
 	"github.com/goiwarp/iwarp/internal/engine"
@@ -31,6 +32,9 @@ type Stats struct {
 	// connection, or found no room for them, and that have brought them: a system call each, where it is TCP. Those
 	// that ask for something, or set something, are not counted.
 	SendCalls, ReceiveCalls uint64
+	// SpinTime is how long waits have polled the socket before they slept, at most: other threads may have had a part of
+	// that time. See QPConfig.Spin.
+	SpinTime time.Duration
 	// SocketWrites counts batches of segments that were built and sent together; each takes one of the
 	// SendCalls, or more where the connection did not take it at once. AlignedWrites counts those of them whose
 	// FPDUs were made to lie within TCP segments of the EMSS that was in force: see FPDUsAligned.
@@ -46,8 +50,7 @@ type Stats struct {
 	// Held counts requests that were posted to a Responder's Send Queue before the
 	// Initiator's first FPDU, and had to wait for it: see ErrAwaitingInitiator.
 	Held uint64
-	// Discarded counts messages that came while a QP with QPConfig.Receives was being closed, and that had no receive
-	// any more.
+	// Discarded counts messages that the program has not received when it closed a QP with QPConfig.Receives.
 	Discarded uint64
 	// Ahead counts segments that came ahead of order, where the lower layer brings it: a SegmentStream, as of SCTP, or
 	// a Stack that is aware of MPA; over TCP those are FPDUs that were found ahead of order.
@@ -167,14 +170,17 @@ func (c *counters) add(o *counters) {
 	c.Counts.Add(o.Counts)
 }
 
-// addTo adds what the QP has counted. The caller holds qp.mu.
-func (qp *QP) addTo(sum *counters) {
-	sum.add(&qp.past)
-	if c := qp.conn.Load(); c != nil {
-		c.AddStats(&sum.Stats, &sum.Counts)
+// addQP adds what the QP has counted. The caller holds qp.mu.
+func (c *counters) addQP(qp *QP) {
+	c.add(&qp.past)
+	if conn := qp.conn.Load(); conn != nil {
+		conn.AddStats(&c.Stats, &c.Counts)
 	}
 	if qp.machine != nil {
-		qp.machine.AddStats(&sum.Stats)
+		qp.machine.AddStats(&c.Stats)
+	}
+	if qp.inbox != nil {
+		c.Discarded += qp.inbox.ever.Load()
 	}
 }
 
@@ -184,17 +190,18 @@ func (c *counters) stats() Stats {
 	return Stats{
 		Sent: traffic(e.SentMessages[:], e.SentBytes[:]), Received: traffic(e.RecvMessages[:], e.RecvBytes[:]),
 		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
-		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges, Held: e.Held, Discarded: e.Discarded,
-		Ahead: e.Ahead, Odd: e.Odd,
+		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges,
+		Held: e.Held, Discarded: e.Discarded, Ahead: e.Ahead, Odd: e.Odd,
 		SocketWrites: e.Writes, AlignedWrites: e.AlignedWrites, SendCalls: c.SendCalls, ReceiveCalls: c.ReceiveCalls,
+		SpinTime: c.Spun,
 	}
 }
 
-func traffic(messages, octets []uint64) map[rdmap.Opcode]Traffic {
+func traffic(messages, data []uint64) map[rdmap.Opcode]Traffic {
 	m := make(map[rdmap.Opcode]Traffic)
 	for op := range messages {
-		if messages[op] > 0 || octets[op] > 0 {
-			m[rdmap.Opcode(op)] = Traffic{messages[op], octets[op]}
+		if messages[op] > 0 || data[op] > 0 {
+			m[rdmap.Opcode(op)] = Traffic{messages[op], data[op]}
 		}
 	}
 	return m
@@ -208,7 +215,7 @@ func (qp *QP) Stats() Stats {
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	var c counters
-	qp.addTo(&c)
+	c.addQP(qp)
 	s, f := c.stats(), qp.figures()
 	s.EMSS, s.MULPDU = f.EMSS, f.Params.MULPDU
 	return s
@@ -226,14 +233,14 @@ func (r *RNIC) Stats() Stats {
 	r.mu.Unlock()
 	for _, qp := range qps {
 		qp.mu.Lock()
-		qp.addTo(&sum)
+		sum.addQP(qp)
 		qp.mu.Unlock()
 	}
 	total := sum.stats()
 	total.PDs, total.QPs, total.CQs = r.ledger.inUse(resPD), len(qps), r.ledger.inUse(resCQ)
 	total.SRQs, total.MRs, total.MWs = r.ledger.inUse(resSRQ), r.ledger.inUse(resMR), r.ledger.inUse(resMW)
 	total.CQEntries, total.WorkRequests = r.ledger.inUse(resCQEntry), r.ledger.inUse(resWR)
-	total.RegisteredBytes = r.ledger.octets()
+	total.RegisteredBytes = r.ledger.registeredBytes()
 	total.EventsDropped, total.Startup = r.events.lost(), r.startup.stats()
 	return total
 }

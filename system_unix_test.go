@@ -50,7 +50,7 @@ func TestLastDescriptor(t *testing.T) {
 	rig.Must(t, err)
 	defer c.Close()
 	restore := oneDescriptor(t)
-	ln := iwarp.NewListener(on, iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(on)
 	rig.Until(t, func() bool { return strings.Contains(rig.Stacks(), ".outOfDescriptors(") || ln.Stats().Evicted > 0 },
 		"a Listener without descriptors")
 	restore()

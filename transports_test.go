@@ -186,7 +186,7 @@ func TestNoHalves(t *testing.T) {
 		ini := rig.NewEnd(t, iwarp.RNICConfig{})
 		res := rig.NewEnd(t, iwarp.RNICConfig{})
 		accepted := rig.DialInBackground(t, func() error {
-			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{PD: res.PD})
+			req, err := (&iwarp.ListenConfig{PD: res.PD}).Respond(t.Context(), b, nil)
 			if err == nil {
 				res.QP, err = req.Accept(t.Context(), iwarp.AcceptConfig{})
 			}

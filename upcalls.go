@@ -135,7 +135,7 @@ func (u upcalls) Ended(e *driver.End) {
 	defer qp.mu.Unlock()
 	qp.past.Stats.Add(&e.Stats)
 	qp.past.Counts.Add(e.Counts)
-	qp.ended = e
+	qp.ended, qp.why = e, publicError(e.Cause)
 	qp.conn.Store(nil)
 	qp.endStream()
 	qp.journal.logEnd(qp.status())
@@ -150,6 +150,7 @@ func (qp *QP) endStream() {
 	qp.rnic.table.EndStream(*stream)
 	*stream = qp.rnic.table.NewStream()
 	close(qp.done)
+	endContext(qp)
 	qp.ticket.slot.Leave()
 	qp.ticket = ticket{}
 	qp.sendCQ.qpEnded(qp)

@@ -73,17 +73,17 @@ func (m *middlebox) release() {
 
 // pass sends bytes in one segment, or in two where they do not fit into one, and now and then where they do.
 func (m *middlebox) pass(ip header.IPv4) {
-	octets := tcpOf(ip).Payload()
-	most := m.MTU() - (len(ip) - len(octets))
-	from, to := max(1, len(octets)-most), min(len(octets)-1, most)
-	if from > to || len(octets) <= most && m.rand.IntN(4) > 0 {
+	data := tcpOf(ip).Payload()
+	most := m.MTU() - (len(ip) - len(data))
+	from, to := max(1, len(data)-most), min(len(data)-1, most)
+	if from > to || len(data) <= most && m.rand.IntN(4) > 0 {
 		m.Link.Send(ip)
 		return
 	}
 	m.cuts.Add(1)
 	cut := from + m.rand.IntN(to-from+1)
-	m.Link.Send(remade(ip, 0, octets[:cut]))
-	m.Link.Send(remade(ip, uint32(cut), octets[cut:]))
+	m.Link.Send(remade(ip, 0, data[:cut]))
+	m.Link.Send(remade(ip, uint32(cut), data[cut:]))
 }
 
 func tcpOf(ip header.IPv4) header.TCP { return header.TCP(ip.Payload()) }
@@ -107,14 +107,14 @@ func follows(one, next header.IPv4) bool {
 
 // join puts the bytes of the first segment in front of those of the next, which has the later acknowledgement.
 func join(one, next header.IPv4) header.IPv4 {
-	octets := append(bytes.Clone(tcpOf(one).Payload()), tcpOf(next).Payload()...)
-	return remade(next, -uint32(len(tcpOf(one).Payload())), octets)
+	data := append(bytes.Clone(tcpOf(one).Payload()), tcpOf(next).Payload()...)
+	return remade(next, -uint32(len(tcpOf(one).Payload())), data)
 }
 
 // remade is a segment with other bytes, so many places further in the stream.
-func remade(ip header.IPv4, by uint32, octets []byte) header.IPv4 {
+func remade(ip header.IPv4, by uint32, data []byte) header.IPv4 {
 	heads := len(ip) - len(tcpOf(ip).Payload())
-	made := header.IPv4(append(bytes.Clone(ip[:heads]), octets...))
+	made := header.IPv4(append(bytes.Clone(ip[:heads]), data...))
 	made.SetTotalLength(uint16(len(made)))
 	made.SetChecksum(0)
 	made.SetChecksum(^made.CalculateChecksum())

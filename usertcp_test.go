@@ -91,7 +91,7 @@ func TestUserTCPSharedReceives(t *testing.T) {
 	for i := range peers * sends {
 		rig.Must(t, srq.PostRecv(&iwarp.RecvWR{ID: uint64(i), SGL: []iwarp.SGE{sink.Slice(i*size, size)}}))
 	}
-	ln, err := iwarp.Listen(t.Context(), "tcp", "192.0.2.2:0", iwarp.ListenConfig{PD: res.PD, Stack: b})
+	ln, err := (&iwarp.ListenConfig{PD: res.PD, Stack: b}).Listen(t.Context(), "tcp", "192.0.2.2:0")
 	rig.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	var ends []*rig.End
@@ -151,7 +151,7 @@ func TestUserTCPClose(t *testing.T) {
 	path := usertcp.Path{Seed: 11, Delay: 10 * time.Millisecond, Loss: 0.05}
 	a, b := rig.UserStacks(t, path)
 	ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(t.Context(), "tcp", "192.0.2.2:0", iwarp.ListenConfig{PD: res.PD, Stack: b})
+	ln, err := (&iwarp.ListenConfig{PD: res.PD, Stack: b}).Listen(t.Context(), "tcp", "192.0.2.2:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	accepted := rig.DialInBackground(t, func() error {

@@ -3,6 +3,8 @@ package iwarp
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"net"
 
 	"github.com/goiwarp/iwarp/internal/memory"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -149,9 +151,6 @@ func (r *Request) String() string {
 // String names the rights, joined by "|", or is "none".
 func (a Access) String() string { return memory.Access(a).String() }
 
-// RemoteLen is the length of a Remote's wire form, in bytes.
-const RemoteLen = 16
-
 // MarshalBinary returns the RemoteLen bytes by which a program may tell its peer of
 // memory: an advertisement is the business of the applications (RFC 5040, section 1.2),
 // and this is one form of it. Numbers are in network order, and Reserved is zero.
@@ -186,8 +185,121 @@ func (r *Remote) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// Context returns the value that the QP was created with, see QPConfig.
-func (qp *QP) Context() any { return qp.cfg.Context }
+// String gives STag, tagged offset and length, such as "STag 0x5f31c200 TO 0x0, 4096 bytes".
+func (r Region) String() string { return r.Remote.String() + ", " + wording.Count(r.Len, "byte") }
+
+// RegionLen is the length of a Region's wire form, in bytes.
+const RegionLen = RemoteLen + 8
+
+// MarshalBinary returns RegionLen bytes: the wire form of the Remote, and the length in network order. A Region that is
+// zero, or has no such length, is ErrInvalid.
+//
+//	 0                               8               12              16                             24
+//	+-------------------------------+---------------+---------------+-------------------------------+
+//	|              TO               |     STag      |   Reserved    |            Length             |
+//	+-------------------------------+---------------+---------------+-------------------------------+
+func (r Region) MarshalBinary() ([]byte, error) {
+	return r.AppendBinary(make([]byte, 0, RegionLen))
+}
+
+// AppendBinary appends what MarshalBinary returns.
+func (r Region) AppendBinary(b []byte) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return b, &OpError{Op: "write a Region", Err: err}
+	}
+	b, _ = r.Remote.AppendBinary(b)
+	return binary.BigEndian.AppendUint64(b, uint64(r.Len)), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary has written. Anything but RegionLen bytes, a Reserved field that is not
+// zero, and a Region that MarshalBinary refuses, or whose length an int does not hold, is ErrInvalid.
+func (r *Region) UnmarshalBinary(b []byte) error {
+	if len(b) != RegionLen {
+		err := fmt.Errorf("%w: %s: there must be %d", ErrInvalid, wording.Count(len(b), "byte"), RegionLen)
+		return &OpError{Op: "read a Region", Err: err}
+	}
+	var read Region
+	if err := read.Remote.UnmarshalBinary(b[:RemoteLen]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint64(b[RemoteLen:])
+	read.Len = int(min(n, math.MaxInt))
+	err := read.check()
+	if err == nil && n > math.MaxInt {
+		err = fmt.Errorf("%w: a Region of %d bytes", ErrInvalid, n)
+	}
+	if err != nil {
+		return &OpError{Op: "read a Region", Err: err}
+	}
+	*r = read
+	return nil
+}
+
+// Num returns the QP's number, unique in its RNIC.
+func (qp *QP) Num() uint32 {
+	if qp == nil {
+		return 0
+	}
+	return qp.num
+}
+
+// PD returns the QP's Protection Domain.
+func (qp *QP) PD() *PD {
+	if qp == nil {
+		return nil
+	}
+	return qp.pd
+}
+
+// SendCQ returns the CQ of the Send Queue's completions.
+func (qp *QP) SendCQ() *CQ {
+	if qp == nil {
+		return nil
+	}
+	return qp.sendCQ
+}
+
+// RecvCQ returns the CQ of the receives' completions, and nil if QPConfig.Receives is set: Receive has that one.
+func (qp *QP) RecvCQ() *CQ {
+	if qp == nil || qp.inbox != nil {
+		return nil
+	}
+	return qp.recvCQ
+}
+
+// LocalAddr returns our address, or nil before there is a connection.
+func (qp *QP) LocalAddr() net.Addr {
+	if qp.made() != nil {
+		return nil
+	}
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if qp.ends == nil {
+		return nil
+	}
+	return qp.ends.local
+}
+
+// RemoteAddr returns the peer's address, or nil before there is a connection.
+func (qp *QP) RemoteAddr() net.Addr {
+	if qp.made() != nil {
+		return nil
+	}
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	if qp.ends == nil {
+		return nil
+	}
+	return qp.ends.remote
+}
+
+// UserData returns QPConfig.UserData. For a completion, it is WC.QP.UserData.
+func (qp *QP) UserData() any {
+	if qp.made() != nil {
+		return nil
+	}
+	return qp.cfg.UserData
+}
 
 // String returns what the startup came to, such as "Initiator, RFC 6581, revision 2, markers off received and off
 // sent, CRC on, IRD 32, ORD 32, EMSS 1448, MULPDU 1440". It shows nothing of the private data.

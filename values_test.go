@@ -62,7 +62,7 @@ func TestStrings(t *testing.T) {
 // TestListenerStrings prints a Listener and a Request, of which private data is no part.
 func TestListenerStrings(t *testing.T) {
 	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+	ln, err := (&iwarp.ListenConfig{RNIC: rnic}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	rig.Must(t, err)
 	dialed := rig.DialInBackground(t, func() error {
 		_, err := (&iwarp.Dialer{MPA: mpa.Offer{IRD: 3, ORD: 4, PrivateData: []byte("secret")}}).Dial(rig.Within(t),
@@ -128,10 +128,66 @@ func FuzzRemote(f *testing.F) {
 	})
 }
 
+func TestRegionOnTheWire(t *testing.T) {
+	r := iwarp.Region{Remote: iwarp.Remote{TO: 0x0102030405060708, STag: 0x090a0b0c}, Len: 0x0d0e0f}
+	want := []byte{
+		1, 2, 3, 4, 5, 6, 7, 8, // TO
+		9, 10, 11, 12, // STag
+		0, 0, 0, 0, // reserved
+		0, 0, 0, 0, 0, 13, 14, 15, // length
+	}
+	b, err := r.MarshalBinary()
+	if err != nil || !bytes.Equal(b, want) || len(b) != iwarp.RegionLen {
+		t.Fatalf("% x (%v)", b, err)
+	}
+	if s := r.String(); s != "STag 0x090a0b0c TO 0x102030405060708, 855567 bytes" {
+		t.Error(s)
+	}
+	again := iwarp.Region{Len: 1}
+	for i, bad := range [][]byte{
+		nil, b[:23], append(b[:24:24], 0),
+		append(append(b[:15:15], 1), b[16:]...),    // a reserved bit
+		make([]byte, 24),                           // no Remote
+		append(b[:16:16], bytes.Repeat(ff, 8)...),  // a length beyond an int, and 64 bits of TO
+		append(bytes.Repeat(ff, 8), b[8:]...),      // that wraps
+		append(append(b[:16:16], 0x80), b[17:]...), // beyond an int alone
+	} {
+		if err := again.UnmarshalBinary(bad); !errors.Is(err, iwarp.ErrInvalid) || again != (iwarp.Region{Len: 1}) {
+			t.Errorf("case %d: %v, %v", i, again, err)
+		}
+	}
+	if err := again.UnmarshalBinary(b); err != nil || again != r {
+		t.Errorf("%v (%v)", again, err)
+	}
+	for _, bad := range []iwarp.Region{{}, {Len: 5}, {Remote: r.Remote, Len: -1}} {
+		if b, err := bad.MarshalBinary(); !errors.Is(err, iwarp.ErrInvalid) || len(b) > 0 {
+			t.Errorf("%v: % x, %v", bad, b, err)
+		}
+	}
+}
+
+var ff = []byte{0xff}
+
+func FuzzRegion(f *testing.F) {
+	f.Add(append(bytes.Repeat(ff, 8), make([]byte, 16)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r iwarp.Region
+		if r.UnmarshalBinary(b) != nil {
+			return
+		}
+		if again, err := r.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+			t.Errorf("% x became % x (%v)", b, again, err)
+		}
+		if _, err := r.Slice(0, r.Len); err != nil {
+			t.Errorf("% x: %v", b, err)
+		}
+	})
+}
+
 func TestContext(t *testing.T) {
 	type session struct{ name string }
 	mine := &session{"mine"}
-	ini, res := rig.Setup{Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{Context: mine}}}.Connect(t)
+	ini, res := rig.Setup{Accept: iwarp.AcceptConfig{QP: iwarp.QPConfig{UserData: mine}}}.Connect(t)
 	mr, err := res.QP.PD().Register(make([]byte, 8), iwarp.LocalWrite)
 	rig.Must(t, err)
 	n, err := res.PostRecvs([]iwarp.RecvWR{{ID: 1, SGL: []iwarp.SGE{mr.Slice(0, 8)}}, {ID: 2},
@@ -140,8 +196,8 @@ func TestContext(t *testing.T) {
 		t.Errorf("posted %d (%v)", n, err)
 	}
 	rig.PostSmall(ini, 1)
-	if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.QP.Context() != mine || res.Context() != mine {
-		t.Errorf("context %v", wc.QP.Context())
+	if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.QP.UserData() != mine || res.UserData() != mine {
+		t.Errorf("user data %v", wc.QP.UserData())
 	}
 }
 

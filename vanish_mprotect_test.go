@@ -123,6 +123,9 @@ func TestVanishedForTheProgram(t *testing.T) {
 	rig.WantSaid(t, "ReadAt", err, iwarp.ErrBadState, "not mapped any more")
 	_, err = mr.WriteAt(make([]byte, 8), int64(there-4))
 	rig.WantSaid(t, "WriteAt", err, iwarp.ErrBadState, "not mapped any more")
+	w, err := mr.Uint64(there)
+	rig.WantSaid(t, "Uint64", err, iwarp.ErrBadState, "not mapped any more")
+	rig.WantSaid(t, "Store", w.Store(1), iwarp.ErrBadState, "not mapped any more")
 	n, err := mr.ReadAt(make([]byte, 8), int64(there-8))
 	if n != 8 || err != nil {
 		t.Errorf("beside it: %d, %v", n, err)

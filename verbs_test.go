@@ -136,7 +136,7 @@ func TestRefusedPosts(t *testing.T) {
 			wr   iwarp.SendWR
 		}{
 			{"too many elements", iwarp.SendWR{SGL: make([]iwarp.SGE, iwarp.MaxSGE+1)}},
-			{"a Read into two places", iwarp.SendWR{Op: iwarp.OpRead, SGL: []iwarp.SGE{sge, sge}}},
+			{"a Read into two places that invalidates", iwarp.SendWR{Op: iwarp.OpRead, Target: mr, SGL: []iwarp.SGE{sge, sge}}},
 			{"a Read into inline data", iwarp.SendWR{Op: iwarp.OpRead, Inline: []byte("x")}},
 			{"both kinds of data", iwarp.SendWR{SGL: []iwarp.SGE{sge}, Inline: []byte("x")}},
 			{"a receive", iwarp.SendWR{Op: iwarp.OpRecv}},

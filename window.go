@@ -30,6 +30,7 @@ const windowAccess = RemoteRead | RemoteWrite | RemoteAtomic
 // next to nothing. Peers that use it reach nothing else of the MR, which needs no remote
 // rights itself (RDMA verbs 7). While a window is bound, its MR can be neither invalidated nor deregistered.
 type MW struct {
+	_      noCopy
 	pd     *PD
 	kind   MWType
 	window *memory.Window
@@ -87,7 +88,7 @@ func (pd *PD) allocMW(t MWType) (*MW, error) {
 // STag returns the Steering Tag of the present binding, or of the last. The upper 24 bits stay
 // the same for the window's life.
 func (w *MW) STag() uint32 {
-	if w.window == nil {
+	if w == nil || w.window == nil {
 		return 0
 	}
 	return w.window.STag()
@@ -101,7 +102,7 @@ func withKey(stag uint32, key uint8) uint32 { return stag&^0xff | uint32(key) }
 
 // Valid reports whether the window is bound.
 func (w *MW) Valid() bool {
-	if w.window == nil {
+	if w == nil || w.window == nil {
 		return false
 	}
 	return w.window.Valid()
@@ -109,7 +110,7 @@ func (w *MW) Valid() bool {
 
 // Remote is what a peer needs to name the bytes from offset off of the window on, as it is bound now.
 func (w *MW) Remote(off int) Remote {
-	if w.window == nil {
+	if w == nil || w.window == nil {
 		return Remote{}
 	}
 	return Remote{STag: w.window.STag(), TO: w.window.Base() + uint64(off)}
@@ -229,15 +230,15 @@ type Registration struct {
 	Private bool
 }
 
-// AllocMR returns an MR without memory, whose STag is invalid: an OpFastRegister registers up to so
-// many pieces of memory in it, and bytes in all, and an invalidation ends that, as often as is
+// AllocMR returns an MR without memory, whose STag is invalid: an OpFastRegister registers up to that
+// many pieces of memory in it, of n bytes in all, and an invalidation ends that, as often as is
 // wanted (RDMA verbs 7). A request that names the MR may be posted directly after the OpFastRegister.
 // All bytes count toward Limits.Bytes until Deregister. A number under 1 is ErrInvalid.
-func (pd *PD) AllocMR(pieces, octets int) (*MR, error) {
+func (pd *PD) AllocMR(pieces, n int) (*MR, error) {
 	if err := pd.made(); err != nil {
 		return nil, err
 	}
-	mr, err := pd.allocMR(memory.Most{Pieces: pieces, Bytes: octets})
+	mr, err := pd.allocMR(memory.Most{Pieces: pieces, Bytes: n})
 	if err != nil {
 		return nil, &OpError{Op: "allocate MR", Err: err}
 	}
@@ -249,7 +250,7 @@ func (pd *PD) allocMR(most memory.Most) (*MR, error) {
 		return nil, fmt.Errorf("%w: an MR for %s of memory and %s, which are to be at least 1", ErrInvalid,
 			wording.Count(most.Pieces, "piece"), wording.Bytes(most.Bytes))
 	}
-	mr := &MR{pd: pd, buf: new([]byte), octets: most.Bytes}
+	mr := &MR{pd: pd, buf: new([]byte), bytes: most.Bytes}
 	return mr, mr.admit(func(t *memory.Table) (err error) {
 		mr.region, err = t.Allocate(pd.num, most)
 		return err

@@ -9,38 +9,34 @@ import (
 	"github.com/goiwarp/iwarp/internal/memory"
 )
 
-// MaxSGE is how many scatter/gather elements a work request may have. Up to four take no memory
-// beside that of the queue.
-const MaxSGE = engine.MaxSGE
-
 // Op is an operation.
 type Op uint8
 
 const (
 	// OpSend sends a message to a receive that the peer has posted.
-	OpSend = Op(engine.OpSend)
+	OpSend Op = Op(engine.OpSend)
 	// OpWrite places bytes in the peer's memory.
-	OpWrite = Op(engine.OpWrite)
+	OpWrite Op = Op(engine.OpWrite)
 	// OpRead fetches bytes from the peer's memory.
-	OpRead = Op(engine.OpRead)
+	OpRead Op = Op(engine.OpRead)
 	// OpLocalInvalidate makes an STag of ours unusable.
-	OpLocalInvalidate = Op(engine.OpLocalInvalidate)
+	OpLocalInvalidate Op = Op(engine.OpLocalInvalidate)
 	// OpRecv is the completion of a receive.
-	OpRecv = Op(engine.OpReceive)
+	OpRecv Op = Op(engine.OpReceive)
 	// OpFetchAdd adds to a word of 8 bytes in the peer's memory, and fetches what it was.
-	OpFetchAdd = Op(engine.OpFetchAdd)
+	OpFetchAdd Op = Op(engine.OpFetchAdd)
 	// OpCompareSwap replaces a word of 8 bytes in the peer's memory if it has a certain
 	// value, and fetches what it was.
-	OpCompareSwap = Op(engine.OpCompareSwap)
+	OpCompareSwap Op = Op(engine.OpCompareSwap)
 	// OpWriteImm is an OpWrite and an OpImmediate after it, as one request.
-	OpWriteImm = Op(engine.OpWriteImm)
+	OpWriteImm Op = Op(engine.OpWriteImm)
 	// OpImmediate completes a receive of the peer's with 8 bytes of Immediate Data, which are
 	// in the completion, and not in the receive's memory.
-	OpImmediate = Op(engine.OpImmediate)
+	OpImmediate Op = Op(engine.OpImmediate)
 	// OpBindMW binds a Memory Window.
-	OpBindMW = Op(engine.OpBind)
+	OpBindMW Op = Op(engine.OpBind)
 	// OpFastRegister registers memory in an MR of PD.AllocMR.
-	OpFastRegister = Op(engine.OpFastRegister)
+	OpFastRegister Op = Op(engine.OpFastRegister)
 )
 
 // String names the operation.
@@ -55,37 +51,37 @@ type Status uint8
 const (
 	// StatusSuccess: done. For a Send or Write this means that what is below (TCP, or
 	// SCTP) has taken it; for a Read, that the bytes are here.
-	StatusSuccess = Status(engine.StatusSuccess)
+	StatusSuccess Status = Status(engine.StatusSuccess)
 	// StatusFlushed: the connection ended before the request was carried out, or was
 	// known to be.
-	StatusFlushed = Status(engine.StatusFlushed)
+	StatusFlushed Status = Status(engine.StatusFlushed)
 	// StatusLocalLength: the message was longer than the receive.
-	StatusLocalLength = Status(engine.StatusLocalLength)
+	StatusLocalLength Status = Status(engine.StatusLocalLength)
 	// StatusLocalProtection: an SGE is out of bounds, or its region is invalid or
 	// belongs to another Protection Domain.
-	StatusLocalProtection = Status(engine.StatusLocalProtection)
+	StatusLocalProtection Status = Status(engine.StatusLocalProtection)
 	// StatusLocalAccess: an SGE's region lacks LocalWrite.
-	StatusLocalAccess = Status(engine.StatusLocalAccess)
+	StatusLocalAccess Status = Status(engine.StatusLocalAccess)
 	// StatusRemoteAccess: the peer refused a Read or an Atomic Operation (STag, bounds or rights).
-	StatusRemoteAccess = Status(engine.StatusRemoteAccess)
+	StatusRemoteAccess Status = Status(engine.StatusRemoteAccess)
 	// StatusRemoteOperation: the peer could not carry out a Read or an Atomic Operation.
-	StatusRemoteOperation = Status(engine.StatusRemoteOperation)
+	StatusRemoteOperation Status = Status(engine.StatusRemoteOperation)
 	// StatusRemoteInvalidate: the peer's Send asked for an invalidation that is
 	// not allowed.
-	StatusRemoteInvalidate = Status(engine.StatusRemoteInvalidate)
+	StatusRemoteInvalidate Status = Status(engine.StatusRemoteInvalidate)
 	// StatusNoReadResources: a Read or an Atomic Operation that was posted in StateIdle, on a QP whose connection
 	// then has an ORD of 0.
-	StatusNoReadResources = Status(engine.StatusNoReadResources)
+	StatusNoReadResources Status = Status(engine.StatusNoReadResources)
 	// StatusInvalidateFailed: a local invalidation that is not allowed.
-	StatusInvalidateFailed = Status(engine.StatusInvalidateFailed)
+	StatusInvalidateFailed Status = Status(engine.StatusInvalidateFailed)
 	// StatusUnsupported: an operation of RFC 7306 that was posted in StateIdle, on a QP whose connection then has
 	// version 0; or a Send with a Prefix, where Sends then have none.
-	StatusUnsupported = Status(engine.StatusUnsupported)
+	StatusUnsupported Status = Status(engine.StatusUnsupported)
 	// StatusBindFailed: a Memory Window that cannot be bound, as it is bound already, or the
 	// region does not allow it.
-	StatusBindFailed = Status(engine.StatusBindFailed)
+	StatusBindFailed Status = Status(engine.StatusBindFailed)
 	// StatusRegisterFailed: an MR whose STag is valid.
-	StatusRegisterFailed = Status(engine.StatusRegisterFailed)
+	StatusRegisterFailed Status = Status(engine.StatusRegisterFailed)
 )
 
 // String describes the status.
@@ -97,9 +93,10 @@ type SendWR struct {
 	ID uint64
 	// Op is OpSend, if it is left out.
 	Op Op
-	// SGL is the memory to send from: at most MaxSGE elements. For an OpRead it is
-	// the one element to read into; for an OpFetchAdd and OpCompareSwap it is either empty or
-	// one element of AtomicLen bytes, into which the result is written as an integer in the
+	// SGL is the memory to send from, or for an OpRead to read into: at most MaxSGE elements. An
+	// OpRead sends a Read Request for each of them that has bytes, and each counts toward the ORD;
+	// with a Target it has one element. For an OpFetchAdd and OpCompareSwap the SGL is either empty
+	// or one element of AtomicLen bytes, into which the result is written as an integer in the
 	// byte order of this machine. The slice itself is copied.
 	SGL []SGE
 	// Inline is sent instead of an SGL: at most the QP's MaxInline bytes. It is
@@ -155,7 +152,7 @@ type RecvWR struct {
 	SGL []SGE
 }
 
-// WC is a work completion.
+// A WC is a work completion. The request may have failed: Err says so.
 type WC struct {
 	ID     uint64
 	Status Status
@@ -185,7 +182,7 @@ type WC struct {
 
 // Err returns nil for StatusSuccess, and a *WCError otherwise, which says why the
 // connection ended if it did.
-func (w *WC) Err() error {
+func (w WC) Err() error {
 	if w.Status == StatusSuccess {
 		return nil
 	}

@@ -117,8 +117,8 @@ func TestNoAddresses(t *testing.T) {
 	var log testrig.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: iwarp.LevelFrame}))
 	ini, res := rig.NewEnd(t, iwarp.RNICConfig{Logger: logger}), rig.NewEnd(t, iwarp.RNICConfig{Logger: logger})
-	ln := iwarp.NewListener(namelessConns{rig.ListenTCP(t)},
-		iwarp.ListenConfig{PD: res.PD, MaxHalfOpenPerSource: 1, MaxPerSource: 1})
+	ln := (&iwarp.ListenConfig{PD: res.PD, MaxHalfOpenPerSource: 1, MaxPerSource: 1}).NewListener(
+		namelessConns{rig.ListenTCP(t)})
 	defer ln.Close()
 	for range 2 {
 		accepted := res.Takes(ln, iwarp.AcceptConfig{})

@@ -119,7 +119,7 @@ func TestWrapFallback(t *testing.T) {
 // second connection.
 func TestWrapDistrusts(t *testing.T) {
 	var s rig.Setup
-	ln := iwarp.NewListener(tls.NewListener(rig.ListenTCP(t), (&rig.Transport{}).Encrypt(t, &s)), iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(tls.NewListener(rig.ListenTCP(t), (&rig.Transport{}).Encrypt(t, &s)))
 	defer ln.Close()
 	wrapped := 0
 	s.Wrap = func(c net.Conn) (net.Conn, error) {

@@ -19,11 +19,11 @@ func (q *UntaggedQueue) TakeAhead(s *Segment, buffers int, size uint64) bool {
 	if s.QN != q.qn || buffers <= 0 || n > uint32(buffers-1) {
 		return false
 	}
-	mo, octets, size := uint64(s.MO), uint64(s.PayloadLen()), min(size, maxMessage)
-	if mo > size || octets > size-mo || n == 0 && q.cover.Fresh(mo, octets) < octets {
+	mo, length, size := uint64(s.MO), uint64(s.PayloadLen()), min(size, maxMessage)
+	if mo > size || length > size-mo || n == 0 && q.cover.Fresh(mo, length) < length {
 		return false
 	}
-	return octets == 0 || q.earlyOf(s.MSN).Take(mo, octets)
+	return length == 0 || q.earlyOf(s.MSN).Take(mo, length)
 }
 
 // DropAhead takes back what TakeAhead has noted of a segment, which has its turn, or was not placed after all.

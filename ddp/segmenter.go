@@ -94,11 +94,11 @@ func (s *Segmenter) at(h *Header) {
 	h.TO, h.MO = s.h.TO, s.h.MO
 	if h.Tagged {
 		// RFC 5041, section 5.2: the TO is the offset in the ULP Message "plus the
-		// TO assigned to the first byte in the associated ULP Message". [D19]
+		// TO assigned to the first octet in the associated ULP Message". [D19]
 		h.TO += uint64(s.offset)
 		return
 	}
-	// RFC 5041, section 5.2: "the MO MUST be set to the byte offset from the
-	// first byte in the associated ULP Message (which is defined to be zero)". [D18]
+	// RFC 5041, section 5.2: "the MO MUST be set to the octet offset from the
+	// first octet in the associated ULP Message (which is defined to be zero)". [D18]
 	h.MO = s.offset
 }

@@ -28,7 +28,7 @@ func (w *watched) Listen(
 // TestSocketFails: a Listener whose socket is gone says so.
 func TestSocketFails(t *testing.T) {
 	over := &watched{Network: new(Network)}
-	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{Network: over})
+	ln, err := (&iwarp.ListenConfig{Network: over}).Listen(t.Context(), "sctp4", "127.0.0.1:0")
 	testrig.Must(t, err)
 	defer ln.Close()
 	testrig.Must(t, over.on.associations.(udpSocket).Endpoint.Close())

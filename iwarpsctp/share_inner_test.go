@@ -21,7 +21,7 @@ func (s *sharing) destinations() int {
 // has come up.
 func TestSharingForgets(t *testing.T) {
 	n := &Network{ShareAssociations: true}
-	ln, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0", iwarp.ListenConfig{Network: n})
+	ln, err := (&iwarp.ListenConfig{Network: n}).Listen(t.Context(), "sctp4", "127.0.0.1:0")
 	testrig.Must(t, err)
 	defer ln.Close()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})

@@ -68,7 +68,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 			kind = prometheus.GaugeValue
 		}
 		m.read(&s, func(value uint64, labels ...string) {
-			to <- prometheus.MustNewConstMetric(c.descs[m.name], kind, float64(value), labels...)
+			to <- prometheus.MustNewConstMetric(c.descs[m.name], kind, float64(value)/float64(max(m.per, 1)), labels...)
 		})
 	}
 }
@@ -78,6 +78,7 @@ type metric struct {
 	name, help string
 	label      string // beside the device; empty if there is none
 	gauge      bool
+	per        int // what is read is that many times the metric's value; zero is 1
 	read       func(s *stats, emit func(value uint64, labels ...string))
 }
 

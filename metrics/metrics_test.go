@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -39,6 +40,9 @@ func number(v reflect.Value, next *uint64) {
 			key.SetString("timeout")
 		}
 		v.SetMapIndex(key, entry)
+	case reflect.Int64: // a time.Duration, which the metric has in seconds
+		*next++
+		v.SetInt(int64(*next) * int64(time.Second))
 	case reflect.Int:
 		*next++
 		v.SetInt(int64(*next))
@@ -140,7 +144,7 @@ func TestTraffic(t *testing.T) {
 	testrig.Must(t, registry.Register(metrics.New(server, "server")))
 	testrig.Must(t, registry.Register(metrics.New(client, "client")))
 
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: server})
+	ln, err := (&iwarp.ListenConfig{RNIC: server}).Listen(ctx, "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	there, err := server.AllocPD()
 	testrig.Must(t, err)

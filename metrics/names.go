@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/sctp"
 )
@@ -21,9 +23,11 @@ const (
 
 var ofNode = map[string]struct{}{dataSent: {}, dataReceived: {}, packetsSent: {}, packetsReceived: {}}
 
-// messages and bytes are what is read of iwarp.Traffic.
+// messages and byteCount are what is read of iwarp.Traffic.
 func messages(t iwarp.Traffic) uint64 { return t.Messages }
-func octets(t iwarp.Traffic) uint64   { return t.Bytes }
+func byteCount(t iwarp.Traffic) uint64 {
+	return t.Bytes
+}
 
 var all = []metric{
 	{name: dataSent, help: "Bytes sent to connections after their startup, with all headers.",
@@ -39,9 +43,9 @@ var all = []metric{
 	{name: "iwarp_messages_received_total", help: "RDMAP messages received.", label: "opcode",
 		read: traffic(received, messages)},
 	{name: "iwarp_payload_sent_bytes_total", help: "Bytes of payload sent.", label: "opcode",
-		read: traffic(sent, octets)},
+		read: traffic(sent, byteCount)},
 	{name: "iwarp_payload_received_bytes_total", help: "Bytes of payload received.", label: "opcode",
-		read: traffic(received, octets)},
+		read: traffic(received, byteCount)},
 	{name: "iwarp_terminates_sent_total", help: "Terminates sent, by their code.", label: "code",
 		read: codes(terminatesSent)},
 	{name: "iwarp_terminates_received_total", help: "Terminates received, by their code.", label: "code",
@@ -50,6 +54,8 @@ var all = []metric{
 	{name: "iwarp_send_calls_total", help: "Calls that have sent bytes to connections: system calls, where they are of TCP.", read: one(func(s *stats) uint64 { return s.SendCalls })},
 	{name: "iwarp_receive_calls_total", help: "Calls that have brought bytes from connections.",
 		read: one(func(s *stats) uint64 { return s.ReceiveCalls })},
+	{name: "iwarp_spin_seconds_total", help: "Time in which waits have polled the socket before they slept.",
+		per: int(time.Second), read: one(func(s *stats) uint64 { return uint64(s.SpinTime) })},
 	{name: "iwarp_socket_writes_total", help: "Batches of segments that were built and sent together.",
 		read: one(func(s *stats) uint64 { return s.SocketWrites })},
 	{name: "iwarp_aligned_writes_total", help: "Batches whose FPDUs were made to lie within TCP segments.",

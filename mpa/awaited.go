@@ -34,7 +34,7 @@ func (a awaited) key() string    { return awaitedFrames[a].key }
 func isRtr(key string) bool { return key == KeyRtr || key == KeyRtrInLetters }
 
 // isStartKey reports whether 16 bytes begin with the Start Key's 15. [K04]
-func isStartKey(octets string) bool { return strings.HasPrefix(octets, KeyStart) }
+func isStartKey(data string) bool { return strings.HasPrefix(data, KeyStart) }
 
 // arrival is what kind of frame has arrived.
 type arrival uint8

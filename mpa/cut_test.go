@@ -59,7 +59,7 @@ var lower = map[string]string{"Initiator": "initiator", "Responder": "responder"
 
 // cut lets a class come to its end, with no more than some bytes to one end. After them
 // comes a FIN, or nothing at all.
-func (c *class) cut(t *testing.T, name string, octets int, fin bool) *node {
+func (c *class) cut(t *testing.T, name string, size int, fin bool) *node {
 	t.Helper()
 	n := c.firstState(t)
 	for n.wrong == nil {
@@ -67,11 +67,11 @@ func (c *class) cut(t *testing.T, name string, octets int, fin bool) *node {
 		done := false
 		for _, step := range n.steps() {
 			switch {
-			case step == "FIN to "+lower[name], step == "to "+lower[name] && octets == 0:
+			case step == "FIN to "+lower[name], step == "to "+lower[name] && size == 0:
 				continue
 			case step == "to "+lower[name]:
-				taken := min(octets, len(n.other(e).sent))
-				octets -= taken
+				taken := min(size, len(n.other(e).sent))
+				size -= taken
 				n.takeStep(step, taken)
 			default:
 				n.takeStep(step, 1<<20)
@@ -93,7 +93,7 @@ func (c *class) cut(t *testing.T, name string, octets int, fin bool) *node {
 		n.elapse(max(d, 0))
 	}
 	if n.wrong != nil {
-		t.Fatalf("%s, %d bytes to the %s: %v", c.name, octets, name, n.wrong)
+		t.Fatalf("%s, %d bytes to the %s: %v", c.name, size, name, n.wrong)
 	}
 	return n
 }
@@ -107,12 +107,12 @@ func TestCutAnywhere(t *testing.T) {
 	for k := range cutClasses {
 		c := &cutClasses[k]
 		for name, s := range c.measure(t) {
-			for octets := range s.all {
+			for size := range s.all {
 				for _, fin := range []bool{true, false} {
-					n := c.cut(t, name, octets, fin)
-					if wrong := c.judgeCut(n, name, s, octets, fin); wrong != "" {
+					n := c.cut(t, name, size, fin)
+					if wrong := c.judgeCut(n, name, s, size, fin); wrong != "" {
 						t.Errorf("%s, %d of %d bytes to the %s, FIN %v: %s: %v / %v",
-							c.name, octets, s.startup, name, fin, wrong, n.i.err, n.r.err)
+							c.name, size, s.startup, name, fin, wrong, n.i.err, n.r.err)
 					}
 				}
 			}
@@ -121,30 +121,30 @@ func TestCutAnywhere(t *testing.T) {
 }
 
 // judgeCut returns what is wrong with the end of a connection that was cut.
-func (c *class) judgeCut(n *node, name string, s stream, octets int, fin bool) string {
+func (c *class) judgeCut(n *node, name string, s stream, size int, fin bool) string {
 	e := n.ends()[name]
 	other := n.other(e)
-	left := max(octets-s.startup, 0)
+	left := max(size-s.startup, 0)
 	switch _, rejected := e.err.(*mpa.RejectError); {
 	case n.wrongNow() != "" || len(e.inbox) != left:
 		return "bytes are lost: " + string(e.inbox)
-	case octets < s.startup && !rejected:
-		if wrong := c.judgeError(e, n, s, octets, fin); wrong != "" {
+	case size < s.startup && !rejected:
+		if wrong := c.judgeError(e, n, s, size, fin); wrong != "" {
 			return wrong
 		}
-	case octets < s.startup && (!c.message() || octets != s.first || !fin):
+	case size < s.startup && (!c.message() || size != s.first || !fin):
 		return "a rejection"
-	case octets >= s.startup && c.decision == accepts && !e.open:
+	case size >= s.startup && c.decision == accepts && !e.open:
 		return "not up"
-	case octets >= s.startup && c.decision == rejects && name == "Initiator" && !rejected:
+	case size >= s.startup && c.decision == rejects && name == "Initiator" && !rejected:
 		return "no rejection"
 	}
 	// With a FIN no time passes; without, a limit.
 	var limit time.Duration
-	if !fin && octets < s.startup {
+	if !fin && size < s.startup {
 		limit = limits[name]
 	}
-	if took := n.now.Sub(epoch); took != limit && !(octets >= s.startup && !fin) {
+	if took := n.now.Sub(epoch); took != limit && !(size >= s.startup && !fin) {
 		return "it took " + took.String()
 	}
 	if !other.over && !(other.open && (other.finSeen || !e.over)) {
@@ -156,17 +156,17 @@ func (c *class) judgeCut(n *node, name string, s stream, octets int, fin bool) s
 var limits = map[string]time.Duration{"Initiator": mpa.DefaultReplyTimeout, "Responder": mpa.DefaultRequestTimeout}
 
 // judgeError returns what is wrong with the error of an end whose startup was cut.
-func (c *class) judgeError(e *end, n *node, s stream, octets int, fin bool) string {
+func (c *class) judgeError(e *end, n *node, s stream, size int, fin bool) string {
 	var err *mpa.StartupError
 	want := mpa.FailureTimeout
 	if fin {
 		want = mpa.FailureClosed
 	}
-	offset := octets
+	offset := size
 	if offset >= s.first {
 		offset -= s.first
 	}
-	switch fallback := fin && octets == 0 && e == n.i && c.dialect() == rfc6581; {
+	switch fallback := fin && size == 0 && e == n.i && c.dialect() == rfc6581; {
 	case !errors.As(e.err, &err) || err.Failure != want || err.Err.Code != mpa.CodeConnectionLost:
 		return "not a " + want.String()
 	case err.Err.Hint == "" || err.Err.Offset != uint64(offset) || err.Fallback != fallback:

@@ -95,7 +95,7 @@ var plays = []play{
 func (p *play) startDialogue(t *testing.T) *dialogue {
 	t.Helper()
 	if p.initiates() {
-		d, _ := starting(t, p.offer, octets(t, p.start))
+		d, _ := starting(t, p.offer, unhex(t, p.start))
 		return d
 	}
 	d, _ := responder(t, p.cfg)
@@ -107,7 +107,7 @@ func (p *play) upTo(t *testing.T, n int) *dialogue {
 	t.Helper()
 	d := p.startDialogue(t)
 	for k := range n {
-		d.input(octets(t, p.acts[k].frame), 0)
+		d.input(unhex(t, p.acts[k].frame), 0)
 		p.send(d, k)
 	}
 	return d
@@ -117,7 +117,7 @@ func (p *play) upTo(t *testing.T, n int) *dialogue {
 func (p *play) send(d *dialogue, n int) {
 	d.Helper()
 	d.wantOK()
-	if want := octets(d.T, p.acts[n].sends); n == 0 && !p.initiates() {
+	if want := unhex(d.T, p.acts[n].sends); n == 0 && !p.initiates() {
 		d.wantAnswer(p.offer.Answer(), want)
 	} else {
 		d.output(want)
@@ -139,7 +139,7 @@ func each(t *testing.T, f func(t *testing.T, p *play, n int)) {
 func TestEveryDialectSplit(t *testing.T) {
 	const behind = "first FPDU"
 	each(t, func(t *testing.T, p *play, n int) {
-		frame := octets(t, p.acts[n].frame)
+		frame := unhex(t, p.acts[n].frame)
 		var whole mpa.Negotiated
 		for at := range frame {
 			d := p.upTo(t, n)
@@ -177,7 +177,7 @@ func TestEveryDialectWrongKey(t *testing.T) {
 			return // messages have no key
 		}
 		for at := range 15 {
-			bad := octets(t, p.acts[n].frame)
+			bad := unhex(t, p.acts[n].frame)
 			bad[at] ^= 0x80
 			d := p.upTo(t, n)
 			d.input(bad[:mpa.KeyLen], 0)
@@ -195,14 +195,14 @@ func TestEveryDialectWrongKey(t *testing.T) {
 // for each frame that a Responder awaits; the consumer's own time does not count.
 func TestEveryDialectTimeout(t *testing.T) {
 	each(t, func(t *testing.T, p *play, n int) {
-		frame := octets(t, p.acts[n].frame)
+		frame := unhex(t, p.acts[n].frame)
 		for _, arrived := range []int{0, 1, len(frame) - 1} {
 			d := p.startDialogue(t)
 			limit := map[bool]time.Duration{true: 10 * time.Second, false: 5 * time.Second}[p.initiates()]
 			left := limit
 			for k := range n {
 				d.advance(time.Second)
-				d.input(octets(t, p.acts[k].frame), 0)
+				d.input(unhex(t, p.acts[k].frame), 0)
 				if !p.initiates() {
 					d.wantDeadline(0)
 					d.advance(time.Hour)
@@ -245,7 +245,7 @@ func TestEveryDialectNoTimeout(t *testing.T) {
 // with code 1, but for a close that is a rejection.
 func TestEveryDialectClosed(t *testing.T) {
 	each(t, func(t *testing.T, p *play, n int) {
-		frame := octets(t, p.acts[n].frame)
+		frame := unhex(t, p.acts[n].frame)
 		for arrived := range frame {
 			d := p.upTo(t, n)
 			d.input(frame[:arrived], 0)
@@ -288,7 +288,7 @@ func TestEveryDialectClosed(t *testing.T) {
 // the consumer whole.
 func TestEveryDialectPrivateData(t *testing.T) {
 	for _, p := range plays {
-		found, _, _ := mpa.CutStartup(octets(t, p.acts[0].frame))
+		found, _, _ := mpa.CutStartup(unhex(t, p.acts[0].frame))
 		f, ok := found.(mpa.StartupFrame)
 		if !ok {
 			continue // Start Keys have none, and messages are tested by themselves
@@ -330,7 +330,7 @@ func TestEveryDialectReject(t *testing.T) {
 		for _, data := range []string{"", "no", strings.Repeat("n", 508)} {
 			r := mpa.NewResponder(p.cfg)
 			r.Start(epoch)
-			if _, err := r.Input(epoch, octets(t, p.acts[0].frame)); err != nil {
+			if _, err := r.Input(epoch, unhex(t, p.acts[0].frame)); err != nil {
 				t.Fatal(err)
 			}
 			q := r.Request()
@@ -370,7 +370,7 @@ func TestRequestPrivateDataAlone(t *testing.T) {
 			continue
 		}
 		d := p.startDialogue(t)
-		in := octets(t, p.acts[0].frame)
+		in := unhex(t, p.acts[0].frame)
 		d.input(in, 0)
 		clear(in)
 		q := d.m.(*mpa.Responder).Request()
@@ -378,7 +378,7 @@ func TestRequestPrivateDataAlone(t *testing.T) {
 		_ = append(q.PrivateData, "more"...)
 		p.send(d, 0)
 		for n := 1; n < len(p.acts); n++ {
-			d.input(octets(t, p.acts[n].frame), 0)
+			d.input(unhex(t, p.acts[n].frame), 0)
 			p.send(d, n)
 		}
 		if got := string(d.m.Negotiated().PrivateData); got != want ||

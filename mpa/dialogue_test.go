@@ -241,7 +241,7 @@ func (d *dialogue) wantReject(privateData string, want []byte) {
 }
 
 // bytes reads annotated hex.
-func octets(t *testing.T, text string) []byte {
+func unhex(t *testing.T, text string) []byte {
 	t.Helper()
 	return testrig.Bytes(t, text)
 }

@@ -79,7 +79,7 @@ func TestExploreFinds(t *testing.T) {
 	} {
 		n := c.class.firstState(t)
 		n.i.m = &flawed{Initiator: n.i.m.(*mpa.Initiator), flaw: c.flaw}
-		s := search{class: &c.class, octetwise: strings.HasPrefix(c.flaw, "waits")}
+		s := search{class: &c.class, bytewise: strings.HasPrefix(c.flaw, "waits")}
 		s.run(n)
 		if found := strings.Join(s.wrong, "\n"); (found == "") != (c.report == "") ||
 			!strings.Contains(found, c.report) {

@@ -105,10 +105,10 @@ func (n *node) path() string {
 
 // next returns the states that can follow: bytes or a FIN arrive, the consumer decides,
 // time passes, or there is a fault.
-func (n *node) next(octetwise bool) (all []*node) {
+func (n *node) next(bytewise bool) (all []*node) {
 	for _, step := range n.steps() {
 		all = append(all, n.after(step, false, func(n *node) { n.takeStep(step, 1<<20) }))
-		if octetwise && strings.HasPrefix(step, "to ") {
+		if bytewise && strings.HasPrefix(step, "to ") {
 			all = append(all, n.after("1 byte "+step, false, func(n *node) { n.takeStep(step, 1) }))
 		}
 	}
@@ -117,7 +117,7 @@ func (n *node) next(octetwise bool) (all []*node) {
 			all = append(all, n.after("time", false, func(n *node) { d, _ := n.virtual.next(); n.elapse(max(d, 0)) }))
 		}
 	}
-	if d, waits := n.virtual.next(); waits && len(all) > 0 && octetwise && !n.faults && d > time.Nanosecond {
+	if d, waits := n.virtual.next(); waits && len(all) > 0 && bytewise && !n.faults && d > time.Nanosecond {
 		all = append(all, n.after("a pause", true, func(n *node) { n.elapse(d - time.Nanosecond) }))
 	}
 	for name := range n.ends() {
@@ -127,8 +127,8 @@ func (n *node) next(octetwise bool) (all []*node) {
 }
 
 // takeStep takes a step, and has the consumer go on in streaming mode after a rejection.
-func (n *node) takeStep(step string, octets int) {
-	n.do(step, octets)
+func (n *node) takeStep(step string, size int) {
+	n.do(step, size)
 	if step == "decision" && n.rejected && n.responder().KeepsTCP() {
 		n.r.sent = append(n.r.sent, streaming...)
 	}
@@ -272,13 +272,13 @@ func mirrored(n *mpa.Negotiated) *mpa.Negotiated {
 
 // A search goes through all states of one connection, breadth-first.
 type search struct {
-	class     *class
-	octetwise bool
-	seen      map[[sha256.Size]byte]bool
-	queue     []*node
-	finals    []*node // where nothing can happen any more
-	ends      []*node // those without a fault
-	wrong     []string
+	class    *class
+	bytewise bool
+	seen     map[[sha256.Size]byte]bool
+	queue    []*node
+	finals   []*node // where nothing can happen any more
+	ends     []*node // those without a fault
+	wrong    []string
 }
 
 const enough = 5 // mistakes of one class
@@ -305,7 +305,7 @@ func (s *search) run(from *node) {
 			s.blame(n, wrong)
 			continue
 		}
-		for _, next := range n.next(s.octetwise) {
+		for _, next := range n.next(s.bytewise) {
 			s.add(next)
 		}
 		if _, waits := n.virtual.next(); !waits && len(n.steps()) == 0 {
@@ -352,7 +352,7 @@ func TestExplore(t *testing.T) {
 	states := 0
 	for k := range classes {
 		c := &classes[k]
-		s := search{class: c, octetwise: testrig.Everything() || slices.Contains(inBytes, c.name)}
+		s := search{class: c, bytewise: testrig.Everything() || slices.Contains(inBytes, c.name)}
 		s.run(c.firstState(t))
 		states += len(s.seen)
 		for _, wrong := range s.wrong {

@@ -26,7 +26,7 @@ type fault struct {
 	set  func(b []byte) []byte
 }
 
-func octet(name string, at int, xor byte) fault {
+func flip(name string, at int, xor byte) fault {
 	return fault{name, func(b []byte) []byte { b[at] ^= xor; return b }}
 }
 
@@ -56,12 +56,12 @@ func by(n int) func(int) int { return func(was int) int { return was + n } }
 // frameFaults are those of a Request, Reply or Rtr frame.
 var frameFaults = []fault{
 	{"as it should be", func(b []byte) []byte { return b }},
-	octet("Key, byte 0", 0, 0x01), octet("Key, byte 9", 9, 0x80), octet("Key, byte 15", 15, 0x20),
+	flip("Key, byte 0", 0, 0x01), flip("Key, byte 9", 9, 0x80), flip("Key, byte 15", 15, 0x20),
 	replace("Key, in small letters", 0, "mpa id "),
 	replace("Key of a Request", 0, mpa.KeyRequest), replace("Key of a Reply", 0, mpa.KeyReply),
 	replace("Key of an Rtr frame", 0, mpa.KeyRtr), replace("a Start Key", 0, mpa.KeyStart+"\x40"),
-	octet("M (markers) the other way", 16, 0x80), octet("C (CRCs) the other way", 16, 0x40),
-	octet("R (rejected) the other way", 16, 0x20), octet("S the other way", 16, 0x10), octet("all of Res", 16, 0x0f),
+	flip("M (markers) the other way", 16, 0x80), flip("C (CRCs) the other way", 16, 0x40),
+	flip("R (rejected) the other way", 16, 0x20), flip("S the other way", 16, 0x10), flip("all of Res", 16, 0x0f),
 	value("Rev 0", 17, 0), value("Rev 1", 17, 1), value("Rev 2", 17, 2), value("Rev 3", 17, 3),
 	value("Rev 255", 17, 255),
 	length("PD_Length 0, data left out", 18, is(0), true), length("PD_Length one too small", 18, by(-1), false),
@@ -76,8 +76,8 @@ var frameFaults = []fault{
 // enhancedFaults are those of the enhanced data.
 var enhancedFaults = []fault{
 	length("PD_Length 3, with data", 18, is(3), true),
-	octet("Control Flag A the other way", 20, 0x80), octet("Control Flag B the other way", 20, 0x40),
-	octet("Control Flag C the other way", 22, 0x80), octet("Control Flag D the other way", 22, 0x40),
+	flip("Control Flag A the other way", 20, 0x80), flip("Control Flag B the other way", 20, 0x40),
+	flip("Control Flag C the other way", 22, 0x80), flip("Control Flag D the other way", 22, 0x40),
 	replace("B, C and D of 0", 20, "\x80\x00\x00\x00"),
 	replace("IRD 32, ORD 32", 20, "\x80\x20\xc0\x20"), replace("IRD 0x3FFE, ORD 0x3FFE", 20, "\xbf\xfe\xff\xfe"),
 	replace("IRD 0x3FFF, ORD 0x3FFF", 20, "\xbf\xff\xff\xff"),
@@ -87,10 +87,10 @@ var enhancedFaults = []fault{
 var (
 	keyFaults = []fault{
 		frameFaults[0],
-		octet("Key, byte 0", 0, 0x01), octet("Key, byte 14", 14, 0x20),
+		flip("Key, byte 0", 0, 0x01), flip("Key, byte 14", 14, 0x20),
 		replace("Key of a Request", 0, mpa.KeyRequest), replace("Key of a Reply", 0, mpa.KeyReply),
-		octet("M (markers) the other way", 15, 0x80), octet("C (CRCs) the other way", 15, 0x40),
-		octet("all of Res", 15, 0x30),
+		flip("M (markers) the other way", 15, 0x80), flip("C (CRCs) the other way", 15, 0x40),
+		flip("all of Res", 15, 0x30),
 		value("Rev 1", 15, 0x41), value("Rev 15", 15, 0x4f),
 		{"the last byte missing, then FIN", func(b []byte) []byte { return b[:15] }},
 		{"nothing but a FIN", func(b []byte) []byte { return nil }},
@@ -141,10 +141,10 @@ func TestFaults(t *testing.T) {
 	for k := range plays {
 		p := &plays[k]
 		for n, a := range p.acts {
-			fmt.Fprintf(&text, "== %s gets %s\n", p.name, mpa.DescribeStartup(octets(t, a.frame)))
-			for _, f := range faultsOf(p, octets(t, a.frame)) {
+			fmt.Fprintf(&text, "== %s gets %s\n", p.name, mpa.DescribeStartup(unhex(t, a.frame)))
+			for _, f := range faultsOf(p, unhex(t, a.frame)) {
 				fmt.Fprintf(&text, "%s\n", f.name)
-				for _, line := range p.verdict(t, n, f.set(octets(t, a.frame))) {
+				for _, line := range p.verdict(t, n, f.set(unhex(t, a.frame))) {
 					fmt.Fprintf(&text, "\t%s\n", line)
 				}
 			}

@@ -230,7 +230,7 @@ func TestDescribeStartup(t *testing.T) {
 		strings.Repeat("aa ", 16): "16 bytes that are no startup frame",
 	} {
 		hex = strings.TrimSpace(hex)
-		if got := mpa.DescribeStartup(octets(t, hex)); got != want {
+		if got := mpa.DescribeStartup(unhex(t, hex)); got != want {
 			t.Errorf("%s: %q want %q", hex, got, want)
 		}
 	}

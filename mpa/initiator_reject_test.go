@@ -67,11 +67,11 @@ func TestRejectErrorPrivateData(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 65)
 	for data, want := range map[string]string{
 		"":                "(R=1, revision 1, 0 bytes of private data)",
-		"not today\n":     `(R=1, revision 1, 10 octets of private data "not today\n")`,
-		string(long[:64]): `64 octets of private data "` + string(long[:64]) + `")`,
-		string(long):      `65 octets of private data "` + string(long) + `")`,
+		"not today\n":     `(R=1, revision 1, 10 bytes of private data "not today\n")`,
+		string(long[:64]): `64 bytes of private data "` + string(long[:64]) + `")`,
+		string(long):      `65 bytes of private data "` + string(long) + `")`,
 
-		string(long[:64]) + "\x00": `65 octets of private data "` + string(long[:64]) + `" ...)`,
+		string(long[:64]) + "\x00": `65 bytes of private data "` + string(long[:64]) + `" ...)`,
 	} {
 		e := &mpa.RejectError{Revision: 1, PrivateData: []byte(data)}
 		if !strings.Contains(e.Error(), want) {

@@ -115,7 +115,7 @@ func TestInitiatorBadReply(t *testing.T) {
 			"Initiator/Initiator startup: the peer sent an MPA Request Frame too; both ends were started as Initiator",
 			false},
 		{"lower case", 0, frame(mpa.StartupFields{Key: "mpa id rep frame"}), mpa.FailureKey,
-			`bad Key at octet 0 of the startup frame: got "mpa id rep frame" want "MPA ID Rep Frame"; only upper and lower case differ`, false},
+			`bad Key at byte 0 of the startup frame: got "mpa id rep frame" want "MPA ID Rep Frame"; only upper and lower case differ`, false},
 		{"one bit off", 0, frame(mpa.StartupFields{Key: "MPA ID Rep Framd"}), mpa.FailureKey,
 			"byte 15 differs", false},
 		{"HTTP", 0, []byte("HTTP/1.1 400 Bad Request\r\n"), mpa.FailureKey, "got an HTTP response", false},
@@ -175,7 +175,7 @@ func TestInitiatorTimeout(t *testing.T) {
 	d.wantOK()
 	d.advance(1)
 	e := d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost,
-		`mpa: startup as Initiator: no MPA Reply Frame within 10s: 5 octets of a key arrived: "MPA I"`)
+		`mpa: startup as Initiator: no MPA Reply Frame within 10s: 5 bytes of a key arrived: "MPA I"`)
 	if !e.Timeout() || e.Fallback {
 		t.Errorf("%+v", e)
 	}

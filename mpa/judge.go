@@ -58,7 +58,7 @@ func (in *intake) judgeStartKey(k StartKey) *StartupError {
 }
 
 func (in *intake) judgeHeader(f StartupFrame) *StartupError {
-	// "if the length of the Private Data field exceeds 512 bytes, the receiver MUST
+	// "if the length of the Private Data field exceeds 512 octets, the receiver MUST
 	// close the connection and report an error locally." [Q08]
 	tooLong := f.PDLength() > MaxPrivateData
 	if err := in.judgeRevision(f, tooLong); err != nil {

@@ -67,7 +67,7 @@ var greetings = [...]greeting{
 	{KeyRtrInLetters, rtrName, rtrHint},
 	{KeyStart, "the Start Key of the first MPA drafts",
 		"the peer uses Start Keys: both ends must use the same dialect"},
-	{"\x16\x03", "a TLS ClientHello", "MPA has no TLS of its own: have the peer switch TLS off, or listen with TLS (iwarp.NewListener on a tls.Listener)"},
+	{"\x16\x03", "a TLS ClientHello", "MPA has no TLS of its own: have the peer switch TLS off, or listen with TLS (iwarp.ListenConfig.NewListener on a tls.Listener)"},
 	{"\x15\x03", "a TLS alert", "MPA runs over plain TCP: the peer expects TLS on this port"},
 	{"HTTP/", "an HTTP response", plainTCPHint},
 	{"GET ", "an HTTP request", plainTCPHint},
@@ -199,13 +199,13 @@ func greet(got string) (greeting, bool) {
 
 // beginsFPDU guesses whether bytes begin an FPDU: a length that is not text, and
 // the control bytes of DDP and RDMAP version 1.
-func beginsFPDU(octets string) bool {
+func beginsFPDU(data string) bool {
 	const longest, ddp, rdmap = 0x3fff, 2, 3
-	if len(octets) <= rdmap {
+	if len(data) <= rdmap {
 		return false
 	}
-	length := int(octets[0])<<8 | int(octets[1])
-	return length > rdmap && length <= longest && octets[ddp]&0x3f == 1 && octets[rdmap]&0xf0 == 0x40
+	length := int(data[0])<<8 | int(data[1])
+	return length > rdmap && length <= longest && data[ddp]&0x3f == 1 && data[rdmap]&0xf0 == 0x40
 }
 
 // difference returns the first byte in which a and b differ.

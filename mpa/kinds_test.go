@@ -172,8 +172,8 @@ const (
 func TestRevision0Initiator(t *testing.T) {
 	for _, o := range []mpa.Offer{{Kind: rdmac}, {Kind: rdmac, Dialect: mpa.DialectRevision0, NoCRC: true}, {Dialect: mpa.DialectRevision0, NoCRC: true}} {
 		o.PrivateData, o.IRD, o.ORD = []byte("hi"), 3, 4
-		d, _ := starting(t, o, octets(t, revision0Request))
-		d.input(append(octets(t, revision0Reply), "FPDU"...), 4)
+		d, _ := starting(t, o, unhex(t, revision0Request))
+		d.input(append(unhex(t, revision0Reply), "FPDU"...), 4)
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
 			Role: mpa.RoleInitiator, Dialect: mpa.DialectRevision0, MarkersReceive: true, MarkersSend: true, CRC: true,
@@ -187,15 +187,15 @@ func TestRevision0Initiator(t *testing.T) {
 func TestRevision0Responder(t *testing.T) {
 	for _, cfg := range []mpa.ResponderConfig{{}, {Kind: perm}, {Kind: rdmac}} {
 		d, r := responder(t, cfg)
-		d.input(append(octets(t, revision0Request), "FPDU"...), 4)
+		d.input(append(unhex(t, revision0Request), "FPDU"...), 4)
 		want := &mpa.Request{
 			Dialect: mpa.DialectRevision0, Markers: true, CRC: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation,
-			PrivateData: []byte("hi"), Frame: octets(t, revision0Request),
+			PrivateData: []byte("hi"), Frame: unhex(t, revision0Request),
 		}
 		if diff := cmp.Diff(want, r.Request()); diff != "" {
 			t.Error(diff)
 		}
-		d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("yo")}, octets(t, revision0Reply))
+		d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("yo")}, unhex(t, revision0Reply))
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
 			Role: mpa.RoleResponder, Dialect: mpa.DialectRevision0, MarkersReceive: true, MarkersSend: true, CRC: true,
@@ -208,7 +208,7 @@ func TestRevision0Responder(t *testing.T) {
 // up so.
 func TestRevision0ToRevision1(t *testing.T) {
 	d, i := starting(t, mpa.Offer{Dialect: mpa.DialectRFC5044, NoCRC: true}, frame(request(1, "")))
-	d.input(octets(t, revision0Reply), 0)
+	d.input(unhex(t, revision0Reply), 0)
 	n := i.Negotiated()
 	if n.Dialect != mpa.DialectRevision0 || n.Revision != 1 || n.PeerRevision != 0 || n.DDPVersion+n.RDMAPVersion != 0 ||
 		!n.MarkersReceive || !n.MarkersSend || !n.CRC {
@@ -216,7 +216,7 @@ func TestRevision0ToRevision1(t *testing.T) {
 	}
 	// The Rtr frame is no business of an RDMAC RNIC.
 	d, i = initiator(t, mpa.Offer{Dialect: mpa.DialectRtr}, mpa.StartupFields{Key: mpa.KeyRequest, C: true, S: true, Rev: 1})
-	d.input(octets(t, revision0Reply), 0)
+	d.input(unhex(t, revision0Reply), 0)
 	d.output(nil)
 	if i.Negotiated().Dialect != mpa.DialectRevision0 {
 		t.Errorf("%+v", i.Negotiated())
@@ -234,19 +234,19 @@ func TestFarewell(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, _ := responder(t, c.cfg)
-			whole := octets(t, revision0Request)
+			whole := unhex(t, revision0Request)
 			d.input(whole[:len(whole)-1], 0)
 			d.wantOK()
 			d.output(nil)
 			d.input(append(whole[len(whole)-1:], "FPDU"...), 4)
 			d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame, c.text)
-			d.output(octets(t, farewellReply))
+			d.output(unhex(t, farewellReply))
 		})
 	}
 	// M and C are the RNIC's own.
 	d, _ := responder(t, mpa.ResponderConfig{Kind: nonperm, Markers: true, NoCRC: true})
-	d.input(octets(t, revision0Request), 0)
-	want := octets(t, farewellReply)
+	d.input(unhex(t, revision0Request), 0)
+	want := unhex(t, farewellReply)
 	want[16] = 0x80
 	d.output(want)
 	// To a Request that is none, or that an RDMAC RNIC does not serve, there is nothing to say.
@@ -255,7 +255,7 @@ func TestFarewell(t *testing.T) {
 	d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame, "revision 0")
 	d.output(nil)
 	d, _ = responder(t, mpa.ResponderConfig{Kind: rdmac, Dialects: []mpa.Dialect{mpa.DialectStartKey}})
-	d.input(octets(t, revision0Request), 0)
+	d.input(unhex(t, revision0Request), 0)
 	d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame, "no Request Frames are: the peer must use Start Keys")
 	d.output(nil)
 }
@@ -263,18 +263,18 @@ func TestFarewell(t *testing.T) {
 // Proves N03, E13: revision 2 to an RDMAC RNIC fails, and says how it would come up.
 func TestRevision2ToRDMAC(t *testing.T) {
 	d, _ := initiator(t, mpa.Offer{NoCRC: true}, request(2, "c0 00 c0 00"))
-	d.input(octets(t, revision0Reply), 0)
+	d.input(unhex(t, revision0Reply), 0)
 	if e := d.wantError(mpa.FailureMismatch, mpa.CodeStartupFrame, "unenhanced Reply, revision 0, to an enhanced Request of revision 2; the responder is an RDMAC RNIC; retry with revision 1"); !e.Fallback {
 		t.Error("no Fallback")
 	}
 	d, _ = initiator(t, mpa.Offer{Kind: nonperm, NoCRC: true}, request(2, "c0 00 c0 00"))
-	d.input(octets(t, revision0Reply), 0)
+	d.input(unhex(t, revision0Reply), 0)
 	if e := d.wantError(mpa.FailureRevision, mpa.CodeStartupFrame, "Reply of revision 0 to our Request of revision 2"); e.Fallback {
 		t.Error("Fallback")
 	}
 	d, r := responder(t, mpa.ResponderConfig{Kind: rdmac})
 	d.input(frame(request(2, "80 00 c0 00")), 0)
-	if q := r.Request(); q.Enhanced || q.Revision != 2 || !bytes.Equal(q.PrivateData, octets(t, "80 00 c0 00")) {
+	if q := r.Request(); q.Enhanced || q.Revision != 2 || !bytes.Equal(q.PrivateData, unhex(t, "80 00 c0 00")) {
 		t.Errorf("an RDMAC RNIC's consumer gets %+v", q)
 	}
 	d.wantReply(mpa.Answer{}, withM(withC(reply(0, ""))))

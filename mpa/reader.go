@@ -6,6 +6,9 @@ import (
 	"github.com/goiwarp/iwarp/internal/layout"
 )
 
+// A Content is a part of an FPDU as it stands on the stream. CopyTo copies its bytes without the markers.
+type Content = layout.Content
+
 // FPDU is one frame found on the stream.
 type FPDU struct {
 	// ULPDU is what goes to DDP: no length, marker, pad or CRC is in it. It
@@ -14,7 +17,7 @@ type FPDU struct {
 	ULPDU []byte
 	// Content is the same bytes. If the FPDU is from [Reader.NextContent], markers may
 	// stand between them.
-	Content layout.Content
+	Content Content
 	// Offset is the stream offset of the FPDU's first byte since Full Operation
 	// began; with a marker in front, of that marker.
 	Offset uint64

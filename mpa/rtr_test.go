@@ -31,7 +31,7 @@ const (
 		00 02  # 12 PD_Length
 		79 6f  # 14 "yo"`
 	rtrFrame = `
-		4d 50 41 20 49 44 20 52 74 52 20 46 72 61 6d 65 # 00 Key "MPA ID RtR Frame", as in the proposal's octets
+		4d 50 41 20 49 44 20 52 74 52 20 46 72 61 6d 65 # 00 Key "MPA ID RtR Frame", as in the proposal's bytes
 		40     # 10 M=0 C=1 R=0 S=0
 		01     # 11 Rev 1
 		00 00  # 12 PD_Length 0`
@@ -45,10 +45,10 @@ var rtrServed = mpa.ResponderConfig{Dialects: mpa.Dialects()}
 // Proves T01, T02, T03, T05: Request and Reply with S=1, the Rtr frame, and an Initiator that may
 // send the first FPDU, as the Responder may.
 func TestRtrInitiator(t *testing.T) {
-	d, i := starting(t, mpa.Offer{Dialect: mpa.DialectRtr, PrivateData: []byte("hi")}, octets(t, rtrRequest))
+	d, i := starting(t, mpa.Offer{Dialect: mpa.DialectRtr, PrivateData: []byte("hi")}, unhex(t, rtrRequest))
 	d.wantDeadline(10 * time.Second)
-	d.input(append(octets(t, rtrReply), "FPDU"...), 4)
-	d.output(octets(t, rtrFrame))
+	d.input(append(unhex(t, rtrReply), "FPDU"...), 4)
+	d.output(unhex(t, rtrFrame))
 	d.wantNegotiated(mpa.Negotiated{
 		Role: mpa.RoleInitiator, Dialect: mpa.DialectRtr, Revision: 1, PeerRevision: 1, DDPVersion: 1,
 		RDMAPVersion: 1, CRC: true,
@@ -65,21 +65,21 @@ func TestRtrInitiator(t *testing.T) {
 func TestRtrResponder(t *testing.T) {
 	for _, rtr := range []string{rtrFrame, rtrInLetters} {
 		d, r := responder(t, rtrServed)
-		d.input(append(octets(t, rtrRequest), octets(t, rtr)...), 20)
+		d.input(append(unhex(t, rtrRequest), unhex(t, rtr)...), 20)
 		want := &mpa.Request{
 			Dialect: mpa.DialectRtr, Revision: 1, CRC: true, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation,
-			PrivateData: []byte("hi"), Frame: octets(t, rtrRequest),
+			PrivateData: []byte("hi"), Frame: unhex(t, rtrRequest),
 		}
 		if diff := cmp.Diff(want, r.Request()); diff != "" {
 			t.Error(diff)
 		}
 		d.advance(time.Minute)
-		d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("yo")}, octets(t, rtrReply))
+		d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("yo")}, unhex(t, rtrReply))
 		d.wantDeadline(5 * time.Second)
 		if r.Done() {
 			t.Error("done without the Rtr frame")
 		}
-		d.input(append(octets(t, rtr), "first FPDU"...), 10)
+		d.input(append(unhex(t, rtr), "first FPDU"...), 10)
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
 			Role: mpa.RoleResponder, Dialect: mpa.DialectRtr, Revision: 1, PeerRevision: 1, DDPVersion: 1,
@@ -105,8 +105,8 @@ func TestRtrFrameIgnored(t *testing.T) {
 		odd := f
 		change(&odd)
 		d, r := responder(t, rtrServed)
-		d.input(octets(t, rtrRequest), 0)
-		d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, octets(t, rtrReply))
+		d.input(unhex(t, rtrRequest), 0)
+		d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, unhex(t, rtrReply))
 		d.input(append(frame(odd), "FPDU"...), 4)
 		if n := r.Negotiated(); !r.Done() || n.MarkersSend || string(n.PrivateData) != "hi" {
 			t.Errorf("%s: done %v, %+v", name, r.Done(), n)
@@ -118,13 +118,13 @@ func TestRtrFrameIgnored(t *testing.T) {
 func TestRtrFrameBad(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		octets     []byte
+		bytes      []byte
 		failure    mpa.Failure
 	}{
 		{"FPDU of a peer that set S by chance", "the peer set S in its Request without knowing the Rtr frame",
-			octets(t, "00 0e 41 43 00 00 00 00 00 00 00 00 00 00 00 01"), mpa.FailureKey},
-		{"Request", "got an MPA Request Frame", octets(t, rtrRequest), mpa.FailureKey},
-		{"Start Key", "got the Start Key", octets(t, startKeyC), mpa.FailureKey},
+			unhex(t, "00 0e 41 43 00 00 00 00 00 00 00 00 00 00 00 01"), mpa.FailureKey},
+		{"Request", "got an MPA Request Frame", unhex(t, rtrRequest), mpa.FailureKey},
+		{"Start Key", "got the Start Key", unhex(t, startKeyC), mpa.FailureKey},
 		{"other case", `want "MPA ID RtR Frame"`, frame(mpa.StartupFields{Key: "MPA ID RTR Frame", C: true, Rev: 1}),
 			mpa.FailureKey},
 		{"C=0", "the Rtr frame has C=0, and our Reply had C=1",
@@ -138,9 +138,9 @@ func TestRtrFrameBad(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, _ := responder(t, rtrServed)
-			d.input(octets(t, rtrRequest), 0)
-			d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, octets(t, rtrReply))
-			d.input(c.octets, 0)
+			d.input(unhex(t, rtrRequest), 0)
+			d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, unhex(t, rtrReply))
+			d.input(c.bytes, 0)
 			d.wantError(c.failure, mpa.CodeStartupFrame, c.text)
 			d.output(nil)
 		})
@@ -177,19 +177,19 @@ func TestRtrUnawareResponder(t *testing.T) {
 	plain := withC(reply(1, "79 6f"))
 	for _, cfg := range []mpa.ResponderConfig{{}, {Dialects: []mpa.Dialect{mpa.DialectRFC5044}}} {
 		d, r := responder(t, cfg)
-		d.input(octets(t, rtrRequest), 0)
+		d.input(unhex(t, rtrRequest), 0)
 		d.wantReply(mpa.Answer{PrivateData: []byte("yo")}, plain)
 		if n := r.Negotiated(); n.SendFirst || n.Dialect != mpa.DialectRFC5044 || !r.Done() {
 			t.Errorf("%+v", n)
 		}
 	}
-	d, i := starting(t, mpa.Offer{Dialect: mpa.DialectRtr, PrivateData: []byte("hi")}, octets(t, rtrRequest))
+	d, i := starting(t, mpa.Offer{Dialect: mpa.DialectRtr, PrivateData: []byte("hi")}, unhex(t, rtrRequest))
 	d.input(append(frame(plain), "FPDU"...), 4)
 	d.output(nil)
 	if n := i.Negotiated(); !n.SendFirst || n.Dialect != mpa.DialectRFC5044 || !i.Done() {
 		t.Errorf("%+v", n)
 	}
-	d, i = starting(t, mpa.Offer{Dialect: mpa.DialectRtr, PrivateData: []byte("hi")}, octets(t, rtrRequest))
+	d, i = starting(t, mpa.Offer{Dialect: mpa.DialectRtr, PrivateData: []byte("hi")}, unhex(t, rtrRequest))
 	rejection := withR(reply(1, "6e 6f"))
 	rejection.S = true // accepting Replies alone are followed by an Rtr frame
 	d.input(append(frame(rejection), "ULP"...), 3)
@@ -212,7 +212,7 @@ func TestRtrUnawareInitiator(t *testing.T) {
 	}
 	// An Initiator of RFC 5044 takes S of the Reply for a reserved bit.
 	d, i := initiator(t, mpa.Offer{Dialect: mpa.DialectRFC5044}, withC(request(1, "")))
-	d.input(octets(t, rtrReply), 0)
+	d.input(unhex(t, rtrReply), 0)
 	d.output(nil)
 	if i.Negotiated().Dialect != mpa.DialectRFC5044 {
 		t.Errorf("%+v", i.Negotiated())
@@ -222,7 +222,7 @@ func TestRtrUnawareInitiator(t *testing.T) {
 // Proves Q10, T01: a rejection has S=0, and no Rtr frame is awaited.
 func TestRtrReject(t *testing.T) {
 	d, r := responder(t, rtrServed)
-	d.input(append(octets(t, rtrRequest), "ULP"...), 3)
+	d.input(append(unhex(t, rtrRequest), "ULP"...), 3)
 	d.wantReject("no", frame(withC(withR(reply(1, "6e 6f")))))
 	if !r.Done() || !r.KeepsTCP() || r.Want() != 0 || !r.Deadline().IsZero() {
 		t.Errorf("done %v, keeps TCP %v, wants %d", r.Done(), r.KeepsTCP(), r.Want())
@@ -232,8 +232,8 @@ func TestRtrReject(t *testing.T) {
 // Proves Q12, T01: the wait for the Rtr frame ends, and a peer that set S by chance is named.
 func TestRtrTimeout(t *testing.T) {
 	d, _ := responder(t, mpa.ResponderConfig{Dialects: mpa.Dialects(), Timeout: time.Second})
-	d.input(octets(t, rtrRequest), 0)
-	d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, octets(t, rtrReply))
+	d.input(unhex(t, rtrRequest), 0)
+	d.wantAnswer(mpa.Answer{PrivateData: []byte("yo")}, unhex(t, rtrReply))
 	d.advance(time.Second - 1)
 	d.wantOK()
 	d.advance(1)
@@ -243,7 +243,7 @@ func TestRtrTimeout(t *testing.T) {
 
 // Proves T02: the two spellings differ in one byte, and neither is the other frames' key.
 func TestRtrKeys(t *testing.T) {
-	a, b := octets(t, rtrFrame), octets(t, rtrInLetters)
+	a, b := unhex(t, rtrFrame), unhex(t, rtrInLetters)
 	differ := 0
 	for i := range a {
 		if a[i] != b[i] {

@@ -26,7 +26,7 @@ const (
 // Proves K01: 15 bytes of key and one of bits.
 func TestStartKeyFrames(t *testing.T) {
 	for _, c := range []struct {
-		octets string
+		bytes  string
 		fields mpa.StartKeyFields
 		line   string
 	}{
@@ -40,7 +40,7 @@ func TestStartKeyFrames(t *testing.T) {
 		{"4d 50 41 00 00 00 00 00 00 00 00 00 00 00 00 05", mpa.StartKeyFields{Key: "MPA", Rev: 5},
 			`MPA` + strings.Repeat(`\x00`, 12) + " rev 5"},
 	} {
-		want := octets(t, c.octets)
+		want := unhex(t, c.bytes)
 		if got := mpa.AppendStartKey([]byte("before"), &c.fields); !bytes.Equal(got,
 			append([]byte("before"), want...)) {
 			t.Errorf("%s: % x", c.line, got)
@@ -83,12 +83,12 @@ func TestStartKeyPassive(t *testing.T) {
 	for _, c := range startKeyStates {
 		o := c.own
 		o.Dialect, o.IRD, o.ORD = mpa.DialectStartKey, 3, 4
-		d, i := starting(t, o, octets(t, c.passive))
+		d, i := starting(t, o, unhex(t, c.passive))
 		d.wantDeadline(10 * time.Second)
 		if i.Negotiated().SendFirst || i.Want() != mpa.StartKeyLen {
 			t.Errorf("%+v, wants %d", i.Negotiated(), i.Want())
 		}
-		d.input(append(octets(t, c.active), "first FPDU"...), 10)
+		d.input(append(unhex(t, c.active), "first FPDU"...), 10)
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
 			Role: mpa.RoleInitiator, Dialect: mpa.DialectStartKey, MarkersReceive: c.own.Markers,
@@ -104,7 +104,7 @@ func TestStartKeyPassive(t *testing.T) {
 func TestStartKeyActive(t *testing.T) {
 	for _, c := range startKeyStates {
 		d, r := responder(t)
-		d.input(append(octets(t, c.passive), "first FPDU"...), 10)
+		d.input(append(unhex(t, c.passive), "first FPDU"...), 10)
 		d.output(nil)
 		q := r.Request()
 		want := &mpa.Request{
@@ -116,7 +116,7 @@ func TestStartKeyActive(t *testing.T) {
 		}
 		o := c.peer
 		o.IRD, o.ORD = 5, 6
-		d.wantAnswer(o, octets(t, c.active))
+		d.wantAnswer(o, unhex(t, c.active))
 		d.output(nil)
 		d.wantNegotiated(mpa.Negotiated{
 			Role: mpa.RoleResponder, Dialect: mpa.DialectStartKey, MarkersReceive: c.peer.Markers,
@@ -129,9 +129,9 @@ func TestStartKeyActive(t *testing.T) {
 // Proves K04, Q02, Q16: one byte that is wrong closes the connection, at either end.
 func TestStartKeyWrongKey(t *testing.T) {
 	for at := range 15 {
-		bad := octets(t, startKeyC)
+		bad := unhex(t, startKeyC)
 		bad[at] ^= 4
-		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey}, octets(t, startKeyC))
+		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey}, unhex(t, startKeyC))
 		d.input(bad, 0)
 		e := d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, " differs: the peer has a wrong key")
 		if e.Err.Offset != uint64(at) {
@@ -143,17 +143,17 @@ func TestStartKeyWrongKey(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, text string
-		octets     []byte
+		bytes      []byte
 		failure    mpa.Failure
 	}{
 		{"Reply", "both ends must use the same dialect", frame(reply(1, "")), mpa.FailureKey},
 		{"Request", "both ends were started as Initiator", frame(request(1, "")), mpa.FailureInitiatorInitiator},
 		{"HTTP", "does not speak MPA", []byte("HTTP/1.0 400 Bad Request"), mpa.FailureKey},
 		{"FPDU", "the peer is in Full Operation already",
-			octets(t, "00 0e 41 43 00 00 00 00 00 00 00 00 00 00 00 01"), mpa.FailureKey},
+			unhex(t, "00 0e 41 43 00 00 00 00 00 00 00 00 00 00 00 01"), mpa.FailureKey},
 	} {
-		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey}, octets(t, startKeyC))
-		d.input(c.octets, 0)
+		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey}, unhex(t, startKeyC))
+		d.input(c.bytes, 0)
 		d.wantError(c.failure, mpa.CodeStartupFrame, c.text)
 	}
 }
@@ -163,7 +163,7 @@ func TestStartKeyRevision(t *testing.T) {
 	for rev := range uint8(16) {
 		for res := range uint8(4) {
 			key := mpa.AppendStartKey(nil, &mpa.StartKeyFields{C: true, Res: res, Rev: rev})
-			passive, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey}, octets(t, startKeyC))
+			passive, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey}, unhex(t, startKeyC))
 			active, _ := responder(t)
 			for _, d := range []*dialogue{passive, active} {
 				d.input(key, 0)
@@ -175,7 +175,7 @@ func TestStartKeyRevision(t *testing.T) {
 					"bad Rev at byte 15 of the startup frame: Start Key of revision")
 			}
 			if rev == 0 {
-				active.wantAnswer(mpa.Answer{}, octets(t, startKeyC))
+				active.wantAnswer(mpa.Answer{}, unhex(t, startKeyC))
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func TestStartKeyNotServed(t *testing.T) {
 		{Kind: mpa.KindNonPermissive, Messages: true},
 	} {
 		d, _ := responder(t, cfg)
-		d.input(octets(t, startKeyC), 0)
+		d.input(unhex(t, startKeyC), 0)
 		d.wantError(mpa.FailureDialect, mpa.CodeStartupFrame, "the Start Key is not served here")
 	}
 }
@@ -196,14 +196,14 @@ func TestStartKeyNotServed(t *testing.T) {
 // Proves N01, K01: an RDMAC RNIC asks for markers and CRCs, whatever its offer says.
 func TestStartKeyRDMAC(t *testing.T) {
 	d, i := starting(t, mpa.Offer{Kind: mpa.KindRDMAC, Dialect: mpa.DialectStartKey,
-		NoCRC: true}, octets(t, startKeyMC))
-	d.input(octets(t, startKeyPlain), 0)
+		NoCRC: true}, unhex(t, startKeyMC))
+	d.input(unhex(t, startKeyPlain), 0)
 	if n := i.Negotiated(); !n.MarkersReceive || n.MarkersSend || !n.CRC {
 		t.Errorf("%+v", n)
 	}
 	d, _ = responder(t, mpa.ResponderConfig{Kind: mpa.KindRDMAC})
-	d.input(octets(t, startKeyPlain), 0)
-	d.wantAnswer(mpa.Answer{NoCRC: true}, octets(t, startKeyMC))
+	d.input(unhex(t, startKeyPlain), 0)
+	d.wantAnswer(mpa.Answer{NoCRC: true}, unhex(t, startKeyMC))
 }
 
 // Private data messages.
@@ -216,26 +216,26 @@ const (
 
 // Proves K07: a length of two bytes and the data.
 func TestPrivateDataMessage(t *testing.T) {
-	if got := mpa.AppendPrivateDataMessage(nil, []byte("hello"), -1); !bytes.Equal(got, octets(t, helloMessage)) {
+	if got := mpa.AppendPrivateDataMessage(nil, []byte("hello"), -1); !bytes.Equal(got, unhex(t, helloMessage)) {
 		t.Errorf("% x", got)
 	}
 	if got := mpa.AppendPrivateDataMessage([]byte("x"), []byte("no"), 0xfffe); !bytes.Equal(got,
-		octets(t, "78 ff fe 6e 6f")) {
+		unhex(t, "78 ff fe 6e 6f")) {
 		t.Errorf("% x", got)
 	}
-	if got := mpa.AppendPrivateDataMessage(nil, []byte("no"), 0); !bytes.Equal(got, octets(t, "00 00 6e 6f")) {
+	if got := mpa.AppendPrivateDataMessage(nil, []byte("no"), 0); !bytes.Equal(got, unhex(t, "00 00 6e 6f")) {
 		t.Errorf("% x", got)
 	}
-	m, err := mpa.ParsePrivateDataMessage(append(octets(t, helloMessage), "Start Key"...))
+	m, err := mpa.ParsePrivateDataMessage(append(unhex(t, helloMessage), "Start Key"...))
 	if err != nil || string(m.PrivateData()) != "hello" {
 		t.Errorf("%q, %v", m, err)
 	}
-	if m, err := mpa.ParsePrivateDataMessage(octets(t, emptyMessage)); err != nil || len(m.PrivateData()) != 0 {
+	if m, err := mpa.ParsePrivateDataMessage(unhex(t, emptyMessage)); err != nil || len(m.PrivateData()) != 0 {
 		t.Errorf("%q, %v", m, err)
 	}
 	for _, short := range []string{"", "00", "00 01", "ff ff 00"} {
 		var e *mpa.Error
-		if _, err := mpa.ParsePrivateDataMessage(octets(t, short)); !errors.As(err, &e) ||
+		if _, err := mpa.ParsePrivateDataMessage(unhex(t, short)); !errors.As(err, &e) ||
 			e.Code != mpa.CodeStartupFrame {
 			t.Errorf("%s: %v", short, err)
 		}
@@ -246,15 +246,15 @@ func TestPrivateDataMessage(t *testing.T) {
 // Start Key.
 func TestMessagesPassive(t *testing.T) {
 	o := mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true, PrivateData: []byte("hello")}
-	d, i := starting(t, o, octets(t, helloMessage))
+	d, i := starting(t, o, unhex(t, helloMessage))
 	d.advance(time.Second)
-	d.input(octets(t, noMessage), 0)
-	d.output(octets(t, startKeyC))
+	d.input(unhex(t, noMessage), 0)
+	d.output(unhex(t, startKeyC))
 	d.wantDeadline(9 * time.Second)
 	if i.Done() {
 		t.Error("done without a Start Key")
 	}
-	d.input(append(octets(t, startKeyMC), "first FPDU"...), 10)
+	d.input(append(unhex(t, startKeyMC), "first FPDU"...), 10)
 	d.wantNegotiated(mpa.Negotiated{
 		Role: mpa.RoleInitiator, Dialect: mpa.DialectStartKey, MarkersSend: true, CRC: true, SendFirst: true,
 		PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation, PrivateData: []byte("no"),
@@ -267,7 +267,7 @@ func TestMessagesPassive(t *testing.T) {
 func TestMessagesActive(t *testing.T) {
 	d, r := responder(t, mpa.ResponderConfig{Messages: true, Timeout: 3 * time.Second})
 	d.wantDeadline(3 * time.Second)
-	d.input(append(octets(t, helloMessage), octets(t, startKeyM)...), mpa.StartKeyLen)
+	d.input(append(unhex(t, helloMessage), unhex(t, startKeyM)...), mpa.StartKeyLen)
 	d.wantDeadline(0)
 	want := &mpa.Request{
 		Dialect: mpa.DialectStartKey, IRD: mpa.NoNegotiation, ORD: mpa.NoNegotiation, PrivateData: []byte("hello"),
@@ -276,13 +276,13 @@ func TestMessagesActive(t *testing.T) {
 		t.Error(diff)
 	}
 	d.advance(time.Hour) // the consumer thinks about it
-	d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("no")}, octets(t, noMessage))
+	d.wantAnswer(mpa.Answer{NoCRC: true, PrivateData: []byte("no")}, unhex(t, noMessage))
 	d.wantDeadline(3 * time.Second)
 	if r.Done() {
 		t.Error("done without a Start Key")
 	}
-	d.input(append(octets(t, startKeyM), "first FPDU"...), 10)
-	d.output(octets(t, startKeyPlain))
+	d.input(append(unhex(t, startKeyM), "first FPDU"...), 10)
+	d.output(unhex(t, startKeyPlain))
 	d.wantNegotiated(mpa.Negotiated{
 		Role: mpa.RoleResponder, Dialect: mpa.DialectStartKey, MarkersSend: true,
 		PeerIRD: mpa.NoNegotiation, PeerORD: mpa.NoNegotiation, PrivateData: []byte("hello"),
@@ -293,8 +293,8 @@ func TestMessagesActive(t *testing.T) {
 func TestMessagesOrFrames(t *testing.T) {
 	cfg := mpa.ResponderConfig{Messages: true}
 	d, _ := responder(t, cfg)
-	d.input(octets(t, startKeyC), 0)
-	d.wantAnswer(mpa.Answer{}, octets(t, startKeyC))
+	d.input(unhex(t, startKeyC), 0)
+	d.wantAnswer(mpa.Answer{}, unhex(t, startKeyC))
 	d, _ = responder(t, cfg)
 	d.input(frame(request(1, "61")), 0)
 	d.wantReply(mpa.Answer{}, withC(reply(1, "")))
@@ -305,13 +305,13 @@ func TestMessagesOrFrames(t *testing.T) {
 // closes.
 func TestMessagesReject(t *testing.T) {
 	d, r := responder(t, mpa.ResponderConfig{Messages: true})
-	d.input(octets(t, helloMessage), 0)
-	d.wantReject("no", octets(t, noMessage))
+	d.input(unhex(t, helloMessage), 0)
+	d.wantReject("no", unhex(t, noMessage))
 	if !r.Done() || r.KeepsTCP() || r.Want() != 0 {
 		t.Errorf("done %v, keeps TCP %v, wants %d", r.Done(), r.KeepsTCP(), r.Want())
 	}
 	d, r = responder(t)
-	d.input(octets(t, startKeyC), 0)
+	d.input(unhex(t, startKeyC), 0)
 	if _, err := r.Reject([]byte("no"), 0, 0); !errors.Is(err, mpa.ErrOffer) {
 		t.Errorf("private data for a Start Key: %v", err)
 	}
@@ -327,25 +327,25 @@ func TestMessagesReject(t *testing.T) {
 // Proves K07, Q16: a close after the answer is a rejection, and its data reaches the consumer.
 func TestMessagesRejected(t *testing.T) {
 	o := mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}
-	d, i := starting(t, o, octets(t, emptyMessage))
-	d.input(octets(t, noMessage), 0)
-	d.output(octets(t, startKeyC))
+	d, i := starting(t, o, unhex(t, emptyMessage))
+	d.input(unhex(t, noMessage), 0)
+	d.output(unhex(t, startKeyC))
 	d.closed()
 	want := &mpa.RejectError{Dialect: mpa.DialectStartKey, PrivateData: []byte("no"), Closed: true}
 	if diff := cmp.Diff(want, i.Rejected(), cmpopts.EquateEmpty()); diff != "" || d.err != error(i.Rejected()) {
 		t.Errorf("%v: %s", d.err, diff)
 	}
-	if !strings.Contains(d.err.Error(), `closed the connection after its private data message, to reject it, or because our Start Key came too late for it: 2 octets of private data "no"`) {
+	if !strings.Contains(d.err.Error(), `closed the connection after its private data message, to reject it, or because our Start Key came too late for it: 2 bytes of private data "no"`) {
 		t.Error(d.err)
 	}
 	if !i.Done() || i.Want() != 0 || !i.Deadline().IsZero() || i.PeerClosed(nil) != d.err {
 		t.Errorf("done %v, wants %d, deadline %v, again: %v", i.Done(), i.Want(), i.Deadline(), i.PeerClosed(nil))
 	}
 	// In the middle of a Start Key it is none.
-	d, _ = starting(t, o, octets(t, emptyMessage))
-	d.input(octets(t, noMessage+"\n"+identFrame), 0)
+	d, _ = starting(t, o, unhex(t, emptyMessage))
+	d.input(unhex(t, noMessage+"\n"+identFrame), 0)
 	d.closed()
-	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, `15 octets of a key arrived`)
+	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, `15 bytes of a key arrived`)
 }
 
 // Proves K07, Q08: messages longer than private data may be, and what is no message.
@@ -354,7 +354,7 @@ func TestMessagesLength(t *testing.T) {
 	long := mpa.AppendPrivateDataMessage(nil, o.PrivateData, -1)
 	d, _ := starting(t, o, long)
 	d.input(long, 0)
-	d.output(octets(t, startKeyC))
+	d.output(unhex(t, startKeyC))
 	o.PrivateData = make([]byte, 513)
 	if _, err := mpa.NewInitiator(o); !errors.Is(err, mpa.ErrOffer) {
 		t.Error(err)
@@ -363,12 +363,12 @@ func TestMessagesLength(t *testing.T) {
 	if _, err := mpa.NewInitiator(o); !errors.Is(err, mpa.ErrOffer) || !strings.Contains(err.Error(), "Messages") {
 		t.Error(err)
 	}
-	for octets, text := range map[string]string{
+	for content, text := range map[string]string{
 		"\x02\x01": "513 bytes",
-		"HTTP/1":   `18516 octets ("HT"), and at most 512`,
+		"HTTP/1":   `18516 bytes ("HT"), and at most 512`,
 	} {
 		d, _ := starting(t, mpa.Offer{Dialect: mpa.DialectStartKey, Messages: true}, []byte{0, 0})
-		d.input([]byte(octets), 0)
+		d.input([]byte(content), 0)
 		d.wantError(mpa.FailurePrivateData, mpa.CodeStartupFrame, text)
 	}
 	// A Responder takes it for the beginning of a key.
@@ -377,11 +377,11 @@ func TestMessagesLength(t *testing.T) {
 	d.wantError(mpa.FailureKey, mpa.CodeStartupFrame, "the peer does not speak MPA")
 	// A message to a Responder that looks for none.
 	d, _ = responder(t)
-	d.input(octets(t, helloMessage), 0)
+	d.input(unhex(t, helloMessage), 0)
 	d.advance(5 * time.Second)
 	d.wantError(mpa.FailureTimeout, mpa.CodeConnectionLost, "may be a private data message")
 	d, _ = responder(t)
-	d.input(octets(t, helloMessage), 0)
+	d.input(unhex(t, helloMessage), 0)
 	d.closed()
 	d.wantError(mpa.FailureClosed, mpa.CodeConnectionLost, "may be a private data message")
 }

@@ -75,8 +75,8 @@ func meets(i *mpa.Initiator, b []byte, cut int) *mpa.StartupError {
 func TestTwoStartKeysComeUp(t *testing.T) {
 	a, b := clone(t, mpa.Offer{Dialect: mpa.DialectStartKey}), clone(t, mpa.Offer{Dialect: mpa.DialectStartKey})
 	first, second := a.Start(epoch), b.Start(epoch)
-	for i, octets := range map[*mpa.Initiator][]byte{a: second, b: first} {
-		if _, err := i.Input(epoch, octets); err != nil || !i.Done() || i.Negotiated().Role != mpa.RoleInitiator {
+	for i, content := range map[*mpa.Initiator][]byte{a: second, b: first} {
+		if _, err := i.Input(epoch, content); err != nil || !i.Done() || i.Negotiated().Role != mpa.RoleInitiator {
 			t.Errorf("%v, %+v", err, i.Negotiated())
 		}
 	}

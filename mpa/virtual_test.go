@@ -261,7 +261,7 @@ func (v *virtual) next() (d time.Duration, ok bool) {
 
 // run does steps until nothing can happen any more. pick chooses one of those
 // possible, how many bytes it delivers, and how much time passes before it.
-func (v *virtual) run(pick func(can []string) (step string, octets int, elapse time.Duration)) {
+func (v *virtual) run(pick func(can []string) (step string, size int, elapse time.Duration)) {
 	for v.wrong == nil {
 		can := v.steps()
 		if len(can) == 0 {

@@ -174,8 +174,8 @@ func (w *Writer) End(dst []byte) []byte {
 		dst = append(dst, pad...)
 		w.took(len(pad))
 	}
-	// Section 4.4: the CRC is calculated from the first byte of the FPDU, a marker in
-	// front included, "to the last byte of the PAD (if present), inclusive. If there is a
+	// Section 4.4: the CRC is calculated from the first octet of the FPDU, a marker in
+	// front included, "to the last octet of the PAD (if present), inclusive. If there is a
 	// Marker immediately following the PAD, the Marker is included". [F04]
 	if w.crc {
 		w.catchUp(dst)
@@ -244,7 +244,7 @@ func (w *Writer) insertMarkersSumming(dst, p []byte) []byte {
 // marker appends a marker if one falls here, so that content may follow.
 //
 // RFC 5044, section 4.3: "If an FPDU is large enough to contain multiple Markers,
-// they MUST all point to the same point in the TCP stream: the first byte of the
+// they MUST all point to the same point in the TCP stream: the first octet of the
 // ULPDU Length field for the FPDU." [F08]
 func (w *Writer) marker(dst []byte) []byte {
 	if !w.markers || w.offset%layout.MarkerInterval != 0 {

@@ -15,7 +15,7 @@ func TestWriterPieces(t *testing.T) {
 	for _, c := range []struct{ markers, crc bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
 		whole, parts := mpa.NewWriter(c.markers, c.crc), mpa.NewWriter(c.markers, c.crc)
 		for _, n := range []int{0, 1, 2, 3, 4, 5, 40, 505, 1023, 1024, 1025, 2048, 3001, 64754} {
-			header, payload := []byte("fourteen byte"), bytes.Repeat([]byte("payload"), n/7+1)[:n]
+			header, payload := []byte("fourteen bytes"), bytes.Repeat([]byte("payload"), n/7+1)[:n]
 			want := whole.Append([]byte("kept"), append(header, payload...))
 			before := parts
 			for _, split := range []int{0, min(1, n), n / 3, n / 2, n - n/8, n} {
@@ -45,7 +45,7 @@ func TestWriterFrame(t *testing.T) {
 		framed, want := mpa.NewWriter(c.markers, c.crc), mpa.NewWriter(c.markers, c.crc)
 		dirty := bytes.Repeat([]byte{0xee}, 70000)
 		for _, n := range []int{0, 1, 100, 1023, 1024, 1025, 1026, 1027, 1428, 9000, 65517} {
-			for _, header := range [][]byte{nil, []byte("fourteen byte"), []byte("there are fifteen!"[:15]),
+			for _, header := range [][]byte{nil, []byte("fourteen bytes"), []byte("there are fifteen!"[:15]),
 				[]byte("eighteen bytes, a")} {
 				payload := bytes.Repeat([]byte("payload"), n/7+1)[:n]
 				got := framed.Frame(append(dirty[:0], "kept"...), header, payload)

@@ -60,7 +60,7 @@ func connect(b *testing.B, size int, offer mpa.Offer) (a, z *benchEnd) {
 	b.Cleanup(func() { rnic.Close() })
 	pd, err := rnic.AllocPD()
 	testrig.Must(b, err)
-	ln, err := iwarp.Listen(b.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(b.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(b, err)
 	defer ln.Close()
 	a, z = newBenchEnd(b, pd, size), newBenchEnd(b, pd, size)

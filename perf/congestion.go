@@ -66,7 +66,7 @@ func newListener(ln net.Listener) *Listener {
 			l.raw = raw
 		}
 	}
-	l.Listener = iwarp.NewListener(ln, listenConfig())
+	l.Listener = listenConfig().NewListener(ln)
 	return l
 }
 

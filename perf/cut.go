@@ -14,6 +14,9 @@ const (
 
 	longPairs  = 3 // pairs over such a path, at least
 	maxStretch = 3 // how many times the time asked for a quantity may take, so that its slices are as long as that
+	// replaceFor is how many times the time asked for a quantity may take elsewhere: with what goes on between
+	// slices, and with slices in place of disturbed ones.
+	replaceFor = 1.5
 	probeTrips = 6 // round trips of which the shortest is taken for the path's, before there are others
 )
 
@@ -53,13 +56,16 @@ func LongEnough(trip time.Duration) time.Duration {
 	return (bandwidthTrips*trip + step - 1).Truncate(step)
 }
 
-// bound returns how long the slices of a quantity may take together with the round trips around them. It is 0 if
-// messages are counted.
-func (o Options) bound(transports int) time.Duration {
-	if o.Iters > 0 {
+// bound returns how long a quantity that is cut so may take. It is 0 if messages are counted.
+func (o Options) bound(c cut, transports int) time.Duration {
+	asked := o.Duration * time.Duration(transports)
+	switch {
+	case o.Iters > 0:
 		return 0
+	case time.Duration(c.pairs)*c.slice > o.Duration:
+		return maxStretch * asked
 	}
-	return maxStretch * o.Duration * time.Duration(transports)
+	return time.Duration(replaceFor * float64(asked))
 }
 
 // probe finds out how long a round trip of the path takes, by messages of one byte.

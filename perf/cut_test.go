@@ -75,28 +75,31 @@ func TestEnoughTime(t *testing.T) {
 		}
 		return all
 	}
-	bound := Options{Duration: 400 * ms}.bound(2)
+	o := Options{Duration: 400 * ms}
+	bound := o.bound(o.cut(Bandwidth, 0), 2)
 	for _, test := range []struct {
 		name       string
 		rounds     int
-		each, trip time.Duration
+		each, took time.Duration
 		want       bool
 	}{
-		{"half disturbed, and replaced", 60, 10 * ms, 0, false},
-		{"half disturbed, and long ones", 60, 20 * ms, 0, true},
-		{"half disturbed, and round trips around them", 60, 10 * ms, 5 * ms, true},
-		{"long ones", 10, 120 * ms, 0, true},
-		{"very long ones", 4, time.Second, 0, false},
-		{"five of those", 5, time.Second, 0, true},
+		{"half disturbed, and replaced", 60, 10 * ms, 1100 * ms, false},
+		{"half disturbed, and no more time", 60, 10 * ms, 1200 * ms, true},
+		{"long ones", 10, 120 * ms, 2400 * ms, true},
+		{"very long ones", 4, time.Second, 8 * time.Second, false},
+		{"five of those", 5, time.Second, 10 * time.Second, true},
 	} {
 		x := disturbed(test.rounds, test.each)
-		s := series{want: 40, iwarp: x, tcp: x, trip: test.trip, bound: bound}
+		s := series{want: 40, iwarp: x, tcp: x, took: test.took, bound: bound}
 		if got := s.enough(test.rounds); got != test.want {
-			t.Errorf("%s: enough is %v after %v of %v", test.name, got, s.spent(), bound)
+			t.Errorf("%s: enough is %v after %v of %v", test.name, got, test.took, bound)
 		}
 	}
-	if b := (Options{Iters: 10, Duration: ms}).bound(2); b != 0 {
+	if b := (Options{Iters: 10, Duration: ms}).bound(cut{}, 2); b != 0 {
 		t.Errorf("messages are counted, and may take %v", b)
+	}
+	if b := o.bound(o.cut(Bandwidth, 50*ms), 2); b != 2400*ms {
+		t.Errorf("over a long path a quantity may take %v, want three times what was asked for", b)
 	}
 }
 

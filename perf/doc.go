@@ -41,8 +41,8 @@
 // With Options.Bidirectional both ends send at once, over one connection; for Reads, plain TCP
 // then sends the messages unasked.
 //
-// Both sides sleep until something has come, or with Options.Poll both poll for a while
-// first.
+// Both sides wait as programs do: plain TCP sleeps until something has come, and iWARP spins
+// for up to 100 us first (iwarp.QPConfig.Spin). With Options.Poll both poll.
 //
 // The time for a quantity is cut into pairs of slices of about 10 ms, one of iWARP and one
 // of TCP, so that a change in the machine's load affects both. Over a path with a long round trip slices are longer,
@@ -50,12 +50,11 @@
 // quantity then takes up to three times as long as was asked for; where that is not enough either, Result.ShortSlices
 // says so of the bandwidth. Where the system says how long threads that could run have waited for a CPU, and what a
 // hypervisor took away, pairs that were disturbed are dropped, and others are measured in their place. Ratios are the
-// median over the pairs of the ratio within a pair, with the quartiles. A ratio is given as
-// inconclusive, and not as a number, if the 95 % confidence interval of the median is wide, as
-// it is where few pairs were left or where they differ: another run would find something
-// else. So is one of bandwidth or latency for which fewer than 5 undisturbed pairs are left; the figures are then of
-// the 5 that waited least. Its quartiles are in the JSON object all the same. (Where there are fewer than 20 pairs none
-// is dropped, and no verdict given. All that replacing takes is bounded by three times the time asked for.)
+// median over the pairs of the ratio within a pair, with the quartiles. A ratio is called
+// inconclusive if the 95 % confidence interval of the median is wide, as it is where few pairs were left or where they
+// differ: another run would find something else. So is one of bandwidth or latency for which fewer than 5 undisturbed
+// pairs are left; it and the figures are then of the 5 that waited least. (Where fewer than 20 pairs are wanted, none is
+// dropped, and no verdict given. A quantity takes 1.5 times the time asked for at most, with what is replaced.)
 //
 // Averages are over all slices that were kept, the peak is the best slice's. The median
 // latency is the median over the slices of the slice's own. So is the 99th percentile, where half of the slices of

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/subprocess"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -180,7 +181,7 @@ type gateRun struct {
 // does not.
 func (g gate) run(t *testing.T, addr string) (run gateRun) {
 	t.Helper()
-	opts := perf.Options{Ops: []perf.Op{g.op}, Sizes: []int{g.size}}
+	opts := perf.Options{Ops: []perf.Op{g.op}, Sizes: []int{g.size}, Duration: 400 * time.Millisecond}
 	if runtime.GOOS == "linux" {
 		opts.CC = "reno"
 	}

@@ -14,10 +14,10 @@ const (
 )
 
 // Where messages are counted, a slice has sliceMessages of them, unless that makes too few slices, or more than
-// the default duration has.
+// maxCounted.
 const (
 	sliceMessages = 40
-	maxCounted    = int(DefaultDuration / sliceTime)
+	maxCounted    = 40
 )
 
 // Pairs returns into how many slices of each transport the time for a quantity is cut, or its messages are, of one

@@ -53,7 +53,7 @@ func (e versionError) Error() string {
 		byte(e), helloVersion)
 }
 
-func (h hello) octets() []byte {
+func (h hello) encode() []byte {
 	b := append(make([]byte, 0, helloLen), helloMagic...)
 	b = append(b, helloVersion, h.flags())
 	b = binary.BigEndian.AppendUint16(b, h.index)

@@ -17,7 +17,7 @@ func TestHelloRoundTrip(t *testing.T) {
 		{markers: true, index: 7, session: 1, reads: 128},
 		{noCRC: true, index: 0xffff, reads: 1},
 	} {
-		got, err := parseHello(h.octets())
+		got, err := parseHello(h.encode())
 		if diff := cmp.Diff(h, got, cmp.AllowUnexported(hello{})); diff != "" || err != nil {
 			t.Errorf("%v (-sent +parsed):\n%s", err, diff)
 		}
@@ -30,11 +30,11 @@ func TestHelloOfOthers(t *testing.T) {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}
-	whole := hello{}.octets()
+	whole := hello{}.encode()
 	if _, err := parseHello(whole[:helloLen-1]); !errors.Is(err, errNotPerf) {
 		t.Errorf("cut off: got %v", err)
 	}
-	other := hello{}.octets()
+	other := hello{}.encode()
 	other[4] = 9
 	if _, err := parseHello(other); err == nil || !strings.Contains(err.Error(), "version 9") {
 		t.Errorf("version 9: got %v", err)
@@ -42,14 +42,14 @@ func TestHelloOfOthers(t *testing.T) {
 }
 
 func FuzzParseHello(f *testing.F) {
-	f.Add(hello{control: true, session: 1}.octets())
+	f.Add(hello{control: true, session: 1}.encode())
 	f.Add([]byte("iwpf\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHello(b)
 		if err != nil {
 			return
 		}
-		again, err := parseHello(h.octets())
+		again, err := parseHello(h.encode())
 		if again != h || err != nil {
 			t.Errorf("%+v became %+v, %v", h, again, err)
 		}
@@ -59,7 +59,7 @@ func FuzzParseHello(f *testing.F) {
 // TestHelloKnown has package ulpdata, which knows a hello by its mark, name this program.
 func TestHelloKnown(t *testing.T) {
 	for _, h := range []hello{{}, {control: true, session: 1}, {index: 1, reads: 1}} {
-		if got := ulpdata.Describe(h.octets()); !strings.HasPrefix(got, "like iwarp perf, ") {
+		if got := ulpdata.Describe(h.encode()); !strings.HasPrefix(got, "like iwarp perf, ") {
 			t.Error(got)
 		}
 	}

@@ -43,7 +43,7 @@ func orStill(ctx context.Context, err error) error {
 
 // meters tell whether anything moves on the connections of a session.
 type meters struct {
-	octets atomic.Int64 // on plain TCP connections; and one for each QP that has come up
+	bytes atomic.Int64 // on plain TCP connections; and one for each QP that has come up
 
 	mu      sync.Mutex
 	watched []*iwarp.QP
@@ -54,14 +54,14 @@ func (m *meters) join(qp *iwarp.QP) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watched = append(m.watched, qp)
-	m.octets.Add(1)
+	m.bytes.Add(1)
 }
 
 // moved is a number that grows when bytes move.
 func (m *meters) moved() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sum := uint64(m.octets.Load())
+	sum := uint64(m.bytes.Load())
 	for _, qp := range m.watched {
 		s := qp.Stats()
 		sum += s.SentStream + s.ReceivedStream

@@ -30,7 +30,7 @@ func answers(t *testing.T, change ...func(*iwarp.QPConfig)) (d *dialing, peer *c
 	one, other := testrig.Pipe("initiator", "responder")
 	accepted := make(chan error, 1)
 	go func() {
-		req, err := iwarp.Respond(t.Context(), other, nil, iwarp.ListenConfig{PD: res.pd})
+		req, err := (&iwarp.ListenConfig{PD: res.pd}).Respond(t.Context(), other, nil)
 		if err == nil {
 			cfg := res.ctl.config()
 			for _, c := range change {
@@ -76,7 +76,7 @@ func TestSlowMovement(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatalf("given up after %d bytes: %v", i, context.Cause(ctx))
 			}
-			[]*session{d.session, other.session}[i%2].octets.Add(1)
+			[]*session{d.session, other.session}[i%2].bytes.Add(1)
 		}
 		time.Sleep(idleLimit + 2*idleLimit/looks)
 		if !errors.As(context.Cause(ctx), new(*stillError)) {

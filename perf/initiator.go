@@ -23,6 +23,8 @@ const dialTimeout = 10 * time.Second
 type Observer struct {
 	Connected func(Negotiated)
 	Progress  func(Progress)
+	// Bandwidth gets each result as soon as its bandwidth is known: its latency is not measured yet.
+	Bandwidth func(Result)
 	Result    func(Result)
 	// Wrap gets every TCP connection that the initiator opens for a QP, before the
 	// startup, and returns what to use in its place: see iwarp.Dialer. The connections
@@ -201,7 +203,7 @@ func (d *dialing) connectLane(ctx context.Context, i int, at answer) (err error)
 	}
 	conn, err := d.dialTCP(ctx, i, at)
 	if err == nil {
-		d.tcps[i].use(conn, &d.octets)
+		d.tcps[i].use(conn, &d.bytes)
 	}
 	return err
 }
@@ -234,7 +236,7 @@ func (d *dialing) noteCC(conn net.Conn) (net.Conn, error) {
 // hello: a message in front of it has.
 func (o Options) dialer(offer mpa.Offer, h hello) (iwarp.Dialer, error) {
 	preset, err := o.preset()
-	offer.Dialect, offer.PrivateData = o.Dialect, h.octets()
+	offer.Dialect, offer.PrivateData = o.Dialect, h.encode()
 	offer.Messages = o.Dialect == mpa.DialectStartKey
 	return iwarp.Dialer{Preset: preset, MPA: offer, Timeout: dialTimeout}, err
 }

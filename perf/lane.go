@@ -22,8 +22,8 @@ type lane interface {
 // A QP and the TCP connection beside it share them.
 type buffers struct{ tx, rx []byte }
 
-func newBuffers(octets int) buffers {
-	return buffers{make([]byte, octets), make([]byte, octets)}
+func newBuffers(n int) buffers {
+	return buffers{make([]byte, n), make([]byte, n)}
 }
 
 // fill readies the buffers for a slice, as far as this side uses them.

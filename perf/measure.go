@@ -54,15 +54,22 @@ func (m *measurement) result(ctx context.Context, op Op, size int) error {
 		return err
 	}
 	ahead, path := m.bandwidth.aheadSince(before), m.bandwidth.qps[0].qp.Stats()
+	sum := func(lat series) Result {
+		r := newResult(op, size, m.depth(op, size), bw, lat)
+		if op.tells() {
+			r.RXDepth = m.opts.rxDepth(size)
+		}
+		r.Ahead, r.EMSS, r.MULPDU = ahead, path.EMSS, path.MULPDU
+		return r
+	}
+	if m.watch.Bandwidth != nil {
+		m.watch.Bandwidth(sum(series{}))
+	}
 	lat, err := m.series(ctx, m.latency, op, size, Latency)
 	if err != nil {
 		return err
 	}
-	r := newResult(op, size, m.depth(op, size), bw, lat)
-	if op.tells() {
-		r.RXDepth = m.opts.rxDepth(size)
-	}
-	r.Ahead, r.EMSS, r.MULPDU = ahead, path.EMSS, path.MULPDU
+	r := sum(lat)
 	if err := m.countCalls(ctx, &r, bw, lat); err != nil {
 		return err
 	}
@@ -108,15 +115,15 @@ func (m *measurement) newJob(t Transport, op Op, size int, q Quantity) job {
 // goes on, within limits, until enough pairs were not disturbed.
 func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q Quantity) (series, error) {
 	transports := m.transports()
-	c := m.opts.cut(q, m.trip)
+	c, began := m.opts.cut(q, m.trip), time.Now()
 	all := series{
 		streams: s.opts.streams(q), want: c.pairs, keep: m.opts.KeepDisturbed || c.pairs < judgedFrom,
-		trip: m.trip, bound: m.opts.bound(len(transports)),
+		trip: m.trip, bound: m.opts.bound(c, len(transports)),
 	}
 	jobs := make([]job, len(transports))
 	for i, t := range transports {
 		jobs[i] = m.newJob(t, op, size, q)
-		m.progress(jobs[i], 0, c.pairs)
+		m.progress(jobs[i], 0, &all)
 		if err := m.warmUp(ctx, s, &jobs[i], c); err != nil {
 			return all, err
 		}
@@ -124,7 +131,7 @@ func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q
 	for round := 0; !all.enough(round); round++ {
 		for turn := range jobs {
 			j := &jobs[(round+turn)%len(jobs)]
-			m.progress(*j, round, c.pairs)
+			m.progress(*j, round, &all)
 			x, err := m.slice(ctx, s, *j)
 			if err != nil {
 				return all, err
@@ -132,6 +139,7 @@ func (m *measurement) series(ctx context.Context, s *session, op Op, size int, q
 			all.add(*j, x)
 			m.rescale(j, x.elapsed, c.slice)
 		}
+		all.took = time.Since(began)
 	}
 	m.step++
 	return all, nil
@@ -176,11 +184,12 @@ type Progress struct {
 	Quantity  Quantity
 	Size      int     // bytes
 	Round     int     // pairs of slices done, from 0
+	MsgRate   float64 // millions of messages a second, in the Transport's slices so far; of latency 0
 	Done      float64 // part of the whole, 0 to 1
 	Elapsed   time.Duration
 }
 
-func (m *measurement) progress(j job, round, pairs int) {
+func (m *measurement) progress(j job, round int, s *series) {
 	if m.watch.Progress == nil {
 		return
 	}
@@ -188,7 +197,7 @@ func (m *measurement) progress(j job, round, pairs int) {
 	for _, op := range m.opts.Ops {
 		all += 2 * len(m.opts.sizesOf(op))
 	}
-	part := min(float64(round)/float64(pairs), 0.99)
+	part := min(float64(round)/float64(s.want), 0.99)
 	m.watch.Progress(Progress{Transport: j.Transport, Op: j.Op, Quantity: j.Quantity, Size: j.Size, Round: round,
-		Done: (float64(m.step) + part) / float64(all), Elapsed: time.Since(m.start)})
+		MsgRate: s.msgRate(j), Done: (float64(m.step) + part) / float64(all), Elapsed: time.Since(m.start)})
 }

@@ -83,9 +83,8 @@ func plainHost(over *network.Network, addr net.Addr) (string, error) {
 
 // listen listens on a network.
 func listen(ctx context.Context, over *network.Network, addr string) (*Listener, error) {
-	cfg := listenConfig()
 	if !over.Sockets {
-		ln, err := over.Listen(ctx, addr, &cfg)
+		ln, err := over.Listen(ctx, addr, listenConfig())
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +97,6 @@ func listen(ctx context.Context, over *network.Network, addr string) (*Listener,
 	return newListener(ln), nil
 }
 
-func listenConfig() iwarp.ListenConfig {
-	return iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}
+func listenConfig() *iwarp.ListenConfig {
+	return &iwarp.ListenConfig{Dialects: mpa.Dialects(), Messages: true}
 }

@@ -15,9 +15,9 @@ import (
 // a responder allocate.
 const (
 	DefaultDepth    = 128
-	DefaultRXDepth  = 512 // perftest's too
-	DefaultDuration = 400 * time.Millisecond
-	DefaultPort     = 18515 // perftest's
+	DefaultRXDepth  = 512                    // perftest's too
+	DefaultDuration = 200 * time.Millisecond // the least whose ratios are judged
+	DefaultPort     = 7174                   // that of iwarp serve
 
 	MinDepth = 1
 	MaxDepth = 8192
@@ -123,8 +123,8 @@ type Options struct {
 	// reno, bbr or cubic. If empty, each system's default stays. Only Linux lets one choose.
 	CC string `json:"cc,omitempty"`
 
-	// Poll has both ends poll for a while before they sleep, over plain TCP too. By
-	// default they sleep until something has come, as perftest's do with -e.
+	// Poll has both ends poll before they sleep, over plain TCP too. By default plain TCP sleeps until something
+	// has come, and iWARP spins for up to 100 us first.
 	Poll bool `json:"poll,omitempty"`
 
 	// KeepDisturbed has pairs of slices count that the rest of the machine disturbed, and no

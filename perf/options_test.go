@@ -41,7 +41,7 @@ func TestSlices(t *testing.T) {
 		slice    time.Duration
 	}{
 		{time.Millisecond, 5, 200 * time.Microsecond},
-		{DefaultDuration, 40, 10 * time.Millisecond},
+		{DefaultDuration, 20, 10 * time.Millisecond},
 		{600 * time.Millisecond, 60, 10 * time.Millisecond},
 		{2 * time.Second, 100, 20 * time.Millisecond},
 		{time.Minute, 100, 600 * time.Millisecond},

@@ -72,13 +72,13 @@ func (a *respondent) acceptPlain(in arrival) error {
 	if a.opts.NoBaseline || a.baseline != nil || !a.lacksTCP(in.hello) {
 		return a.unexpected(in)
 	}
-	conn, err := in.req.Reject(in.octets())
+	conn, err := in.req.RejectKeep(in.encode(), 0, 0)
 	close(in.taken)
 	if err != nil {
 		return fmt.Errorf("perf: plain TCP beside the QP: %w", err)
 	}
 	l := a.tcps[in.index]
-	l.use(beneath(conn), &a.octets)
+	l.use(beneath(conn), &a.bytes)
 	if l.conn != conn {
 		l.began = conn
 	}
@@ -128,7 +128,7 @@ func (a *respondent) acceptTCP(conn net.Conn) bool {
 		return false
 	}
 	conn.SetDeadline(time.Time{})
-	a.tcps[h.index].use(conn, &a.octets)
+	a.tcps[h.index].use(conn, &a.bytes)
 	return true
 }
 
@@ -147,7 +147,7 @@ func (d *dialing) dialTCP(ctx context.Context, i int, at answer) (net.Conn, erro
 	if at.TCPHere {
 		err = d.announce(ctx, conn, h)
 	} else {
-		_, err = conn.Write(h.octets())
+		_, err = conn.Write(h.encode())
 	}
 	if err != nil {
 		_ = conn.Close() // or it is
@@ -177,7 +177,7 @@ func (d *dialing) announce(ctx context.Context, conn net.Conn, h hello) error {
 			return err
 		}
 	}
-	dialer := iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRFC6581, PrivateData: h.octets()}, Timeout: dialTimeout}
+	dialer := iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRFC6581, PrivateData: h.encode()}, Timeout: dialTimeout}
 	qp, err := dialer.Initiate(ctx, through, nil)
 	if err == nil {
 		qp.Abort()
@@ -185,7 +185,7 @@ func (d *dialing) announce(ctx context.Context, conn net.Conn, h hello) error {
 	}
 	var rejected *iwarp.RejectError
 	switch {
-	case errors.As(err, &rejected) && rejected.Conn != nil && bytes.Equal(rejected.PrivateData, h.octets()):
+	case errors.As(err, &rejected) && rejected.Conn != nil && bytes.Equal(rejected.PrivateData, h.encode()):
 		return nil
 	case rejected == nil && ctx.Err() == nil:
 		// What is said of dialects is no help here: the QP beside it has come up.

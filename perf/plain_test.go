@@ -79,7 +79,7 @@ func TestPlainByRelay(t *testing.T) {
 // A watched is a connection whose bytes are counted, and that is built on another. It notes the last deadline.
 type watched struct {
 	net.Conn
-	octets   atomic.Int64
+	bytes    atomic.Int64
 	closed   atomic.Bool
 	deadline atomic.Pointer[time.Time]
 }
@@ -88,13 +88,13 @@ func (w *watched) NetConn() net.Conn { return w.Conn }
 
 func (w *watched) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
-	w.octets.Add(int64(n))
+	w.bytes.Add(int64(n))
 	return n, err
 }
 
 func (w *watched) Write(b []byte) (int, error) {
 	n, err := w.Conn.Write(b)
-	w.octets.Add(int64(n))
+	w.bytes.Add(int64(n))
 	return n, err
 }
 
@@ -156,7 +156,7 @@ func TestPlainBeneath(t *testing.T) {
 	testrig.Must(t, errors.Join(<-served, over.Close()))
 	few := 0
 	for _, c := range ln.all {
-		if c.octets.Load() < 200 {
+		if c.bytes.Load() < 200 {
 			few++
 			c.goesOn(t)
 		}
@@ -169,7 +169,7 @@ func TestPlainBeneath(t *testing.T) {
 	}
 	for _, c := range here {
 		c.goesOn(t)
-		if n := c.octets.Load(); n == 0 || n > 200 {
+		if n := c.bytes.Load(); n == 0 || n > 200 {
 			t.Errorf("%d bytes have passed what the initiator has wrapped", n)
 		}
 	}
@@ -214,12 +214,12 @@ func TestPlainAmidOthers(t *testing.T) {
 	s := visits(t, addr)
 	s.opens(Options{Sizes: []int{64}})
 	h := hello{plain: true, session: s.d.id}
-	for _, text := range []string{"", "MPA ID R", "GET / HTTP/1.1\r\n\r\n", string(h.octets()),
+	for _, text := range []string{"", "MPA ID R", "GET / HTTP/1.1\r\n\r\n", string(h.encode()),
 		strings.Repeat("\x00", 64)} {
 		_, err := io.WriteString(dials(t, addr), text)
 		testrig.Must(t, err)
 	}
-	m, err := mpa.NewInitiator(mpa.Offer{Dialect: mpa.DialectRFC6581, PrivateData: h.octets()})
+	m, err := mpa.NewInitiator(mpa.Offer{Dialect: mpa.DialectRFC6581, PrivateData: h.encode()})
 	testrig.Must(t, err)
 	conn := dials(t, addr)
 	for _, b := range m.Start(time.Now()) {
@@ -234,7 +234,7 @@ func TestPlainAmidOthers(t *testing.T) {
 			break
 		}
 	}
-	if r := m.Rejected(); r == nil || string(r.PrivateData) != string(h.octets()) {
+	if r := m.Rejected(); r == nil || string(r.PrivateData) != string(h.encode()) {
 		t.Fatalf("the answer is %v", r)
 	}
 	if _, err := s.d.ctl.call(t.Context(), request{Lanes: s.d.regions()}); err != nil {
@@ -291,7 +291,7 @@ func TestPlainUnexpected(t *testing.T) {
 // TestPlainUnknown has the initiator say that a connection is plain TCP to a peer that accepts it as a QP, and to one
 // that rejects it for a reason of its own.
 func TestPlainUnknown(t *testing.T) {
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	defer ln.Close()
 	s := &stranger{t, &dialing{addr: ln.Addr().String()}}
@@ -302,7 +302,7 @@ func TestPlainUnknown(t *testing.T) {
 			if err == nil && accepts {
 				_, err = req.Accept(t.Context(), iwarp.AcceptConfig{})
 			} else if err == nil {
-				_, err = req.Reject([]byte("not here"))
+				err = req.Reject([]byte("not here"))
 			}
 			answered <- err
 		}()

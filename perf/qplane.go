@@ -146,10 +146,9 @@ func (r *qpRun) wait() error {
 	return r.recvs.post(r.qp)
 }
 
-// pollTime is for how long we poll in vain before we sleep: several times what an answer
-// takes. If none has come by then, the other end waits for a processor, perhaps for this
-// one.
-const pollTime = 100 * time.Microsecond
+// pollTime is for how long we poll in vain before we sleep: longer than any answer takes, that of an emulated machine
+// too. If none has come by then, the other end waits for a processor, perhaps for this one.
+const pollTime = 20 * time.Millisecond
 
 // pollClock is how often we poll between two looks at the clock.
 const pollClock = 16

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/goiwarp/iwarp/internal/quantile"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // Ratios are iWARP's figures divided by plain TCP's: the medians over the pairs of slices
 // of the ratio within a pair. A ratio is 0 if plain TCP was not measured, if the system
-// does not tell what it is of, if there was too little of it, or if it is inconclusive.
+// does not tell what it is of, or if there was too little of it.
 type Ratios struct {
 	RatioBW  float64 `json:"ratio_bw,omitempty"`
 	RatioLat float64 `json:"ratio_lat,omitempty"` // of the median latency
@@ -19,8 +20,7 @@ type Ratios struct {
 	RatioCPU    float64 `json:"ratio_cpu,omitempty"`     // of the CPU time for a message, of both ends
 	RatioCPULat float64 `json:"ratio_cpu_lat,omitempty"` // the same while latency is measured
 
-	// Quartiles are the lower and the upper quartile of each, by its key, of those that are
-	// inconclusive too.
+	// Quartiles are the lower and the upper quartile of each, by its key.
 	Quartiles map[string][2]float64 `json:"ratio_quartiles,omitempty"`
 
 	// Inconclusive names the ratios, by their keys, that another run would not repeat, or that
@@ -53,18 +53,18 @@ func (r *Ratios) ratio(key string) *float64 {
 	return nil
 }
 
-// Text prints the ratio with such a key and its quartiles in a format of three numbers. It
-// returns "busy" of a ratio that is inconclusive, and "-" where there is none.
+// Repeats reports whether another run would find about the same ratio with such a key, as far as is known: it is not
+// inconclusive.
+func (r *Ratios) Repeats(key string) bool { return !slices.Contains(r.Inconclusive, key) }
+
+// Text prints the ratio with such a key and its quartiles in a format of three numbers. It begins with "~" if the ratio
+// is inconclusive, and is "-" where there is none.
 func (r *Ratios) Text(key, format string) string {
-	ratio := r.Ratio(key)
-	switch {
-	case slices.Contains(r.Inconclusive, key):
-		return "busy"
-	case ratio == 0:
+	ratio, q := r.Ratio(key), r.Quartiles[key]
+	if ratio == 0 {
 		return "-"
 	}
-	q := r.Quartiles[key]
-	return fmt.Sprintf(format, ratio, q[0], q[1])
+	return wording.If(r.Repeats(key), "", "~") + fmt.Sprintf(format, ratio, q[0], q[1])
 }
 
 // ratios compares the undisturbed pairs, and for CPU time all of them: a thread that waits
@@ -100,7 +100,6 @@ func (r *Ratios) compare(key string, s series, value func(sample) float64) {
 	r.Quartiles[key] = [2]float64{lower, upper}
 	if !s.keep && (s.scarce || !repeatable(all)) {
 		r.Inconclusive = append(r.Inconclusive, key)
-		return
 	}
 	*r.ratio(key) = quantile.Median(all)
 }
@@ -147,8 +146,8 @@ func (p Pairs) Scarce(q Quantity) bool {
 	return dropped > 0 && all-dropped < minPairs
 }
 
-// Judged reports whether there were enough pairs of both quantities that disturbed ones were dropped, as Options.Judged
-// has it.
+// Judged reports whether there were as many pairs of both quantities as Options.Judged wants. There are fewer over a path
+// with a long round trip, where disturbed ones are kept, and where time ran out.
 func (p Pairs) Judged() bool { return min(p.BWPairs, p.LatPairs) >= judgedFrom }
 
 func countPairs(bw, lat series) Pairs {

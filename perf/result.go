@@ -134,7 +134,7 @@ func costs(x sample, messages float64, size int) Costs {
 	return Costs{CPU: cpu / 1e3, CPUByte: cpu / float64(size), Switches: float64(x.usage.Switches) / messages}
 }
 
-func mebibytes(octets float64) float64 { return octets / (1 << 20) }
+func mebibytes(data float64) float64 { return data / (1 << 20) }
 
 // tripParts is how many latencies make a round trip: a ping-pong has two
 // messages, a Read is one operation.

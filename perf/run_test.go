@@ -225,19 +225,6 @@ func TestRunTwo(t *testing.T) {
 	}
 }
 
-// TestRunTwoShallow: where few messages are under way, the responder of latency has no more buffers than that takes.
-func TestRunTwoShallow(t *testing.T) {
-	addr, visits := perf.Responds(t, time.Minute)
-	for depth := 1; depth <= 5; depth++ {
-		opts := perf.Options{Ops: []perf.Op{perf.Send}, Sizes: []int{4096}, Depth: depth, NoBaseline: true,
-			Duration: time.Millisecond}
-		report, err := perf.RunTwo(t.Context(), addr, opts, perf.Observer{})
-		testrig.Must(t, err)
-		<-visits
-		wantSane(t, report.Results[0], false)
-	}
-}
-
 // TestRunWithCongestionControl sets it at both ends, and undoes that.
 func TestRunWithCongestionControl(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -365,12 +352,23 @@ func TestRunFailsOnOneWrongByte(t *testing.T) {
 
 func TestObserverSeesTheRun(t *testing.T) {
 	var connected int
-	var results []perf.Result
+	var results, early []perf.Result
 	var done []float64
 	report, err := perf.Run(t.Context(), quick(64, 128), perf.Observer{
 		Connected: func(n perf.Negotiated) { connected++ },
-		Progress:  func(p perf.Progress) { done = append(done, p.Done) },
-		Result:    func(r perf.Result) { results = append(results, r) },
+		Progress: func(p perf.Progress) {
+			done = append(done, p.Done)
+			if known := p.Quantity == perf.Bandwidth && p.Round > 0; (p.MsgRate > 0) != known {
+				t.Errorf("in round %d of %s there were %v million messages a second", p.Round, p.Quantity, p.MsgRate)
+			}
+		},
+		Result: func(r perf.Result) { results = append(results, r) },
+		Bandwidth: func(r perf.Result) {
+			early = append(early, r)
+			if len(early) != len(results)+1 {
+				t.Errorf("bandwidth is told of result %d after %d of them", len(early), len(results))
+			}
+		},
 	})
 	testrig.Must(t, err)
 	if connected != 1 {
@@ -378,6 +376,13 @@ func TestObserverSeesTheRun(t *testing.T) {
 	}
 	if diff := gocmp.Diff(report.Results, results); diff != "" {
 		t.Errorf("results told one by one differ from the report (-report +told):\n%s", diff)
+	}
+	for i, r := range early {
+		all := results[i]
+		if r.Op != all.Op || r.Size != all.Size || r.BWAverage != all.BWAverage || r.TCP.CPU != all.TCP.CPU ||
+			r.RatioBW != all.RatioBW || r.LatencyIterations != 0 {
+			t.Errorf("of result %d it was told early: %+v, and later: %+v", i, r, all)
+		}
 	}
 	for i := range done {
 		if done[i] < 0 || done[i] >= 1 || i > 0 && done[i] < done[i-1] {

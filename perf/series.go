@@ -16,7 +16,8 @@ type series struct {
 	streams, want int
 	keep          bool          // disturbed pairs, too
 	trip          time.Duration // the path's round trip; 0 if it is not known
-	bound         time.Duration // on what is spent; 0 if there is none
+	bound         time.Duration // on what it has taken; 0 if there is none
+	took          time.Duration // so far, with what goes on between slices
 	scarce        bool          // too few of the pairs are undisturbed to say anything
 	iwarp, tcp    []sample
 }
@@ -37,6 +38,15 @@ func (s *series) of(t Transport) []sample {
 	return s.iwarp
 }
 
+// msgRate is how many millions of messages a second there were so far of one transport, of bandwidth.
+func (s *series) msgRate(j job) float64 {
+	done := s.of(j.Transport)
+	if j.Quantity == Latency || len(done) == 0 {
+		return 0
+	}
+	return total(done).rate() * float64(s.streams) / 1e6
+}
+
 // maxTries is how many times as many pairs as wanted are measured at most.
 const maxTries = 2
 
@@ -44,22 +54,13 @@ const maxTries = 2
 // hope of half of them, or no time for more.
 func (s *series) enough(rounds int) bool {
 	switch {
-	case rounds >= min(s.want, minPairs) && s.bound > 0 && s.spent() >= s.bound:
+	case rounds >= min(s.want, minPairs) && s.bound > 0 && s.took >= s.bound:
 		return true
 	case rounds < s.want:
 		return false
 	}
 	left := rounds - s.disturbed()
 	return left >= s.want || rounds >= maxTries*s.want || left*maxTries < s.want/2
-}
-
-// callTrips is how many round trips there are around a slice: to begin it, and to verify it.
-const callTrips = 2
-
-// spent is how long all slices took, with the round trips around them.
-func (s *series) spent() time.Duration {
-	slices := len(s.iwarp) + len(s.tcp)
-	return elapsed(s.iwarp) + elapsed(s.tcp) + callTrips*s.trip*time.Duration(slices)
 }
 
 // inTrips returns how many round trips of the path a slice has taken, of the transport whose slices were shorter: 0 if

@@ -88,7 +88,7 @@ func TestServeRejectsOthers(t *testing.T) {
 // TestConnectToAnother: a peer that accepts any connection, and has short receives, is no
 // responder of measurements.
 func TestConnectToAnother(t *testing.T) {
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	defer ln.Close()
 	go func() {
@@ -127,5 +127,18 @@ func TestConnectCanceled(t *testing.T) {
 func TestConnectToNobody(t *testing.T) {
 	if _, err := perf.Connect(t.Context(), "127.0.0.1:1", quick(64), perf.Observer{}); err == nil {
 		t.Error("connected to port 1")
+	}
+}
+
+// TestRunTwoShallow: where few messages are under way, the responder of latency has no more buffers than that takes.
+func TestRunTwoShallow(t *testing.T) {
+	addr, visits := perf.Responds(t, time.Minute)
+	for depth := 1; depth <= 5; depth++ {
+		opts := perf.Options{Ops: []perf.Op{perf.Send}, Sizes: []int{4096}, Depth: depth, NoBaseline: true,
+			Duration: time.Millisecond}
+		report, err := perf.RunTwo(t.Context(), addr, opts, perf.Observer{})
+		testrig.Must(t, err)
+		<-visits
+		wantSane(t, report.Results[0], false)
 	}
 }

@@ -34,7 +34,7 @@ func newDialogue(t *testing.T, c sctp.Config) *dialogue {
 }
 
 // bytes reads annotated hex; "+ N of XX" at the end stands for N bytes.
-func octets(t *testing.T, text string) []byte {
+func unhex(t *testing.T, text string) []byte {
 	t.Helper()
 	text, tail, found := strings.Cut(text, " + ")
 	b := testrig.Bytes(t, text)
@@ -52,14 +52,14 @@ func octets(t *testing.T, text string) []byte {
 // hears gives a message of the peer's to the Association.
 func (d *dialogue) hears(id uint16, ppid uint32, text string) {
 	d.Helper()
-	d.a.Receive(d.now, sctp.Message{Stream: id, PPID: ppid, Data: octets(d.T, text)})
+	d.a.Receive(d.now, sctp.Message{Stream: id, PPID: ppid, Data: unhex(d.T, text)})
 }
 
 // says expects the next message to be exactly this.
 func (d *dialogue) says(id uint16, ppid uint32, text string) {
 	d.Helper()
 	m, ok := d.a.Output()
-	want := octets(d.T, text)
+	want := unhex(d.T, text)
 	if !ok || m.Stream != id || m.PPID != ppid || !bytes.Equal(m.Data, want) || m.Ordered {
 		d.Fatalf("said % x on stream %d with PPID %d (%t), want % x on %d with %d",
 			m.Data, m.Stream, m.PPID, ok, want, id, ppid)

@@ -16,8 +16,8 @@ import (
 // rtr has a Listener and a Dialer of the dialect whose Initiator owes a frame after the Reply.
 func rtr(t *testing.T) (*dialers, stream.Dialer) {
 	c := &dialers{t: t, under: testrig.NewListener("memory"), came: make(chan *stream.Conn, 2*stream.Backlog)}
-	c.iwarp = iwarp.NewListener(c.under, iwarp.ListenConfig{Dialects: mpa.Dialects()})
-	c.ln = stream.NewListener(c.iwarp, stream.Acceptor{Config: small})
+	c.iwarp = (&iwarp.ListenConfig{Dialects: mpa.Dialects()}).NewListener(c.under)
+	c.ln = (&stream.Acceptor{Config: small}).NewListener(c.iwarp)
 	return c, stream.Dialer{RDMA: iwarp.Dialer{MPA: mpa.Offer{Dialect: mpa.DialectRtr}}}
 }
 

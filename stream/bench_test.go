@@ -178,7 +178,7 @@ func sendPair(b *testing.B) (dialed, accepted sender) {
 			return qp.PostRecv(&iwarp.RecvWR{SGL: []iwarp.SGE{s.mr.Slice(0, 64)}})
 		}
 	}
-	ln, err := iwarp.Listen(b.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(b.Context(), "tcp", "127.0.0.1:0")
 	must(b, err)
 	b.Cleanup(func() { _ = ln.Close() })
 	failed := make(chan error, 1)

@@ -10,6 +10,9 @@ import (
 // CloseWrite fails if a Write has failed because the connection was over. It also fails if the connection has ended
 // and the peer has not closed it in order. Bytes that Write has taken may be lost then.
 func (c *Conn) CloseWrite() error {
+	if !c.made() {
+		return c.opError("close", errNoConn)
+	}
 	if err := c.enter(&c.wr); err != nil {
 		return c.opError("close", err)
 	}
@@ -42,6 +45,9 @@ func (c *Conn) endWriting() (err, unposted error) {
 // order, and that the peer may not have everything. What has arrived and was not read is lost. A second Close returns
 // net.ErrClosed.
 func (c *Conn) Close() error {
+	if !c.made() {
+		return c.opError("close", errNoConn)
+	}
 	if !c.markClosed() {
 		return c.opError("close", errClosed)
 	}

@@ -31,15 +31,33 @@ type Conn struct {
 	maps   []*Mapping // by their entry in the peer's table
 }
 
+// made reports whether the Conn is neither nil nor a zero value.
+func (c *Conn) made() bool { return c != nil && c.ep != nil }
+
 // LocalAddr returns the address of this end.
-func (c *Conn) LocalAddr() net.Addr { return c.local }
+func (c *Conn) LocalAddr() net.Addr {
+	if !c.made() {
+		return nil
+	}
+	return c.local
+}
 
 // RemoteAddr returns the address of the peer.
-func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+func (c *Conn) RemoteAddr() net.Addr {
+	if !c.made() {
+		return nil
+	}
+	return c.remote
+}
 
 // QP returns the QP that carries the stream, for its counters and what was negotiated. To post to it breaks the
 // stream.
-func (c *Conn) QP() *iwarp.QP { return c.qp }
+func (c *Conn) QP() *iwarp.QP {
+	if !c.made() {
+		return nil
+	}
+	return c.qp
+}
 
 func (c *Conn) isClosed() bool {
 	c.mu.Lock()

@@ -126,13 +126,23 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline sets when calls of Read and WriteTo stop waiting, including those that wait now. The zero time is
-// never.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd, t) }
+// SetReadDeadline sets when calls of Read and WriteTo stop waiting, including those that wait now. Their error then
+// wraps os.ErrDeadlineExceeded. The zero time is never.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	if !c.made() {
+		return c.opError("set", errNoConn)
+	}
+	return c.setDeadline(&c.rd, t)
+}
 
 // SetWriteDeadline sets when calls of Write, ReadFrom, WriteAt, Map and CloseWrite stop waiting, as SetReadDeadline
 // does. Write returns how many bytes it has sent by then, and the stream goes on after those.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.wr, t) }
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	if !c.made() {
+		return c.opError("set", errNoConn)
+	}
+	return c.setDeadline(&c.wr, t)
+}
 
 func (c *Conn) setDeadline(d *direction, t time.Time) error {
 	if c.isClosed() {

@@ -13,9 +13,9 @@ import (
 
 // A Dialer connects to a Listener, or to an rsockets server.
 type Dialer struct {
-	// RDMA says how the QP is made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues
-	// and CQs of its QP. If PD is nil, each connection has an RNIC of its own. If MPA.IRD and MPA.ORD are zero, the
-	// connection carries no RDMA Reads.
+	// RDMA says how the QP is made and connected. This package sets its MPA.PrivateData and its Prepare. Of the QP it
+	// sets the queues, the CQs, SRQ, MaxInline, Linger and HalfClose; Receives is ErrInvalid. If PD is nil, each
+	// connection has an RNIC of its own. If MPA.IRD and MPA.ORD are zero, the connection carries no RDMA Reads.
 	RDMA iwarp.Dialer
 	// Config sets the limits of each connection.
 	Config Config
@@ -49,8 +49,11 @@ func (d *Dialer) Initiate(ctx context.Context, conn net.Conn) (*Conn, error) {
 
 // connect allocates what a connection needs, and has dial connect its QP.
 func (d *Dialer) connect(network string, dial func(*iwarp.Dialer, *iwarp.QP) error) (*Conn, error) {
+	if d == nil {
+		return nil, dialError(network, errNoDialer)
+	}
 	rd := d.RDMA
-	r, err := allocate(rd.PD, rd.QP, d.Config)
+	r, err := allocate(nil, rd.PD, rd.QP, d.Config)
 	if err != nil {
 		return nil, dialError(network, err)
 	}

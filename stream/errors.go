@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 
@@ -25,6 +26,16 @@ var (
 // errOverrun ends a connection whose peer breaks the protocol: see Conn.checkNotice.
 var errOverrun = errors.New("the peer does not receive, and sends more than it has credits for")
 
+// Errors of calls with nil, or with an object that nobody has made.
+var (
+	errNoDialer   = fmt.Errorf("%w: the Dialer is nil; use new(Dialer)", iwarp.ErrInvalid)
+	errNoAcceptor = fmt.Errorf("%w: the Acceptor is nil; use new(Acceptor)", iwarp.ErrInvalid)
+	errNoListener = fmt.Errorf("%w: the Listener is nil or a zero value; Listen makes one", iwarp.ErrInvalid)
+	errNoConn     = fmt.Errorf("%w: the Conn is nil or a zero value; Dial or Listener.Accept makes one", iwarp.ErrInvalid)
+	errNoMapping  = fmt.Errorf("%w: the Mapping is nil or a zero value; Conn.Map makes one", iwarp.ErrInvalid)
+	errNoRequest  = fmt.Errorf("%w: the Request is nil or a zero value; iwarp.Listener.Accept makes one", iwarp.ErrInvalid)
+)
+
 type peerGone struct{}
 
 func (peerGone) Error() string { return "the peer has closed the connection, and reads no more" }
@@ -35,6 +46,9 @@ func (peerGone) Unwrap() error { return iwarp.ErrPeerClosed }
 func (c *Conn) opError(op string, err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // It is never wrapped.
 		return err
+	}
+	if !c.made() {
+		return &net.OpError{Op: op, Err: err}
 	}
 	if text := brief(op, err); err != errClosed && errors.Is(err, net.ErrClosed) { //nolint:errorlint // It is our own.
 		err = briefError{notClosed{err}, text.Error()}

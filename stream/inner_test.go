@@ -11,7 +11,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
-// KeepsAlive reports whether the timer of SetKeepAlive runs.
+// KeepsAlive reports whether the timer of SetKeepAlivePeriod runs.
 func (c *Conn) KeepsAlive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,10 +22,13 @@ func (k *keepAlive) stop() {
 	}
 }
 
-// SetKeepAlive sends an empty RDMA Write whenever this end has sent nothing for that long, as rsockets do. TCP then
-// notices if the peer is gone. Zero or less sends none, which is the default. iwarp.QPConfig.KeepAlive turns on the
-// probes of TCP instead.
-func (c *Conn) SetKeepAlive(every time.Duration) error {
+// SetKeepAlivePeriod sends an empty RDMA Write whenever this end has sent nothing for that long, as rsockets do. TCP
+// then notices if the peer is gone. Zero or less sends none, which is the default. iwarp.QPConfig.KeepAlive turns on
+// the probes of TCP instead.
+func (c *Conn) SetKeepAlivePeriod(every time.Duration) error {
+	if !c.made() {
+		return c.opError("set", errNoConn)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

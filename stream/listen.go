@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -22,9 +23,10 @@ type ListenConfig struct {
 
 // An Acceptor accepts requests. The zero value is usable.
 type Acceptor struct {
-	// RDMA says how the QP is made and connected. This package sets its MPA.PrivateData, its Prepare, and the queues
-	// and CQs of its QP. If PD is nil, each connection has an RNIC of its own. If MPA.IRD and MPA.ORD are zero, they
-	// become 32 for a peer that wants RDMA Reads, and stay zero for any other.
+	// RDMA says how the QP is made and connected. This package sets its MPA.PrivateData and its Prepare. Of the QP it
+	// sets the queues, the CQs, SRQ, MaxInline, Linger and HalfClose; Receives is ErrInvalid. If PD is nil, the
+	// iwarp.Listener's is used. If that has none either, each connection has a PD of its own on the Listener's RNIC. If
+	// MPA.IRD and MPA.ORD are zero, they become 32 for a peer that wants RDMA Reads, and stay zero for any other.
 	RDMA iwarp.AcceptConfig
 	// Config sets the limits of each connection.
 	Config Config
@@ -53,25 +55,54 @@ func Listen(ctx context.Context, network, addr string) (*Listener, error) {
 	return new(ListenConfig).Listen(ctx, network, addr)
 }
 
-// Listen listens on addr. The networks are those of iwarp.Listen.
+// Listen listens on addr. The networks are those of iwarp.ListenConfig.Listen. The error is a *net.OpError. It wraps
+// iwarp.ErrInvalid if the Acceptor could accept no peer.
 func (c *ListenConfig) Listen(ctx context.Context, network, addr string) (*Listener, error) {
-	ln, err := iwarp.Listen(ctx, network, addr, c.RDMA)
+	ln, err := c.listen(ctx, network, addr)
 	if err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: givenAddr{network, addr}, Err: brief("listen", err)}
 	}
-	return newListener(ln, network, c.Acceptor), nil
+	return newListener(ln, network, &c.Acceptor), nil
 }
 
-// NewListener accepts from ln, which it owns from then on.
-func NewListener(ln *iwarp.Listener, a Acceptor) *Listener {
-	return newListener(ln, ln.Addr().Network(), a)
-}
-
-func newListener(ln *iwarp.Listener, network string, a Acceptor) *Listener {
-	l := &Listener{
-		under: ln, acceptor: a, network: network, ready: make(chan *Conn), backlog: make(chan struct{}, Backlog),
+func (c *ListenConfig) listen(ctx context.Context, network, addr string) (*iwarp.Listener, error) {
+	if c == nil {
+		return (*iwarp.ListenConfig)(nil).Listen(ctx, network, addr) // whose error says that it is nil
 	}
+	if err := c.Acceptor.check(); err != nil {
+		return nil, err
+	}
+	return c.RDMA.Listen(ctx, network, addr)
+}
+
+// NewListener accepts connections from ln, which it owns from then on. What would be an error of Listen is one of the
+// first Accept.
+func (c *ListenConfig) NewListener(ln net.Listener) *Listener {
+	if c == nil {
+		return new(Acceptor).NewListener((*iwarp.ListenConfig)(nil).NewListener(ln))
+	}
+	return c.Acceptor.NewListener(c.RDMA.NewListener(ln))
+}
+
+// NewListener accepts from ln, which it owns from then on. If the Acceptor could accept no peer, the error of Accept
+// wraps iwarp.ErrInvalid.
+func (a *Acceptor) NewListener(ln *iwarp.Listener) *Listener {
+	network := "tcp"
+	if addr := ln.Addr(); addr != nil {
+		network = addr.Network()
+	}
+	return newListener(ln, network, a)
+}
+
+func newListener(ln *iwarp.Listener, network string, a *Acceptor) *Listener {
+	l := &Listener{under: ln, network: network, ready: make(chan *Conn), backlog: make(chan struct{}, Backlog)}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	if err := a.check(); err != nil {
+		l.cancel(err)
+		_ = ln.Close()
+		return l
+	}
+	l.acceptor = *a
 	l.requests.Add(1)
 	go l.run()
 	return l
@@ -139,8 +170,12 @@ func (l *Listener) drop(c *Conn) {
 	}
 }
 
-// Accept returns the next connection, a *Conn. The error is a *net.OpError. After Close it wraps net.ErrClosed.
+// Accept returns the next connection, a *Conn. A peer that fails to connect is rejected, and Accept goes on waiting.
+// The error is a *net.OpError. After Close it wraps net.ErrClosed.
 func (l *Listener) Accept() (net.Conn, error) {
+	if !l.isMade() {
+		return nil, &net.OpError{Op: "accept", Err: errNoListener}
+	}
 	select {
 	case c := <-l.ready:
 		return c, nil
@@ -150,10 +185,22 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 // Addr returns the address that the Listener listens on.
-func (l *Listener) Addr() net.Addr { return l.under.Addr() }
+func (l *Listener) Addr() net.Addr {
+	if !l.isMade() {
+		return nil
+	}
+	return l.under.Addr()
+}
 
-// Close ends the Listener, and the connections that Accept has not returned. All others go on.
+// isMade reports whether Listen or NewListener has made the Listener.
+func (l *Listener) isMade() bool { return l != nil && l.ctx != nil }
+
+// Close ends the Listener, and the connections that Accept has not returned. All others go on. A second Close returns
+// net.ErrClosed.
 func (l *Listener) Close() error {
+	if !l.isMade() {
+		return &net.OpError{Op: "close", Err: errNoListener}
+	}
 	err := l.under.Close()
 	if errors.Is(err, net.ErrClosed) {
 		return &net.OpError{Op: "close", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
@@ -163,9 +210,24 @@ func (l *Listener) Close() error {
 	return err
 }
 
+// check returns an error if every peer would be rejected.
+func (a *Acceptor) check() error {
+	if a == nil {
+		return errNoAcceptor
+	}
+	cfg := a.Config
+	return cmp.Or(cfg.fill(), checkQP(&a.RDMA.QP))
+}
+
 // Accept accepts a request of the protocol, and rejects it if that fails. The error is a *net.OpError. It wraps an
 // *rsockets.Error if the private data are not those of the protocol.
 func (a *Acceptor) Accept(ctx context.Context, req *iwarp.Request) (*Conn, error) {
+	if a == nil {
+		return nil, &net.OpError{Op: "accept", Err: errNoAcceptor}
+	}
+	if req.LocalAddr() == nil {
+		return nil, &net.OpError{Op: "accept", Err: errNoRequest}
+	}
 	return a.accept(ctx, req, req.LocalAddr().Network(), new(admission.Rejecter))
 }
 
@@ -200,7 +262,7 @@ func (a *Acceptor) acceptConn(ctx context.Context, req *iwarp.Request, network s
 		return nil, err
 	}
 	ac := a.RDMA
-	r, err := allocate(ac.PD, ac.QP, a.Config)
+	r, err := allocate(req.RNIC(), cmp.Or(ac.PD, req.PD()), ac.QP, a.Config)
 	if err != nil {
 		return nil, err
 	}

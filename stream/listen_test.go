@@ -29,8 +29,8 @@ var small = stream.Config{Ring: 1, Credits: 16}
 func newDialers(t *testing.T, a stream.Acceptor) *dialers {
 	a.Config = small
 	c := &dialers{t: t, under: testrig.NewListener("memory"), came: make(chan *stream.Conn, 2*stream.Backlog)}
-	c.iwarp = iwarp.NewListener(c.under, iwarp.ListenConfig{})
-	c.ln = stream.NewListener(c.iwarp, a)
+	c.iwarp = new(iwarp.ListenConfig).NewListener(c.under)
+	c.ln = a.NewListener(c.iwarp)
 	return c
 }
 
@@ -121,9 +121,9 @@ func TestListenErrors(t *testing.T) {
 	defer ln.Close()
 	at := ln.Addr().String()
 	_, listened := stream.Listen(t.Context(), "tcp", at)
-	below, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	below, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	over := stream.NewListener(below, stream.Acceptor{})
+	over := new(stream.Acceptor).NewListener(below)
 	must(t, below.Close())
 	_, closed := over.Accept()
 	_, wrong := (&stream.ListenConfig{}).Listen(t.Context(), "udp", "127.0.0.1:1")
@@ -148,7 +148,7 @@ func TestListenErrors(t *testing.T) {
 
 // TestAcceptErrors checks that the error of Acceptor.Accept names the call and the peer once.
 func TestAcceptErrors(t *testing.T) {
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	defer ln.Close()
 	go func() { _, _ = stream.Dial(t.Context(), "tcp", ln.Addr().String()) }()
@@ -161,5 +161,64 @@ func TestAcceptErrors(t *testing.T) {
 	once := strings.Count(text, "accept") == 1 && strings.Count(text, req.RemoteAddr().String()) == 1
 	if !errors.Is(err, context.Canceled) || !once || strings.Contains(text, "iwarp") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestListenersRNIC has a Listener with an RNIC or a PD, and an Acceptor without a PD. It checks that the connection is
+// of these, by each way to a Listener, and that nothing is left of it.
+func TestListenersRNIC(t *testing.T) {
+	for _, ofPD := range []bool{false, true} {
+		rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+		lc := stream.ListenConfig{RDMA: iwarp.ListenConfig{RNIC: rnic}}
+		if ofPD {
+			pd, err := rnic.AllocPD()
+			must(t, err)
+			lc.RDMA.PD = pd
+		}
+		ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		must(t, err)
+		r := &rig{ln: ln, to: ln.Addr().String(), net: "tcp"}
+		wantOf(t, r, &lc.RDMA)
+		must(t, ln.Close())
+		under, err := lc.RDMA.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		must(t, err)
+		r.ln, r.to = new(stream.Acceptor).NewListener(under), under.Addr().String()
+		wantOf(t, r, &lc.RDMA)
+		must(t, r.ln.Close())
+	}
+}
+
+// wantOf connects two ends. It checks that the accepted one is of the Listener's RNIC, and of its PD if it has one.
+func wantOf(t *testing.T, r *rig, lc *iwarp.ListenConfig) {
+	t.Helper()
+	before := lc.RNIC.Stats().PDs
+	a, b := r.pair(t)
+	if pd := b.QP().PD(); pd.RNIC() != lc.RNIC || lc.PD != nil && pd != lc.PD {
+		t.Errorf("the connection is of %v of %v, and not of %v of %v", pd, pd.RNIC(), lc.PD, lc.RNIC)
+	}
+	closeInOrder(t, a, b)
+	if left := lc.RNIC.Stats(); left.PDs != before || left.QPs+left.CQs+left.MRs != 0 {
+		t.Errorf("%d PDs, %d QPs, %d CQs and %d MRs are left", left.PDs, left.QPs, left.CQs, left.MRs)
+	}
+}
+
+// TestAcceptsNobody has Acceptors that could accept no peer. It checks that the Listener says so, and does not reject
+// all.
+func TestAcceptsNobody(t *testing.T) {
+	receives := iwarp.AcceptConfig{QP: iwarp.QPConfig{Receives: iwarp.Receives{Count: 1}}}
+	for _, a := range []stream.Acceptor{{RDMA: receives}, {Config: stream.Config{Credits: 1}}} {
+		lc := stream.ListenConfig{Acceptor: a}
+		if _, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0"); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("Listen: %v", err)
+		}
+		ln := lc.NewListener(testrig.NewListener("memory"))
+		if _, err := ln.Accept(); !errors.Is(err, iwarp.ErrInvalid) {
+			t.Errorf("Accept: %v", err)
+		}
+	}
+	d := stream.Dialer{RDMA: iwarp.Dialer{QP: receives.QP}}
+	_, err := d.Dial(t.Context(), "tcp", "127.0.0.1:1")
+	if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), "Receives is set") {
+		t.Errorf("Dial: %v", err)
 	}
 }

@@ -51,19 +51,19 @@ func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memoryPair(t, stream.Config{})
 		sent := func() uint64 { synctest.Wait(); return a.QP().Stats().Sent[rdmap.OpWrite].Messages }
-		must(t, a.SetKeepAlive(time.Minute))
+		must(t, a.SetKeepAlivePeriod(time.Minute))
 		before := sent()
 		time.Sleep(10*time.Minute + time.Second)
 		if n := sent() - before; n != 10 {
 			t.Errorf("%d Writes in ten minutes", n)
 		}
-		must(t, a.SetKeepAlive(time.Hour))
+		must(t, a.SetKeepAlivePeriod(time.Hour))
 		before = sent()
 		time.Sleep(59 * time.Minute)
 		if n := sent() - before; n != 0 {
 			t.Errorf("%d Writes before an hour was over", n)
 		}
-		must(t, a.SetKeepAlive(time.Minute))
+		must(t, a.SetKeepAlivePeriod(time.Minute))
 		before = sent()
 		for range 4 {
 			time.Sleep(50 * time.Second)
@@ -74,15 +74,15 @@ func TestKeepAlive(t *testing.T) {
 		if n := sent() - before; n != 4 {
 			t.Errorf("%d Writes, where 4 were of data", n)
 		}
-		must(t, a.SetKeepAlive(0))
+		must(t, a.SetKeepAlivePeriod(0))
 		before = sent()
 		time.Sleep(time.Hour)
 		if n := sent() - before; n != 0 {
 			t.Errorf("%d Writes after it was turned off", n)
 		}
-		must(t, b.SetKeepAlive(time.Second))
+		must(t, b.SetKeepAlivePeriod(time.Second))
 		closeInOrder(t, a, b)
-		if err := a.SetKeepAlive(time.Second); !errors.Is(err, net.ErrClosed) {
+		if err := a.SetKeepAlivePeriod(time.Second); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("of a closed connection: %v", err)
 		}
 		if b.KeepsAlive() {

@@ -3,6 +3,7 @@ package stream
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/goiwarp/iwarp"
@@ -27,6 +28,9 @@ type Mapping struct {
 // Map returned. What the peer has written to buf is there when this end has read what the peer wrote to the stream
 // after it. Among Mappings with the same offset, the peer writes to the last one, even if that is closed.
 func (c *Conn) Map(buf []byte, offset uint64) (*Mapping, error) {
+	if !c.made() {
+		return nil, c.opError("map", errNoConn)
+	}
 	m, err := c.mapMemory(buf, offset)
 	return m, c.opError("map", err)
 }
@@ -107,11 +111,19 @@ func (c *Conn) announceMap(m *Mapping, offset uint64) error {
 
 // ReadAt copies what the peer has written, from byte offset of buf on. It is iwarp.MR.ReadAt: the only safe way to
 // look at buf while the peer may write there. So a program can wait for a byte to change.
-func (m *Mapping) ReadAt(p []byte, offset int64) (n int, err error) { return m.mr.ReadAt(p, offset) }
+func (m *Mapping) ReadAt(p []byte, offset int64) (n int, err error) {
+	if m == nil || m.c == nil {
+		return 0, &net.OpError{Op: "read", Err: errNoMapping}
+	}
+	return m.mr.ReadAt(p, offset)
+}
 
 // Close takes the memory back. The peer is not told: if it writes there afterwards, the connection ends. A second
 // Close is no error.
 func (m *Mapping) Close() error {
+	if m == nil || m.c == nil {
+		return &net.OpError{Op: "close", Err: errNoMapping}
+	}
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
 	if m.c.maps[m.at] == m {
@@ -137,6 +149,9 @@ func (c *Conn) unmap() {
 // The peer is not told: write to the stream afterwards, and when that arrives the bytes are there. If the peer has
 // mapped no memory for some of the bytes, n bytes before those are written, and the error wraps ErrNotMapped.
 func (c *Conn) WriteAt(p []byte, offset int64) (n int, err error) {
+	if !c.made() {
+		return 0, c.opError("write", errNoConn)
+	}
 	n, err = c.writeAt(p, uint64(offset))
 	return n, c.opError("write", err)
 }

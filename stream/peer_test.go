@@ -289,7 +289,7 @@ func TestNotOurs(t *testing.T) {
 
 // answering starts a server that accepts every request with the same private data, and returns its address.
 func answering(t *testing.T, say []byte) string {
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { _ = ln.Close() })
 	go func() {

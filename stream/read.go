@@ -11,6 +11,9 @@ var errDeadline = os.ErrDeadlineExceeded
 // If the connection has ended otherwise, the error wraps io.ErrUnexpectedEOF or is that of the QP. Errors but io.EOF
 // are *net.OpError.
 func (c *Conn) Read(p []byte) (n int, err error) {
+	if !c.made() {
+		return 0, c.opError("read", errNoConn)
+	}
 	n, err = c.read(p)
 	return n, c.opError("read", err)
 }
@@ -83,6 +86,9 @@ func (c *Conn) giveBack(n int) {
 // copy of it: a peer that breaks the protocol can change it while w reads it. The error is that of w, or that of Read
 // except io.EOF.
 func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
+	if !c.made() {
+		return 0, c.opError("read", errNoConn)
+	}
 	for {
 		m, err := c.writeStretch(w)
 		n += int64(m)

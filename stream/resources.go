@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/inbox"
@@ -11,8 +12,9 @@ import (
 // resources are what a connection has of an RNIC.
 type resources struct {
 	cfg            Config
-	rnic           *iwarp.RNIC // closed with the connection; nil: it is the caller's
+	rnic           *iwarp.RNIC // closed with the connection; nil: it is another's
 	pd             *iwarp.PD
+	ownPD          bool // closed with the connection
 	qp             *iwarp.QP
 	sendCQ, recvCQ *iwarp.CQ
 	ring           *iwarp.MR // The peer writes its bytes here,
@@ -21,11 +23,13 @@ type resources struct {
 	unreserve      func() // frees what is reserved for all of these, and for a Write
 }
 
-// allocate makes everything that a connection needs. If pd is nil, it has an RNIC and a Protection Domain of its own.
-func allocate(pd *iwarp.PD, qc iwarp.QPConfig, cfg Config) (r *resources, err error) {
+// allocate makes everything that a connection needs. If pd is nil, it has a Protection Domain of its own on the RNIC.
+// If that is nil too, it has an RNIC of its own.
+func allocate(rnic *iwarp.RNIC, pd *iwarp.PD, qc iwarp.QPConfig, cfg Config) (r *resources, err error) {
 	r = &resources{cfg: cfg, pd: pd}
+	allocPD := func() error { return r.allocPD(rnic) }
 	createQP := func() error { return r.createQP(qc) }
-	for _, step := range []func() error{r.cfg.fill, r.allocPD, r.reserve, createQP, r.registerMemory, r.postReceives} {
+	for _, step := range []func() error{r.cfg.fill, allocPD, r.reserve, createQP, r.registerMemory, r.postReceives} {
 		if err = step(); err != nil {
 			return nil, errors.Join(err, r.release())
 		}
@@ -33,11 +37,16 @@ func allocate(pd *iwarp.PD, qc iwarp.QPConfig, cfg Config) (r *resources, err er
 	return r, nil
 }
 
-func (r *resources) allocPD() (err error) {
-	if r.pd == nil {
-		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{})
-		r.pd, err = r.rnic.AllocPD()
+func (r *resources) allocPD(rnic *iwarp.RNIC) (err error) {
+	if r.pd != nil {
+		return nil
 	}
+	if rnic == nil {
+		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{})
+		rnic = r.rnic
+	}
+	r.pd, err = rnic.AllocPD()
+	r.ownPD = err == nil
 	return err
 }
 
@@ -56,8 +65,20 @@ func (r *resources) tableLen() int {
 // wordCount is how many receives for words there are.
 func (r *resources) wordCount() int { return r.cfg.Credits + spareWords }
 
+// checkQP refuses what would take the receives away from this package.
+func checkQP(qc *iwarp.QPConfig) error {
+	if qc.Receives != (iwarp.Receives{}) {
+		return fmt.Errorf("%w: RDMA.QP.Receives is set: leave it zero, as a stream posts its receives by itself",
+			iwarp.ErrInvalid)
+	}
+	return nil
+}
+
 // createQP creates the QP and its CQs. It does not linger, because a peer that has sent its FIN wants no more bytes.
 func (r *resources) createQP(qc iwarp.QPConfig) (err error) {
+	if err := checkQP(&qc); err != nil {
+		return err
+	}
 	words := r.wordCount()
 	if r.sendCQ, err = r.pd.RNIC().CreateCQ(sendDepth); err != nil {
 		return err
@@ -123,6 +144,9 @@ func (r *resources) release() (err error) {
 	}
 	if r.unreserve != nil {
 		r.unreserve()
+	}
+	if r.ownPD {
+		_ = r.pd.Close()
 	}
 	if r.rnic != nil {
 		_ = r.rnic.Close()

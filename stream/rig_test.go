@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/iwarpsctp"
 	"github.com/goiwarp/iwarp/stream"
@@ -104,7 +103,7 @@ func memoryPair(tb testing.TB, cfg stream.Config) (dialed, accepted *stream.Conn
 func pairOver(tb testing.TB, cfg stream.Config, a, b net.Conn) (dialed, accepted *stream.Conn) {
 	tb.Helper()
 	under := testrig.NewListener("memory")
-	ln := stream.NewListener(iwarp.NewListener(under, iwarp.ListenConfig{}), stream.Acceptor{Config: cfg})
+	ln := (&stream.ListenConfig{Acceptor: stream.Acceptor{Config: cfg}}).NewListener(under)
 	defer ln.Close()
 	offered := make(chan error, 1)
 	go func() { offered <- under.Offer(context.Background(), b) }()

@@ -19,9 +19,9 @@ func scarceRig(t *testing.T, limit int64, cfg stream.Config) (*rig, *iwarp.PD) {
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: limit}})
 	pd, err := rnic.AllocPD()
 	must(t, err)
-	under, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic, PD: pd})
+	under, err := (&iwarp.ListenConfig{RNIC: rnic, PD: pd}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	ln := stream.NewListener(under, stream.Acceptor{RDMA: iwarp.AcceptConfig{PD: pd}, Config: cfg})
+	ln := (&stream.Acceptor{RDMA: iwarp.AcceptConfig{PD: pd}, Config: cfg}).NewListener(under)
 	t.Cleanup(func() { _, _ = ln.Close(), rnic.Close() })
 	return &rig{ln: ln, dialer: stream.Dialer{Config: cfg}, to: ln.Addr().String(), net: "tcp"}, pd
 }
@@ -127,7 +127,7 @@ func TestBusy(t *testing.T) {
 	must(t, err)
 	taken, err := pd.Register(make([]byte, 1<<20), 0)
 	must(t, err)
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+	ln, err := (&iwarp.ListenConfig{RNIC: rnic}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	defer rnic.Close()
 	accepted := make(chan error)

@@ -46,7 +46,7 @@ func TestStalls(t *testing.T) {
 		const maps = 1024
 		under, other := newStalling()
 		a, b := pairOver(t, stream.Config{Maps: maps, Credits: 2 * maps}, under, other)
-		must(t, a.SetKeepAlive(time.Second))
+		must(t, a.SetKeepAlivePeriod(time.Second))
 		synctest.Wait()
 		under.stop()
 		mapped, err := 0, error(nil)
@@ -110,7 +110,7 @@ func TestDeafPeer(t *testing.T) {
 func byHandOver(t *testing.T, cfg stream.Config, ours, others net.Conn) (*peer, *stream.Conn) {
 	t.Helper()
 	ln := testrig.NewListener("memory")
-	listener := stream.NewListener(iwarp.NewListener(ln, iwarp.ListenConfig{}), stream.Acceptor{Config: cfg})
+	listener := (&stream.ListenConfig{Acceptor: stream.Acceptor{Config: cfg}}).NewListener(ln)
 	defer listener.Close()
 	came := make(chan net.Conn, 1)
 	go func() {

@@ -30,6 +30,9 @@ type loan struct {
 // stream goes on behind those. After any other error, bytes on their way may be lost: CloseWrite and Close fail then,
 // unless the peer has closed the connection in order. Errors are *net.OpError.
 func (c *Conn) Write(p []byte) (n int, err error) {
+	if !c.made() {
+		return 0, c.opError("write", errNoConn)
+	}
 	n, err = c.write(p)
 	return n, c.opError("write", err)
 }
@@ -267,6 +270,9 @@ func (c *Conn) drainError(ctx context.Context, err error) error {
 // ReadFrom sends what it reads from r until r ends. It implements io.ReaderFrom. The error is that of r except
 // io.EOF, or that of Write.
 func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
+	if !c.made() {
+		return 0, c.opError("write", errNoConn)
+	}
 	buf := make([]byte, transferLen)
 	for {
 		m, err := r.Read(buf)

@@ -179,9 +179,9 @@ func TestResetWaits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := forkAt(1000, 8000, "192.0.2.2:80", "192.0.2.1:20000")
-				octets, _ := parseSegment(k.from(header.TCPFlagAck, 1000, 100))
-				octets.payload = make([]byte, 100)
-				k.flow.inbound(&octets)
+				data, _ := parseSegment(k.from(header.TCPFlagAck, 1000, 100))
+				data.payload = make([]byte, 100)
+				k.flow.inbound(&data)
 				rst := k.from(header.TCPFlagRst, 1100, 0)
 				for range 2 {
 					v := k.inbound(rst)
@@ -281,8 +281,8 @@ func TestBlindBlank(t *testing.T) {
 			k.wantsChallenge(t, 1000, 8000)
 		}
 	}
-	octets := made{seq: 1100, ack: 100, flags: header.TCPFlagAck, time: 80, data: []byte("ahead")}
-	if v := k.inbound(octets.packet(1)); v != notLookedAt {
+	content := made{seq: 1100, ack: 100, flags: header.TCPFlagAck, time: 80, data: []byte("ahead")}
+	if v := k.inbound(content.packet(1)); v != notLookedAt {
 		t.Errorf("bytes ahead are %v", v)
 	}
 }

@@ -235,7 +235,7 @@ func (c *Conn) opError(op string, err error) error {
 //
 // Where segments overlap and do not agree, Read may return what was not shown first. What must not depend on
 // that has to be checked, as MPA does with its CRC.
-func (c *Conn) ShowAhead(shown func(at uint64, octets []byte)) { c.flow.showTo(shown) }
+func (c *Conn) ShowAhead(shown func(at uint64, data []byte)) { c.flow.showTo(shown) }
 
 // EMSS returns the bytes of payload of a full segment, as of now: the MTU of the path, or the peer's MSS, less the
 // headers and 40 bytes of options, which leaves room for selective acknowledgements. It does not wait.

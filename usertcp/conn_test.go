@@ -29,7 +29,7 @@ func TestConn(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			sent := bytes.Repeat([]byte("bytes "), 100_000)
+			sent := bytes.Repeat([]byte("bytes. "), 100_000)
 			go func() {
 				_, err := c.Write(sent)
 				if err = errors.Join(err, c.CloseWrite()); err != nil {
@@ -187,7 +187,7 @@ func TestRoundTrip(t *testing.T) {
 	path := Path{Delay: 5 * time.Millisecond}
 	out, in := connection(t, Config{}, path, path)
 	for _, c := range []struct{ from, to *Conn }{{out, in}, {in, out}} {
-		_, err := c.from.Write([]byte("bytes"))
+		_, err := c.from.Write([]byte("memory"))
 		must(t, err)
 		_, err = c.to.Read(make([]byte, 10))
 		must(t, err)

@@ -99,7 +99,7 @@ func (c *Conn) HasUnacked() bool {
 
 // unacknowledged counts the bytes that were written, and not acknowledged as far as is known: of a connection that the
 // Stack has lost sight of nothing is.
-func (c *Conn) unacknowledged() (octets int, known bool) {
+func (c *Conn) unacknowledged() (n int, known bool) {
 	f := c.flow
 	if f == nil || f.blank {
 		return 0, false

@@ -91,7 +91,7 @@ func TestFINLater(t *testing.T) {
 	if looksTwice(c) {
 		t.Error("a FIN was sent again that was not sent")
 	}
-	_, err := c.Write([]byte("bytes"))
+	_, err := c.Write([]byte("memory"))
 	must(t, err)
 	must(t, c.CloseWrite())
 	for s := p.next(); !s.has(header.TCPFlagFin); {
@@ -125,7 +125,7 @@ func dataAgain(t *testing.T, address string) bool {
 	c, s := connect(t, a, b, address)
 	c.end.parting.begin.Do(func() {})
 	link.deaf.Store(true)
-	_, err := c.Write([]byte("bytes"))
+	_, err := c.Write([]byte("memory"))
 	must(t, errors.Join(err, c.CloseWrite()))
 	stats := a.net.Stats().TCP
 	for stats.SACKRecovery.Value() == 0 && stats.Timeouts.Value() == 0 {

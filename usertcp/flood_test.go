@@ -153,9 +153,9 @@ func TestOtherCookie(t *testing.T) {
 	for f.stack.state(ends{local: second.from, remote: second.to}) != tcp.StateEstablished {
 		runtime.Gosched()
 	}
-	octets := p.made(p.nxt, []byte("bytes"))
+	data := p.made(p.nxt, []byte("memory"))
 	for p.nxt += 6; before(p.acked, p.nxt); {
-		p.in <- octets.packet(p.echo) // as a peer does that gets no acknowledgement
+		p.in <- data.packet(p.echo) // as a peer does that gets no acknowledgement
 		p.next()
 	}
 }

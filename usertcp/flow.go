@@ -32,7 +32,7 @@ type flow struct {
 	guard
 
 	showing sync.Mutex // held while bytes are shown
-	shown   func(at uint64, octets []byte)
+	shown   func(at uint64, data []byte)
 	from    uint64 // bytes that Read had returned at ShowAhead
 
 	mu           sync.Mutex
@@ -163,7 +163,7 @@ func (f *flow) grants() uint16 {
 }
 
 // show shows what is ahead of order, unless it has its turn by now.
-func (f *flow) show(seq uint32, octets []byte) {
+func (f *flow) show(seq uint32, data []byte) {
 	f.showing.Lock()
 	defer f.showing.Unlock()
 	if f.shown == nil || f.dead.Load() {
@@ -172,12 +172,12 @@ func (f *flow) show(seq uint32, octets []byte) {
 	// Less than 2^31 lie between the two, and sequence numbers wrap as the difference does.
 	read := f.read.Load()
 	if ahead := int32(seq - (f.irs + 1 + uint32(read))); ahead > 0 {
-		f.shown(read-f.from+uint64(ahead), octets)
+		f.shown(read-f.from+uint64(ahead), data)
 	}
 }
 
 // showTo sets to whom bytes are shown. It returns when nobody else is shown any.
-func (f *flow) showTo(shown func(at uint64, octets []byte)) {
+func (f *flow) showTo(shown func(at uint64, data []byte)) {
 	f.showing.Lock()
 	defer f.showing.Unlock()
 	f.shown, f.from = shown, f.read.Load()

@@ -82,8 +82,8 @@ func TestAcknowledged(t *testing.T) {
 	p.insist([]byte("m"))
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	if seen.evil > 0 || len(seen.octets) != 50 {
-		t.Errorf("shown are %d bytes, %d of them with an old acknowledgement", len(seen.octets), seen.evil)
+	if seen.evil > 0 || len(seen.bytes) != 50 {
+		t.Errorf("shown are %d bytes, %d of them with an old acknowledgement", len(seen.bytes), seen.evil)
 	}
 }
 

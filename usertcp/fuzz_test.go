@@ -34,19 +34,19 @@ func FuzzInbound(f *testing.F) {
 	f.Add([]byte(ip6))
 	if t, fl := fuzzFlow(); true {
 		shown := 0
-		fl.showTo(func(_ uint64, octets []byte) { shown += len(octets) })
+		fl.showTo(func(_ uint64, content []byte) { shown += len(content) })
 		if v := t.inbound(valid.packet(1)); v != ahead || shown != 40 {
 			f.Fatalf("the correct segment is %v, and %d bytes of it were shown", v, shown)
 		}
 	}
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		t0, fl := fuzzFlow()
-		fl.showTo(func(at uint64, octets []byte) {
-			if at == 0 || at+uint64(len(octets)) > 1000 {
-				t.Errorf("%d bytes at %d were shown", len(octets), at)
+		fl.showTo(func(at uint64, content []byte) {
+			if at == 0 || at+uint64(len(content)) > 1000 {
+				t.Errorf("%d bytes at %d were shown", len(content), at)
 			}
 			s, ok := parseSegment(packet)
-			if !ok || !s.intact() || !bytes.Contains(packet, octets) ||
+			if !ok || !s.intact() || !bytes.Contains(packet, content) ||
 				s.has(header.TCPFlagSyn|header.TCPFlagRst|header.TCPFlagUrg) {
 				t.Errorf("%x was shown", packet)
 			}

@@ -129,9 +129,9 @@ func TestSimultaneousOpen(t *testing.T) {
 	if !ok {
 		return
 	}
-	send(p.made(p.nxt, []byte("bytes")))
+	send(p.made(p.nxt, []byte("memory")))
 	b := make([]byte, 10)
-	if n, err := c.Read(b); string(b[:n]) != "bytes" || err != nil {
+	if n, err := c.Read(b); string(b[:n]) != "memory" || err != nil {
 		t.Errorf("read %q, %v", b[:n], err)
 	}
 	rst := p.made(p.nxt+6, nil)

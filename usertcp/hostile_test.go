@@ -228,7 +228,7 @@ func (h *hostile) rest(t *testing.T, p *played, c *Conn, seen *shown) {
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	for i, b := range all {
-		if was, ok := seen.octets[uint64(i)]; ok && was != b && !h.mixed {
+		if was, ok := seen.bytes[uint64(i)]; ok && was != b && !h.mixed {
 			t.Fatalf("byte %d: %q was shown, and %q is read", i, was, b)
 		}
 	}

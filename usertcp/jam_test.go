@@ -52,7 +52,7 @@ func TestUnjam(t *testing.T) {
 	// an acknowledgement may open the window before
 	for over := testrig.Within(t); stats.Timeouts.Value() == 0; must(t, over.Err()) {
 		shut(t, c)
-		_, err := c.Write([]byte("bytes"))
+		_, err := c.Write([]byte("memory"))
 		must(t, err)
 		_, err = io.ReadFull(s, make([]byte, 6))
 		must(t, err)

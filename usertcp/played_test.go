@@ -170,7 +170,7 @@ func playSYN(t *testing.T, options []byte) (p *played, c *Conn, seen *shown) {
 	p.until(p.nxt)
 	_, err = c.Read(make([]byte, 200))
 	must(t, err)
-	seen = &shown{octets: map[uint64]byte{}}
+	seen = &shown{bytes: map[uint64]byte{}}
 	c.ShowAhead(seen.add)
 	return p, c, seen
 }
@@ -269,23 +269,23 @@ func (p *played) took(from, to uint32) bool {
 // shown is what was shown, by its place.
 type shown struct {
 	mu     sync.Mutex
-	octets map[uint64]byte
+	bytes  map[uint64]byte
 	evil   int // bytes of the segment in question
 	differ int // bytes shown twice, with others in their place
 }
 
 const evil = 'E'
 
-func (s *shown) add(at uint64, octets []byte) {
+func (s *shown) add(at uint64, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, b := range octets {
-		was, ok := s.octets[at+uint64(i)]
+	for i, b := range data {
+		was, ok := s.bytes[at+uint64(i)]
 		switch {
 		case ok && was != b:
 			s.differ++
 		case !ok:
-			s.octets[at+uint64(i)] = b
+			s.bytes[at+uint64(i)] = b
 		}
 		if b == evil {
 			s.evil++

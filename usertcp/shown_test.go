@@ -21,14 +21,14 @@ type record struct {
 	tooFar int
 }
 
-func (r *record) add(at uint64, octets []byte) {
+func (r *record) add(at uint64, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shown += len(octets)
-	if at > uint64(len(r.stream)) || !bytes.HasPrefix(r.stream[at:], octets) {
+	r.shown += len(data)
+	if at > uint64(len(r.stream)) || !bytes.HasPrefix(r.stream[at:], data) {
 		r.wrong++
 	}
-	if at+uint64(len(octets)) > r.read+MaxReceiveBuffer {
+	if at+uint64(len(data)) > r.read+MaxReceiveBuffer {
 		r.tooFar++
 	}
 }

@@ -66,7 +66,7 @@ func TestShutdown(t *testing.T) {
 			c, s := connect(t, a, b, "192.0.2.2:7174")
 			go s.CloseWrite()
 			must(t, first(c, s))
-			sent := bytes.Repeat([]byte("bytes "), 20_000)
+			sent := bytes.Repeat([]byte("bytes. "), 20_000)
 			_, err := c.Write(sent)
 			must(t, errors.Join(err, c.Close()))
 			got := make(chan []byte)

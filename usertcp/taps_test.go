@@ -27,8 +27,8 @@ func TestFlood(t *testing.T) {
 		t.Errorf("%d flows, %d of them of nobody's", flows, waiting)
 	}
 	done := make(chan bool)
-	c.ShowAhead(func(at uint64, octets []byte) {
-		seen.add(at, octets)
+	c.ShowAhead(func(at uint64, data []byte) {
+		seen.add(at, data)
 		close(done)
 	})
 	p.in <- p.ahead(100, 50).packet(p.echo)
@@ -73,8 +73,8 @@ func TestOldSYN(t *testing.T) {
 	p.until(p.nxt)
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	if _, ok := seen.octets[100]; !ok || len(seen.octets) != 50 {
-		t.Errorf("shown: %v", seen.octets)
+	if _, ok := seen.bytes[100]; !ok || len(seen.bytes) != 50 {
+		t.Errorf("shown: %v", seen.bytes)
 	}
 	if got := c.EMSS(); got != 1420 {
 		t.Errorf("EMSS %d", got)
@@ -97,7 +97,7 @@ func TestBlank(t *testing.T) {
 		t.Errorf("EMSS %d", got)
 	}
 	for range 2 {
-		_, err = out.Write([]byte("bytes"))
+		_, err = out.Write([]byte("memory"))
 		must(t, err)
 		_, err = in.Read(make([]byte, 10))
 		must(t, err)

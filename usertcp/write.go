@@ -31,19 +31,19 @@ func (c *Conn) writeAll(p []byte) (n int, err error) {
 // [Conn.EMSS] bytes long, neither now nor when it sends it again. Small ones share a segment that has room for them
 // (RFC 5044, section 3). It waits until at least one is taken, and returns how many bytes were, which are those of
 // whole slices. It keeps none of them.
-func (c *Conn) WriteFPDUs(fpdus [][]byte) (octets int, err error) {
+func (c *Conn) WriteFPDUs(fpdus [][]byte) (n int, err error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	for _, b := range fpdus {
 		if len(b) == 0 {
 			continue
 		}
-		taken, err := c.writeWhole(b, octets == 0)
-		if octets += taken; taken == 0 { // for want of room, or with an error
-			return octets, c.opError("write", err)
+		taken, err := c.writeWhole(b, n == 0)
+		if n += taken; taken == 0 { // for want of room, or with an error
+			return n, c.opError("write", err)
 		}
 	}
-	return octets, nil
+	return n, nil
 }
 
 // writeWhole has TCP take one slice, or nothing. One that is cut anyway, as it is longer than a segment, need not be

@@ -43,7 +43,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 2 && args[0] == "listen":
-		ln, err := iwarp.Listen(ctx, "tcp", args[1], iwarp.ListenConfig{})
+		ln, err := iwarp.Listen(ctx, "tcp", args[1])
 		if err != nil {
 			return err
 		}

@@ -89,8 +89,8 @@ func receive(ctx context.Context, ln *iwarp.Listener, take func(text string)) er
 	if err != nil {
 		return err
 	}
-	ring, octets := words(slots * slotLen / 8)
-	mr, err := pd.Register(octets, iwarp.RemoteWrite)
+	ring, data := words(slots * slotLen / 8)
+	mr, err := pd.Register(data, iwarp.RemoteWrite)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func receive(ctx context.Context, ln *iwarp.Listener, take func(text string)) er
 		if err != nil || v == end {
 			return err
 		}
-		text := octets[at+4 : at+4+min(int(binary.BigEndian.Uint32(octets[at:])), textLen)]
+		text := data[at+4 : at+4+min(int(binary.BigEndian.Uint32(data[at:])), textLen)]
 		take(string(text)) // the writer leaves the slot alone until it is told
 		if err := writeWord(qp, credit, next); err != nil {
 			return err
@@ -126,8 +126,8 @@ func write(ctx context.Context, addr string, texts []string) error {
 		return err
 	}
 	defer pd.RNIC().Close()
-	read, octets := words(1) // how many records the reader has read
-	mr, err := pd.Register(octets, iwarp.RemoteWrite)
+	read, data := words(1) // how many records the reader has read
+	mr, err := pd.Register(data, iwarp.RemoteWrite)
 	if err != nil {
 		return err
 	}

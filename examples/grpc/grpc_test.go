@@ -172,13 +172,13 @@ func TestCheck(t *testing.T) {
 }
 
 // echo has the server answer with so many bytes.
-func echo(t *testing.T, call grpc_testing.TestService_FullDuplexCallClient, octets int) {
+func echo(t *testing.T, call grpc_testing.TestService_FullDuplexCallClient, n int) {
 	t.Helper()
-	must(t, call.Send(&grpc_testing.StreamingOutputCallRequest{ResponseParameters: []*grpc_testing.ResponseParameters{{Size: int32(octets)}}}))
+	must(t, call.Send(&grpc_testing.StreamingOutputCallRequest{ResponseParameters: []*grpc_testing.ResponseParameters{{Size: int32(n)}}}))
 	answer, err := call.Recv()
 	must(t, err)
-	if got := len(answer.GetPayload().GetBody()); got != octets {
-		t.Errorf("%d bytes, want %d", got, octets)
+	if got := len(answer.GetPayload().GetBody()); got != n {
+		t.Errorf("%d bytes, want %d", got, n)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/credits"
 )
 
 // A client connects when it has something to do, and again when the connection has ended. Its zero value needs an address.
@@ -61,8 +62,8 @@ func (c *client) put(ctx context.Context, entries ...string) error {
 	return c.do(ctx, func(s *session) error { return s.put(ctx, entries) })
 }
 
-// do has f done with a connection, and with another one when that has ended. One that ended by a Terminate is given up: an end
-// has broken a rule, and would do so again.
+// do has f done with a connection, and with another one when that has ended. If an end has broken a rule, there is no other:
+// it would do so again.
 func (c *client) do(ctx context.Context, f func(*session) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +79,7 @@ func (c *client) do(ctx context.Context, f func(*session) error) error {
 		}
 		_ = c.s.qp.Close()
 		c.s = nil
-		if broken := (*iwarp.TerminateError)(nil); errors.As(err, &broken) {
+		if broken := (*iwarp.TerminateError)(nil); errors.As(err, &broken) && !errors.Is(err, iwarp.ErrConnectionLost) {
 			return err
 		}
 	}
@@ -129,8 +130,9 @@ type session struct {
 	qp                      *iwarp.QP
 	table                   iwarp.Remote
 	slots, slotLen, credits int
+	granted                 *credits.Credits
 	page                    *iwarp.MR // takes what is read
-	requests, inboxes       *iwarp.MR
+	requests                *iwarp.MR
 	answers                 chan string
 }
 
@@ -140,36 +142,23 @@ const (
 	maxCredits = 64 // more are not made use of
 )
 
-// dial connects. leaving is called, in a goroutine of its own, when the server wants to leave.
+// dial connects. leaving is called, in a goroutine of its own, when the server wants to leave. There is a receive for
+// each answer, and one for the word that the server leaves.
 func dial(ctx context.Context, addr string, leaving func(*session)) (*session, error) {
 	s := &session{answers: make(chan string, maxCredits+1)}
-	d := iwarp.Dialer{Prepare: s.prepare}
+	d := iwarp.Dialer{QP: iwarp.QPConfig{Receives: iwarp.Receives{Count: maxCredits + 1, Size: inboxLen}}}
 	qp, err := d.Dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
+	s.qp = qp
 	if err := s.welcome(qp.Negotiated().PrivateData); err != nil {
 		_ = qp.Abort()
 		return nil, err
 	}
+	s.granted = credits.New(qp, s.credits)
 	go s.listen(leaving)
 	return s, nil
-}
-
-// prepare posts the receives before the connection comes up: one for each answer, and one for the word that the server leaves.
-func (s *session) prepare(qp *iwarp.QP) (err error) {
-	s.qp = qp
-	if s.inboxes, err = qp.PD().Register(make([]byte, (maxCredits+1)*inboxLen), iwarp.LocalWrite); err != nil {
-		return err
-	}
-	for i := range maxCredits + 1 {
-		err = errors.Join(err, s.post(uint64(i)))
-	}
-	return err
-}
-
-func (s *session) post(inbox uint64) error {
-	return s.qp.PostRecv(&iwarp.RecvWR{ID: inbox, SGL: []iwarp.SGE{s.inboxes.Slice(int(inbox)*inboxLen, inboxLen)}})
 }
 
 // welcome reads what the server says of its table. It is a stranger: no number of its is believed that makes no sense.
@@ -194,19 +183,16 @@ func (s *session) welcome(b []byte) (err error) {
 
 // listen takes what the server says, until the connection has ended.
 func (s *session) listen(leaving func(*session)) {
-	for {
-		wc, err := s.qp.RecvCQ().Next(context.Background())
-		if err != nil || wc.Err() != nil {
+	for m, err := range s.qp.Messages(context.Background()) {
+		if err != nil {
 			return
 		}
-		at := int(wc.ID) * inboxLen
-		switch m := string(s.inboxes.Bytes()[at : at+wc.Length]); {
-		case m != "" && m[0] == sayAnswer:
-			s.answers <- m[1:]
-		case m != "" && m[0] == sayLeaving:
+		switch say := string(m.Bytes()); {
+		case say != "" && say[0] == sayAnswer:
+			s.answers <- say[1:]
+		case say != "" && say[0] == sayLeaving:
 			go leaving(s)
 		}
-		_ = s.post(wc.ID)
 	}
 }
 
@@ -220,7 +206,10 @@ func (s *session) put(ctx context.Context, entries []string) (failed error) {
 		}
 	}
 	for answered < want {
-		if sent < want && sent-answered < s.credits {
+		if sent < want && s.granted.Left() > 0 {
+			if err := s.granted.Take(ctx); err != nil {
+				return err
+			}
 			if err := s.request(sent%s.credits, entries[2*sent], entries[2*sent+1]); err != nil {
 				return err
 			}
@@ -231,6 +220,9 @@ func (s *session) put(ctx context.Context, entries []string) (failed error) {
 		case a := <-s.answers:
 			if a != "" {
 				failed = fmt.Errorf("kv: put %q: %s", entries[2*answered], a)
+			}
+			if err := s.granted.Give(1); err != nil {
+				return err
 			}
 			answered++
 		case <-s.qp.Done():

@@ -118,7 +118,7 @@ func TestTorn(t *testing.T) {
 	s := newServed(t, local, config{slots: 1, slotLen: 128, clients: 1, credits: 1})
 	c := newClient(t, s)
 	must(t, c.put(within(t), "key", "old value"))
-	slot := entry{2, "key", "new value"}.octets()
+	slot := entry{2, "key", "new value"}.encode()
 	_, err := s.table.mr.WriteAt(slot[:20], 0)
 	must(t, err)
 	read := make(chan string)
@@ -270,7 +270,7 @@ func TestGreedy(t *testing.T) {
 
 // TestParse: what is not a whole entry is torn, and nothing breaks.
 func TestParse(t *testing.T) {
-	whole := entry{7, "key", "value"}.octets()
+	whole := entry{7, "key", "value"}.encode()
 	if e, err := parse(append(whole, 0, 0)); err != nil || e != (entry{7, "key", "value"}) {
 		t.Errorf("%v, %v", e, err)
 	}
@@ -291,12 +291,12 @@ func TestParse(t *testing.T) {
 // FuzzParse: no bytes break the reader of slots, and what is taken for an entry is written the same.
 func FuzzParse(f *testing.F) {
 	f.Add(make([]byte, headerLen))
-	f.Add(entry{7, "key", "value"}.octets())
+	f.Add(entry{7, "key", "value"}.encode())
 	f.Fuzz(func(t *testing.T, slot []byte) {
 		if len(slot) < headerLen {
 			return // a client reads whole slots
 		}
-		if e, err := parse(slot); err == nil && e.version != 0 && string(e.octets()) != string(slot[:headerLen+len(e.key)+len(e.value)]) {
+		if e, err := parse(slot); err == nil && e.version != 0 && string(e.encode()) != string(slot[:headerLen+len(e.key)+len(e.value)]) {
 			t.Errorf("%x reads as %+v", slot, e)
 		}
 	})

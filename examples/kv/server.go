@@ -49,7 +49,7 @@ func newServer(addr string, cfg config) (*server, error) {
 	s := &server{config: cfg, rnic: iwarp.NewRNIC(iwarp.RNICConfig{}), stop: stop, clients: map[*iwarp.QP]bool{}}
 	err := s.allocate()
 	if err == nil {
-		s.ln, err = iwarp.Listen(ctx, "tcp", addr, iwarp.ListenConfig{PD: s.pd})
+		s.ln, err = (&iwarp.ListenConfig{PD: s.pd}).Listen(ctx, "tcp", addr)
 	}
 	if err != nil {
 		stop()
@@ -113,9 +113,7 @@ func (s *server) accept(ctx context.Context) {
 // admit accepts a client for which there are credits left. The Reply's private data tell it where the table is.
 func (s *server) admit(ctx context.Context, req *iwarp.Request) {
 	if !s.join() {
-		if conn, err := req.Reject([]byte("no place for another client")); err == nil {
-			_ = conn.Close()
-		}
+		_ = req.Reject([]byte("no place for another client"))
 		return
 	}
 	qp, err := req.Accept(ctx, iwarp.AcceptConfig{QP: s.qp(), MPA: mpa.Answer{PrivateData: s.welcome()}})
@@ -174,7 +172,10 @@ func (s *server) serve(ctx context.Context) {
 		if wc.Op != iwarp.OpRecv {
 			continue // an answer to a client that has gone
 		}
-		say := s.handle(&wc)
+		var say []byte
+		if wc.Err() == nil { // otherwise the client has gone in the middle of a message
+			say = s.handle(&wc)
+		}
 		_ = s.post(wc.ID) // first the receive, and then the answer, by which the client has its credit back
 		if say != nil {
 			_ = wc.QP.PostSend(&iwarp.SendWR{Inline: say, Unsignaled: true}) // if it fails, the client has gone
@@ -186,8 +187,6 @@ func (s *server) serve(ctx context.Context) {
 func (s *server) handle(wc *iwarp.WC) (answer []byte) {
 	at := int(wc.ID) * s.slotLen
 	switch m := s.inboxes.Bytes()[at : at+wc.Length]; {
-	case wc.Err() != nil: // the receive of a client that has gone in the middle of a message
-		return nil
 	case len(m) >= 3 && m[0] == sayPut && len(m) >= 3+int(binary.BigEndian.Uint16(m[1:])):
 		value := 3 + int(binary.BigEndian.Uint16(m[1:]))
 		if err := s.table.put(string(m[3:value]), string(m[value:])); err != nil {

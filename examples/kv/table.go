@@ -36,8 +36,8 @@ var (
 	errNoKey   = errors.New("no such key")
 )
 
-// bytes returns what is written into the slot.
-func (e entry) octets() []byte {
+// encode returns what is written into the slot.
+func (e entry) encode() []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 4), e.version)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(e.key)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(e.value)))
@@ -92,7 +92,7 @@ func (t *table) put(key, value string) error {
 		}
 		if there.version == 0 || there.key == key {
 			t.version++
-			_, err := t.mr.WriteAt(entry{t.version, key, value}.octets(), int64(at))
+			_, err := t.mr.WriteAt(entry{t.version, key, value}.encode(), int64(at))
 			return err
 		}
 	}

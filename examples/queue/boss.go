@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"sync"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/credits"
 )
 
 // A boss has jobs, each a text, and collects a result for each.
@@ -32,15 +32,23 @@ func newBoss(jobs []string) *boss {
 	return b
 }
 
-// nextJob returns a job for a worker, or else a channel that is closed when there may be one.
-func (b *boss) nextJob() (job int, more <-chan struct{}, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.open) == 0 {
-		return 0, b.more, false
+// awaitJob returns a job for a worker, and waits for one.
+func (b *boss) awaitJob(ctx context.Context) (job int, err error) {
+	for {
+		b.mu.Lock()
+		more := b.more
+		if len(b.open) > 0 {
+			job, b.open = b.open[0], b.open[1:]
+			b.mu.Unlock()
+			return job, nil
+		}
+		b.mu.Unlock()
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
-	job, b.open = b.open[0], b.open[1:]
-	return job, nil, true
 }
 
 // giveBack has others do the jobs that a worker had when it went.
@@ -62,19 +70,6 @@ func (b *boss) finish(job int, result string) {
 	if b.left--; b.left == 0 {
 		close(b.done)
 	}
-}
-
-// Messages are a number of a job (4 bytes) and a text, which is the job or its result.
-const (
-	messageLen = 4096
-	textLen    = messageLen - 4
-	maxCredits = 64 // jobs that a worker may have at a time
-)
-
-var errTooLong = errors.New("a message has no room for so long a job")
-
-func message(job int, text string) []byte {
-	return append(binary.BigEndian.AppendUint32(nil, uint32(job)), text...)
 }
 
 // handOut serves workers until all jobs have a result, and sends them home.
@@ -108,55 +103,67 @@ func (b *boss) handOut(ctx context.Context, ln *iwarp.Listener) ([]string, error
 func (b *boss) employ(ctx context.Context, req *iwarp.Request) {
 	asked := req.PrivateData()
 	if len(asked) != 1 || asked[0] == 0 || asked[0] > maxCredits {
-		if conn, err := req.Reject([]byte("how many jobs at a time?")); err == nil {
-			_ = conn.Close()
-		}
+		_ = req.Reject([]byte("how many jobs at a time?"))
 		return
 	}
-	w := &desk{credits: int(asked[0]), has: map[int]bool{}}
-	qp, err := req.Accept(ctx, iwarp.AcceptConfig{Prepare: w.prepare})
+	atATime := int(asked[0])
+	qp, err := req.Accept(ctx, iwarp.AcceptConfig{QP: receiving(atATime)})
 	if err != nil {
 		_ = req.Close()
 		return
 	}
-	b.occupy(ctx, w)
+	w := &desk{qp: qp, credits: credits.New(qp, atATime), has: map[int]bool{}}
+	ctx, stop := context.WithCancel(ctx)
+	var sending sync.WaitGroup
+	sending.Go(func() { b.give(ctx, w) })
+	b.collect(ctx, w)
+	stop()
+	sending.Wait()
 	b.giveBack(w.has)
 	_ = qp.Close() // which the worker takes for the end of the day
 }
 
 // A desk is what the boss has for one worker.
 type desk struct {
-	mailbox
-	credits int          // jobs that it can take now
-	has     map[int]bool // those that it has
+	qp      *iwarp.QP
+	credits *credits.Credits // how many jobs the worker can take
+
+	mu  sync.Mutex
+	has map[int]bool // the jobs that it has
 }
 
-func (w *desk) prepare(qp *iwarp.QP) error { return w.mailbox.open(qp, w.credits) }
-
-// occupy keeps a worker busy: while it has credits it gets jobs, and each result gives a credit back.
-func (b *boss) occupy(ctx context.Context, w *desk) {
-	for {
-		job, more, ok := 0, (<-chan struct{})(nil), false
-		if w.credits > 0 {
-			job, more, ok = b.nextJob()
-		}
-		if ok {
-			w.has[job] = true
-			w.credits--
-			if w.send(message(job, b.jobs[job])) != nil {
-				return
-			}
-			continue
-		}
-		job, result, err := w.next(ctx, more)
-		switch {
-		case errors.Is(err, errMore):
-		case err != nil || !w.has[job]: // it has gone, or has done what nobody asked for
+// give gives a worker jobs while there are some, and it can take them.
+func (b *boss) give(ctx context.Context, w *desk) {
+	for w.credits.Take(ctx) == nil {
+		job, err := b.awaitJob(ctx)
+		if err != nil {
 			return
-		default:
-			delete(w.has, job)
-			w.credits++
-			b.finish(job, result)
+		}
+		w.mu.Lock()
+		w.has[job] = true
+		w.mu.Unlock()
+		if send(w.qp, job, b.jobs[job]) != nil {
+			return
 		}
 	}
+}
+
+// collect takes the results of a worker, until it goes, or has one for what nobody asked. Each gives a credit back.
+func (b *boss) collect(ctx context.Context, w *desk) {
+	for {
+		job, result, err := receive(ctx, w.qp)
+		if err != nil || !w.finish(job) || w.credits.Give(1) != nil {
+			return
+		}
+		b.finish(job, result)
+	}
+}
+
+// finish reports whether the worker had the job, which it has no more.
+func (w *desk) finish(job int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	had := w.has[job]
+	delete(w.has, job)
+	return had
 }

@@ -3,12 +3,9 @@
 //	queue boss :7471 FILE...       # the jobs: digests of these files
 //	queue work HOST:7471
 //
-// A Send needs a receive that is posted at the other end, or the connection ends. So each end says beforehand how much it
-// can take, and the other never has more on the way: credits. Here they are given once, in the private data of the
-// connection: a worker asks for as many jobs as it wants to have at a time, and has posted a receive for each. The boss
-// posts a receive for each result before it accepts. A result gives one credit back, as its worker has posted the job's receive
-// again before it sends it; the boss does the same before it sends the next job. No message is lost for want of a
-// receive, and none is there only to say that there is room.
+// A worker asks for as many jobs as it wants to have at a time, in the private data of the connection. Those are the
+// boss's credits, which package credits counts: a job takes one, and its result gives it back. Both ends have as many
+// receives, so that no message waits for one.
 //
 // A worker that vanishes has its jobs done by others: boss.go. What is done twice is counted once.
 package main
@@ -37,7 +34,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) > 2 && args[0] == "boss":
-		ln, err := iwarp.Listen(ctx, "tcp", args[1], iwarp.ListenConfig{})
+		ln, err := iwarp.Listen(ctx, "tcp", args[1])
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func openOffice(t *testing.T, jobs int) *office {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,14 +82,13 @@ func (b *boss) over() bool {
 // TestVanish: the jobs of a worker that goes in the middle of them are done by another.
 func TestVanish(t *testing.T) {
 	o := openOffice(t, 20)
-	var m mailbox
-	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte{5}}, Prepare: func(qp *iwarp.QP) error { return m.open(qp, 5) }}
+	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte{5}}, QP: receiving(5)}
 	qp, err := d.Dial(o.ctx, "tcp", o.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 { // it gets all that it has credits for
-		if _, _, err := m.next(o.ctx, nil); err != nil {
+		if _, _, err := receive(o.ctx, qp); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,17 +110,16 @@ func TestVanish(t *testing.T) {
 // TestCheat: a worker that has results for what it was not asked is sent away, and its jobs are done by another.
 func TestCheat(t *testing.T) {
 	o := openOffice(t, 3)
-	var m mailbox
-	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte{1}}, Prepare: func(qp *iwarp.QP) error { return m.open(qp, 1) }}
+	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte{1}}, QP: receiving(1)}
 	qp, err := d.Dial(o.ctx, "tcp", o.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, _, err := m.next(o.ctx, nil)
+	job, _, err := receive(o.ctx, qp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.send(message(job+1, "false")); err != nil {
+	if err := send(qp, job+1, "false"); err != nil {
 		t.Fatal(err)
 	}
 	<-qp.Done()
@@ -151,7 +149,7 @@ func TestNoCredit(t *testing.T) {
 
 // TestTooLong: a job that no message has room for is an error, and not cut.
 func TestTooLong(t *testing.T) {
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

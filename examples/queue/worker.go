@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"os"
 	"sync"
 
@@ -15,33 +16,25 @@ import (
 // work takes jobs of a boss, so many at a time, until there are no more: then the boss closes the connection. A result is cut to
 // what a message has room for.
 func work(ctx context.Context, addr string, atATime int, do func(job string) (result string)) error {
-	var m mailbox
-	d := iwarp.Dialer{
-		MPA:     mpa.Offer{PrivateData: []byte{byte(atATime)}},
-		Prepare: func(qp *iwarp.QP) error { return m.open(qp, atATime) },
-	}
+	d := iwarp.Dialer{MPA: mpa.Offer{PrivateData: []byte{byte(atATime)}}, QP: receiving(atATime)}
 	qp, err := d.Dial(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}
 	defer qp.Close()
 	var busy sync.WaitGroup
-	var sending sync.Mutex // next is called by this goroutine alone, send by several
 	defer busy.Wait()
 	for {
-		job, text, err := m.next(ctx, nil)
+		job, text, err := receive(ctx, qp)
 		switch {
-		case errors.Is(err, iwarp.ErrPeerClosed):
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		}
 		busy.Go(func() {
 			result := do(text)
-			result = result[:min(len(result), textLen)]
-			sending.Lock()
-			defer sending.Unlock()
-			_ = m.send(message(job, result)) // if it fails the connection has ended, as next will say
+			_ = send(qp, job, result[:min(len(result), textLen)]) // if it fails, the connection has ended
 		})
 	}
 }

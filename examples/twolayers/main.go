@@ -73,7 +73,7 @@ func listen(ctx context.Context, tcp, sctp string) (*server, error) {
 		return nil, err
 	}
 	for network, addr := range map[string]string{"tcp": tcp, "sctp": sctp} {
-		ln, err := iwarp.Listen(ctx, network, addr, iwarp.ListenConfig{PD: pd, Network: layer(network)})
+		ln, err := (&iwarp.ListenConfig{PD: pd, Network: layer(network)}).Listen(ctx, network, addr)
 		if err != nil {
 			return nil, errors.Join(err, s.rnic.Close())
 		}

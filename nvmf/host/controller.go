@@ -192,12 +192,15 @@ func (c *Controller) asking(ctx context.Context, ask func(*session) error) error
 	}
 }
 
+// An IdentifyController is a page about the controller.
+type IdentifyController = capsule.IdentifyController
+
 // Identity is what the controller says of itself, as of the latest connection; zero while there is none.
-func (c *Controller) Identity() capsule.IdentifyController {
+func (c *Controller) Identity() IdentifyController {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.current == nil {
-		return capsule.IdentifyController{}
+		return IdentifyController{}
 	}
 	return c.current.identity
 }

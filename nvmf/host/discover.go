@@ -15,8 +15,21 @@ const (
 	discoveries = 5
 )
 
+// A DiscoveryEntry tells of one way to a subsystem, by types of its own.
+type (
+	DiscoveryEntry = capsule.DiscoveryEntry
+	// Transport is how the subsystem is reached; this package dials RDMA only.
+	Transport = capsule.Transport
+	// AddressFamily is that of Address.
+	AddressFamily = capsule.AddressFamily
+	// SubsystemType says whether the subsystem has disks, or tells of others.
+	SubsystemType = capsule.SubsystemType
+	// RDMASpecific is the part of a DiscoveryEntry that is about RDMA.
+	RDMASpecific = capsule.RDMASpecific
+)
+
 // Discover returns the entries of a discovery controller's log: what there is to dial.
-func (d *Dialer) Discover(ctx context.Context, network, address string) ([]capsule.DiscoveryEntry, error) {
+func (d *Dialer) Discover(ctx context.Context, network, address string) ([]DiscoveryEntry, error) {
 	r, err := d.resolved()
 	if err != nil {
 		return nil, err

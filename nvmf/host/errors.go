@@ -26,11 +26,17 @@ var (
 	ErrNoNamespace = errors.New("no such namespace")
 )
 
+// A Status is how a command has ended: status code type and code in the lower 11 bits, and flags.
+type Status = capsule.Status
+
+// A Reject is what a controller has in a rejecting Reply.
+type Reject = ulpdata.NVMeReject
+
 // A StatusError says that the controller has not carried out a command.
 type StatusError struct {
 	// Command names it.
 	Command string
-	Status  capsule.Status
+	Status  Status
 	// Result is that of the completion: of a Connect it says which field was wrong, see capsule.ConnectOffset.
 	Result uint64
 }
@@ -72,7 +78,7 @@ func (e *TimeoutError) Is(target error) bool { return target == os.ErrDeadlineEx
 
 // A RejectError says that a target does not take the connection of a queue.
 type RejectError struct {
-	Reason ulpdata.NVMeReject
+	Reason Reject
 	// Err is iwarp's error. The connection is closed.
 	Err error
 }

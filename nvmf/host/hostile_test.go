@@ -30,9 +30,9 @@ func TestBadCompletions(t *testing.T) {
 		{"of a command that is not under way", func(a *answer) { a.ID ^= 0x001 }, refused},
 		{"of a number beyond the queue", func(a *answer) { a.ID |= 0xFFF }, refused},
 		{"of the command before in that place", func(a *answer) { a.ID -= 0x1000 }, refused},
-		{"too short", func(a *answer) { a.octets = make([]byte, 15) }, refused},
-		{"of no bytes", func(a *answer) { a.octets, a.invalidate = []byte{}, 0 }, refused},
-		{"too long for a receive", func(a *answer) { a.octets = make([]byte, 65) }, lost},
+		{"too short", func(a *answer) { a.bytes = make([]byte, 15) }, refused},
+		{"of no bytes", func(a *answer) { a.bytes, a.invalidate = []byte{}, 0 }, refused},
+		{"too long for a receive", func(a *answer) { a.bytes = make([]byte, 65) }, lost},
 		{"with a key that was never given", func(a *answer) { a.invalidate ^= 0x0100 }, lost},
 		{"twice", func(a *answer) { a.twice = true }, refused},
 	} {
@@ -103,7 +103,7 @@ func TestLongCompletion(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t)
 	p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
-		a.octets = append(a.Append(nil), make([]byte, 48)...)
+		a.bytes = append(a.Append(nil), make([]byte, 48)...)
 		return true
 	}
 	_, n := p.startServing().open(p.dialer())
@@ -280,7 +280,7 @@ func FuzzTarget(f *testing.F) {
 	f.Add(uint8(0), make([]byte, 16))
 	f.Add(uint8(5), make([]byte, capsule.PageLen))
 	f.Add(uint8(9), bytes.Repeat([]byte{0xFF}, capsule.PageLen))
-	f.Fuzz(func(t *testing.T, at uint8, octets []byte) {
+	f.Fuzz(func(t *testing.T, at uint8, data []byte) {
 		p := newPeer(t)
 		var count uint8
 		p.spoil = func(q *peerQueue, c *capsule.Command, a *answer) bool {
@@ -290,10 +290,10 @@ func FuzzTarget(f *testing.F) {
 				return true
 			}
 			if len(a.page) > 0 {
-				copy(a.page, octets)
-			} else if len(octets) <= 256 {
-				a.octets = octets
-				copy(octets[min(12, len(octets)):], []byte{byte(c.ID), byte(c.ID >> 8)}) // one that is under way
+				copy(a.page, data)
+			} else if len(data) <= 256 {
+				a.bytes = data
+				copy(data[min(12, len(data)):], []byte{byte(c.ID), byte(c.ID >> 8)}) // one that is under way
 			}
 			return true
 		}

@@ -164,8 +164,11 @@ func (n *Namespace) BlockSize() int { return 1 << n.page.BlockShift }
 // UUID returns the namespace's UUID, and false if it has none.
 func (n *Namespace) UUID() ([16]byte, bool) { return n.uuid, n.uuid != [16]byte{} }
 
+// An IdentifyNamespace is a page about a namespace.
+type IdentifyNamespace = capsule.IdentifyNamespace
+
 // Page returns what the controller says of the namespace.
-func (n *Namespace) Page() capsule.IdentifyNamespace { return n.page }
+func (n *Namespace) Page() IdentifyNamespace { return n.page }
 
 // String returns NSID, length and block size.
 func (n *Namespace) String() string {

@@ -57,7 +57,7 @@ type answer struct {
 	// page is what a command that reads from the controller gets.
 	page []byte
 	// bytes is the whole capsule, if the test wants another than that of the completion.
-	octets []byte
+	bytes []byte
 	// twice sends it twice.
 	twice bool
 }
@@ -94,7 +94,7 @@ func newPeer(t testing.TB) *peer {
 
 // startServing accepts connections until the test ends.
 func (p *peer) startServing() *peer {
-	ln := iwarp.NewListener(p.ln, iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(p.ln)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.t.Cleanup(func() { cancel(); _ = ln.Close(); p.cut() })
 	go func() {
@@ -120,7 +120,7 @@ func (p *peer) Listen(context.Context, string, string) (net.Listener, error) { r
 
 func (p *peer) accept(ctx context.Context, req *iwarp.Request) {
 	if p.reject != nil {
-		_, _ = req.Reject(p.reject)
+		_ = req.Reject(p.reject)
 		return
 	}
 	hello, err := ulpdata.ParseNVMeRequest(req.PrivateData())
@@ -158,8 +158,8 @@ func (p *peer) connections() int {
 	return len(p.qps)
 }
 
-// bytes is the disk.
-func (p *peer) octets() []byte {
+// diskBytes is the disk.
+func (p *peer) diskBytes() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.disk)
@@ -274,17 +274,17 @@ func (q *peerQueue) answer(c *capsule.Command, a *answer) {
 			return
 		}
 	}
-	if a.octets == nil {
-		a.octets = a.Append(nil)
+	if a.bytes == nil {
+		a.bytes = a.Append(nil)
 	}
 	if a.invalidate != 0 {
 		q.p.mu.Lock()
 		q.p.invalidated++
 		q.p.mu.Unlock()
 	}
-	_ = q.qp.PostSend(&iwarp.SendWR{Inline: a.octets, Invalidate: a.invalidate, Unsignaled: true})
+	_ = q.qp.PostSend(&iwarp.SendWR{Inline: a.bytes, Invalidate: a.invalidate, Unsignaled: true})
 	if a.twice {
-		_ = q.qp.PostSend(&iwarp.SendWR{Inline: a.octets, Unsignaled: true})
+		_ = q.qp.PostSend(&iwarp.SendWR{Inline: a.bytes, Unsignaled: true})
 	}
 }
 

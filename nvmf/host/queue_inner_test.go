@@ -18,7 +18,7 @@ func TestCause(t *testing.T) {
 	ours, theirs := testrig.Pipe("host", "target")
 	refused := make(chan error, 1)
 	go func() {
-		_, err := iwarp.Respond(testrig.Within(t), theirs, nil, iwarp.ListenConfig{})
+		_, err := new(iwarp.ListenConfig).Respond(testrig.Within(t), theirs, nil)
 		refused <- errors.Join(err, theirs.Close())
 	}()
 	var qp *iwarp.QP

@@ -50,7 +50,7 @@ func TestReconnect(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}
 		all.Wait()
-		if !bytes.Equal(p.octets()[:len(want)], want) {
+		if !bytes.Equal(p.diskBytes()[:len(want)], want) {
 			t.Error("what is there is not what was written")
 		}
 		if p.connections() < 6 {

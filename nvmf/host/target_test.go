@@ -35,7 +35,7 @@ func join(t testrig.Test, cfg target.Config) (j *joined, end func()) {
 	var err error
 	j.t, err = target.New(cfg)
 	testrig.Must(t, err)
-	j.ln = iwarp.NewListener(j.under, iwarp.ListenConfig{})
+	j.ln = new(iwarp.ListenConfig).NewListener(j.under)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() { defer close(served); _ = j.t.Serve(ctx, j.ln) }()

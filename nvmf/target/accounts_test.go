@@ -67,7 +67,7 @@ func TestNothingIsLeft(t *testing.T) {
 	ours, theirs := testrig.Pipe("host", "target")
 	var accepting sync.WaitGroup
 	accepting.Go(func() {
-		req, err := iwarp.Respond(testrig.Within(t), theirs, nil, iwarp.ListenConfig{RNIC: rnic})
+		req, err := (&iwarp.ListenConfig{RNIC: rnic}).Respond(testrig.Within(t), theirs, nil)
 		testrig.Should(t, err)
 		over, end := context.WithCancel(t.Context())
 		end()
@@ -155,13 +155,13 @@ func TestBeyond(t *testing.T) {
 	discard := func(s capsule.SGL) capsule.Command {
 		return capsule.DatasetManagement{SGL: s, NSID: 1, Ranges: 1, Deallocate: true}.Command()
 	}
-	octets := make([]byte, 512)
+	data := make([]byte, 512)
 	for _, s := range []capsule.SGL{in(16, 512), in(512, 512), in(513, 512)} {
-		w.want(capsule.InvalidSGLOffset|capsule.DNR, blocks(0, 1, s).Command(capsule.OpWrite), octets)
+		w.want(capsule.InvalidSGLOffset|capsule.DNR, blocks(0, 1, s).Command(capsule.OpWrite), data)
 	}
-	w.want(capsule.Success, blocks(0, 1, in(0, 512)).Command(capsule.OpWrite), octets)
-	w.want(capsule.InvalidSGLOffset|capsule.DNR, discard(in(500, 16)), octets)
-	w.want(capsule.Success, discard(in(496, 16)), octets)
+	w.want(capsule.Success, blocks(0, 1, in(0, 512)).Command(capsule.OpWrite), data)
+	w.want(capsule.InvalidSGLOffset|capsule.DNR, discard(in(500, 16)), data)
+	w.want(capsule.Success, discard(in(496, 16)), data)
 	log := func(off uint64, n int) capsule.Command {
 		return capsule.GetLogPage{SGL: a.keyed(0, n), NSID: capsule.AllNamespaces, Page: capsule.LogHealth,
 			Dwords: uint32(n / 4), Offset: off}.Command()
@@ -224,7 +224,7 @@ func TestRefusedWithANumber(t *testing.T) {
 	ours, theirs := testrig.Pipe("host", "target")
 	accepted := make(chan error, 1)
 	go func() {
-		req, err := iwarp.Respond(testrig.Within(t), theirs, nil, iwarp.ListenConfig{})
+		req, err := new(iwarp.ListenConfig).Respond(testrig.Within(t), theirs, nil)
 		if err == nil {
 			err = r.target.Accept(testrig.Within(t), req)
 		}

@@ -211,7 +211,7 @@ func ended(t *testing.T) *queue {
 	ours, theirs := testrig.Pipe("host", "target")
 	accepted := make(chan error, 1)
 	go func() {
-		req, err := iwarp.Respond(testrig.Within(t), theirs, nil, iwarp.ListenConfig{})
+		req, err := new(iwarp.ListenConfig).Respond(testrig.Within(t), theirs, nil)
 		if err == nil {
 			var qp *iwarp.QP
 			if qp, err = req.Accept(testrig.Within(t), iwarp.AcceptConfig{}); err == nil {

@@ -72,9 +72,9 @@ func (b *buffers) try(size int) (*iwarp.MR, <-chan struct{}, error) {
 }
 
 // trim gives up free memory until there are no more bytes than that, if possible.
-func (b *buffers) trim(octets int) {
+func (b *buffers) trim(n int) {
 	for size, list := range b.free {
-		for b.total > octets && len(list) > 0 {
+		for b.total > n && len(list) > 0 {
 			_ = list[len(list)-1].Deregister()
 			list, b.total = list[:len(list)-1], b.total-size
 		}

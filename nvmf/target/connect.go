@@ -50,11 +50,11 @@ func (r *request) admit(n capsule.Connect) (capsule.Status, error) {
 	case n.SQSize == 0, int(n.SQSize) >= r.q.depth:
 		return r.wrong(capsule.OffsetSQSize, false, capsule.DNR), nil
 	}
-	octets, status, err := r.fetch(capsule.ConnectDataLen)
+	content, status, err := r.fetch(capsule.ConnectDataLen)
 	if status != capsule.Success || err != nil {
 		return status, err
 	}
-	data, err := capsule.ParseConnectData(octets)
+	data, err := capsule.ParseConnectData(content)
 	switch bad := new(capsule.Error); {
 	case errors.As(err, &bad):
 		return r.wrong(uint16(bad.Offset), true, capsule.DNR), nil

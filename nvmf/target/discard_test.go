@@ -47,11 +47,11 @@ func TestDiscardsOnce(t *testing.T) {
 			disk := &ledger{Memory: memory}
 			r := newRig(t, func(cfg *Config) { cfg.Namespaces = []Namespace{{Backend: disk}} })
 			w := r.io(r.admin(), 1, 8)
-			var octets []byte
+			var data []byte
 			for _, one := range c.ranges {
-				octets = one.Append(octets)
+				data = one.Append(data)
 			}
-			d := capsule.DatasetManagement{SGL: w.put(octets, 0), NSID: 1, Ranges: len(c.ranges), Deallocate: true}
+			d := capsule.DatasetManagement{SGL: w.put(data, 0), NSID: 1, Ranges: len(c.ranges), Deallocate: true}
 			w.want(capsule.Success, d.Command(), nil)
 			if !slices.Equal(disk.done, c.want) {
 				t.Errorf("%v are discarded, and not %v", disk.done, c.want)

@@ -29,7 +29,7 @@ func ExampleTarget_Serve() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ln, err := iwarp.Listen(ctx, "tcp", fmt.Sprint(":", target.DefaultPort), iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", fmt.Sprint(":", target.DefaultPort))
 	if err != nil {
 		log.Fatal(err)
 	}

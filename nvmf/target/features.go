@@ -53,12 +53,12 @@ func (r *request) getFeature() (capsule.Status, error) {
 }
 
 // give returns bytes as the data of a command.
-func (r *request) give(octets []byte) (capsule.Status, error) {
-	return r.giveFilled(octets, len(octets))
+func (r *request) give(data []byte) (capsule.Status, error) {
+	return r.giveFilled(data, len(data))
 }
 
 // giveFilled returns n bytes as the data of a command: those that there are, and zeros after them.
-func (r *request) giveFilled(octets []byte, n int) (capsule.Status, error) {
+func (r *request) giveFilled(data []byte, n int) (capsule.Status, error) {
 	if status := r.offer(n); status != capsule.Success {
 		return status, nil
 	}
@@ -66,7 +66,7 @@ func (r *request) giveFilled(octets []byte, n int) (capsule.Status, error) {
 	if err != nil {
 		return 0, err
 	}
-	clear(room[copy(room, octets):])
+	clear(room[copy(room, data):])
 	return capsule.Success, nil
 }
 

@@ -112,7 +112,7 @@ func TestServeAnswers(t *testing.T) {
 		target, err := New(Config{NQN: nqn, Logger: slog.New(slog.NewTextHandler(j, nil))})
 		must(t, err)
 		under := testrig.NewListener("target")
-		ln := iwarp.NewListener(under, iwarp.ListenConfig{})
+		ln := new(iwarp.ListenConfig).NewListener(under)
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() { served <- target.Serve(ctx, ln) }()

@@ -42,21 +42,21 @@ func newHostile(r *rig) *hostile {
 
 // send sends the 64 bytes of a command after one that says how.
 func (h *hostile) send(b []byte) {
-	how, octets := b[0], bytes.Clone(b[1:1+capsule.CommandLen])
+	how, data := b[0], bytes.Clone(b[1:1+capsule.CommandLen])
 	which := int(how & hostileAdmin)
 	w := h.queues[which]
 	if how&hostileRaw == 0 {
 		at := h.mr[which].Remote(0)
-		address := octets[24:]
+		address := data[24:]
 		binary.LittleEndian.PutUint64(address, at.TO+binary.LittleEndian.Uint64(address)%offeredLen)
-		binary.LittleEndian.PutUint32(octets[35:], at.STag)
+		binary.LittleEndian.PutUint32(data[35:], at.STag)
 	}
 	if how&hostileShort != 0 {
-		octets = octets[:how>>3]
+		data = data[:how>>3]
 	} else if which == 0 {
-		octets = append(octets, make([]byte, int(how>>3)*128)...)
+		data = append(data, make([]byte, int(how>>3)*128)...)
 	}
-	w.sendBytes(octets)
+	w.sendBytes(data)
 }
 
 // FuzzCapsules has a host send anything. The target goes on for others, and touches nothing that was not offered.

@@ -15,7 +15,7 @@ func (r *request) blocks(i capsule.IO) (n *namespace, off, length int64, status 
 	case n.ReadOnly && r.cmd.Opcode != capsule.OpRead:
 		return nil, 0, 0, capsule.WriteProtected | capsule.DNR
 	}
-	off, length = n.octets(i.LBA, i.Blocks)
+	off, length = n.byteRange(i.LBA, i.Blocks)
 	return n, off, length, capsule.Success
 }
 
@@ -32,14 +32,14 @@ func (r *request) readBlocks() (capsule.Status, error) {
 	if status != capsule.Success {
 		return status, nil
 	}
-	octets, status := r.transfers(length)
+	size, status := r.transfers(length)
 	if status == capsule.Success {
-		status = r.offer(octets)
+		status = r.offer(size)
 	}
 	if status != capsule.Success {
 		return status, nil
 	}
-	room, err := r.buffer(octets)
+	room, err := r.buffer(size)
 	if err != nil {
 		return 0, err
 	}
@@ -53,11 +53,11 @@ func (r *request) writeBlocks() (capsule.Status, error) {
 	if status != capsule.Success {
 		return status, nil
 	}
-	octets, status := r.transfers(length)
+	size, status := r.transfers(length)
 	if status != capsule.Success {
 		return status, nil
 	}
-	data, status, err := r.fetch(octets)
+	data, status, err := r.fetch(size)
 	if status != capsule.Success || err != nil {
 		return status, err
 	}
@@ -113,11 +113,11 @@ func (r *request) datasetManagement() (capsule.Status, error) {
 	case int64(r.cmd.SGL.Length) < int64(d.Ranges)*capsule.RangeLen, r.cmd.SGL.Length > rangesLen:
 		return capsule.InvalidSGLLength | capsule.DNR, nil
 	}
-	octets, status, err := r.fetch(int(r.cmd.SGL.Length))
+	data, status, err := r.fetch(int(r.cmd.SGL.Length))
 	if status != capsule.Success || err != nil {
 		return status, err
 	}
-	ranges, err := capsule.ParseRanges(octets, d.Ranges)
+	ranges, err := capsule.ParseRanges(data, d.Ranges)
 	if err != nil {
 		return capsule.InvalidSGLLength | capsule.DNR, nil
 	}

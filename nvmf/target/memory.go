@@ -19,8 +19,8 @@ type Memory struct {
 
 // A chunk is a part of the memory, with a lock of its own.
 type chunk struct {
-	mu     sync.RWMutex
-	octets []byte // nil: all zero
+	mu    sync.RWMutex
+	bytes []byte // nil: all zero
 }
 
 const chunkLen = 1 << 20
@@ -69,11 +69,11 @@ func (m *Memory) ReadAt(p []byte, off int64) (n int, err error) {
 	return m.each(int64(len(p)), off, func(c *chunk, at, from, length int64) {
 		c.mu.RLock()
 		defer c.mu.RUnlock()
-		if c.octets == nil {
+		if c.bytes == nil {
 			clear(p[from : from+length])
 			return
 		}
-		copy(p[from:from+length], c.octets[at:])
+		copy(p[from:from+length], c.bytes[at:])
 	})
 }
 
@@ -82,10 +82,10 @@ func (m *Memory) WriteAt(p []byte, off int64) (n int, err error) {
 	return m.each(int64(len(p)), off, func(c *chunk, at, from, length int64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.octets == nil {
-			c.octets = make([]byte, chunkLen)
+		if c.bytes == nil {
+			c.bytes = make([]byte, chunkLen)
 		}
-		copy(c.octets[at:], p[from:from+length])
+		copy(c.bytes[at:], p[from:from+length])
 	})
 }
 
@@ -95,11 +95,11 @@ func (m *Memory) WriteZeroes(off, n int64, _ bool) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {
-		case c.octets == nil:
+		case c.bytes == nil:
 		case length == chunkLen:
-			c.octets = nil
+			c.bytes = nil
 		default:
-			clear(c.octets[at : at+length])
+			clear(c.bytes[at : at+length])
 		}
 	})
 	return err

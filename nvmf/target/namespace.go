@@ -56,8 +56,8 @@ func identity(names ...string) (id [16]byte) {
 // blocks is the length in blocks.
 func (n *namespace) blocks() uint64 { return uint64(n.Size()) >> n.shift }
 
-// bytes is where blocks are, of which the caller knows that they are there.
-func (n *namespace) octets(lba uint64, blocks uint32) (off, length int64) {
+// byteRange returns where blocks are. The caller has checked that they exist.
+func (n *namespace) byteRange(lba uint64, blocks uint32) (off, length int64) {
 	return int64(lba << n.shift), int64(blocks) << n.shift
 }
 

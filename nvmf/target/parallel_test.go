@@ -31,11 +31,11 @@ func (a *actor) act() error {
 	for step := range a.steps {
 		first := r.IntN(actorLen / 512)
 		n := 1 + r.IntN(actorLen/512-first)
-		off, octets := first*512, n*512
-		i := blocks(a.lba+uint64(first), uint32(n), a.w.keyed(a.at, octets))
+		off, size := first*512, n*512
+		i := blocks(a.lba+uint64(first), uint32(n), a.w.keyed(a.at, size))
 		switch op := r.IntN(6); op {
 		case 0, 1:
-			data := pattern(octets, byte(r.Uint32()))
+			data := pattern(size, byte(r.Uint32()))
 			copy(a.want[off:], data)
 			a.w.put(data, a.at)
 			if err := a.done(i.Command(capsule.OpWrite), nil); err != nil {
@@ -50,7 +50,7 @@ func (a *actor) act() error {
 				return err
 			}
 		case 3:
-			clear(a.want[off:][:octets])
+			clear(a.want[off:][:size])
 			i.SGL = capsule.SGL{Type: capsule.SGLKeyed}
 			if err := a.done(i.Command(capsule.OpWriteZeroes), nil); err != nil {
 				return err
@@ -59,8 +59,8 @@ func (a *actor) act() error {
 			if err := a.done(i.Command(capsule.OpRead), nil); err != nil {
 				return err
 			}
-			if got := a.w.get(a.at, octets); !bytes.Equal(got, a.want[off:][:octets]) {
-				return fmt.Errorf("step %d: %d bytes at %d are not what was written", step, octets, off)
+			if got := a.w.get(a.at, size); !bytes.Equal(got, a.want[off:][:size]) {
+				return fmt.Errorf("step %d: %d bytes at %d are not what was written", step, size, off)
 			}
 		}
 	}

@@ -143,8 +143,8 @@ func (q *queue) completes(wc iwarp.WC) {
 
 // startCommand starts a command that has arrived.
 func (q *queue) startCommand(wc *iwarp.WC) error {
-	octets := q.slots.Bytes(wc)
-	cmd, err := capsule.ParseCommand(octets)
+	data := q.slots.Bytes(wc)
+	cmd, err := capsule.ParseCommand(data)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (q *queue) startCommand(wc *iwarp.WC) error {
 	if q.ctrl != nil {
 		q.ctrl.heard()
 	}
-	r := &request{q: q, ctrl: q.ctrl, slot: wc.ID, cmd: cmd, inCapsule: octets[capsule.CommandLen:],
+	r := &request{q: q, ctrl: q.ctrl, slot: wc.ID, cmd: cmd, inCapsule: data[capsule.CommandLen:],
 		done: make(chan struct{})}
 	q.begun[r] = true
 	go r.run()

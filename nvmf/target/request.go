@@ -174,11 +174,11 @@ func (r *request) fetch(n int) ([]byte, capsule.Status, error) {
 		}
 		return r.inCapsule[s.Address:][:n:n], capsule.Success, nil
 	}
-	octets, err := r.buffer(n)
+	data, err := r.buffer(n)
 	if err != nil {
 		return nil, 0, err
 	}
-	return octets, capsule.Success, r.read(n)
+	return data, capsule.Success, r.read(n)
 }
 
 // checkData judges the SGL descriptor of a command with n bytes of data.

@@ -54,7 +54,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	target, err := New(cfg)
 	must(t, err)
 	r := &rig{t: t, target: target, under: testrig.NewListener("target"), disk: disk}
-	ln := iwarp.NewListener(r.under, iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(r.under)
 	r.rnic = ln.RNIC()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
@@ -199,12 +199,12 @@ func (w *wire) send(c capsule.Command, inCapsule []byte) chan completion {
 }
 
 // sendBytes sends anything at all.
-func (w *wire) sendBytes(octets []byte) {
-	mr, err := w.qp.PD().Register(octets, 0)
+func (w *wire) sendBytes(data []byte) {
+	mr, err := w.qp.PD().Register(data, 0)
 	if err != nil {
 		return // the connection has ended
 	}
-	_ = w.qp.Send(testrig.Within(w.t), mr.Slice(0, len(octets)))
+	_ = w.qp.Send(testrig.Within(w.t), mr.Slice(0, len(data)))
 	_ = mr.Deregister()
 }
 
@@ -251,11 +251,11 @@ func (w *wire) keyed(off, n int) capsule.SGL {
 }
 
 // put puts bytes into the host's memory.
-func (w *wire) put(octets []byte, off int) capsule.SGL {
+func (w *wire) put(data []byte, off int) capsule.SGL {
 	w.t.Helper()
-	_, err := w.memory.WriteAt(octets, int64(off))
+	_, err := w.memory.WriteAt(data, int64(off))
 	must(w.t, err)
-	return w.keyed(off, len(octets))
+	return w.keyed(off, len(data))
 }
 
 // get returns what is in the host's memory.
@@ -326,9 +326,9 @@ func same(t testing.TB, what string, got, want []byte) {
 }
 
 // own is memory that the peer of this connection, and no other, may invalidate.
-func (w *wire) own(octets []byte) *iwarp.MR {
+func (w *wire) own(data []byte) *iwarp.MR {
 	w.t.Helper()
-	mr, err := w.qp.PD().RegisterOptions(octets, iwarp.MROptions{Access: iwarp.RemoteRead | iwarp.RemoteWrite,
+	mr, err := w.qp.PD().RegisterOptions(data, iwarp.MROptions{Access: iwarp.RemoteRead | iwarp.RemoteWrite,
 		QP: w.qp})
 	must(w.t, err)
 	return mr
