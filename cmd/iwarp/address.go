@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"net"
 	"net/netip"
 	"strconv"
@@ -25,14 +24,10 @@ func wantListen(option, addr string) error { return wantAddr(option, addr, 0) }
 func wantAddr(option, addr string, least int) error {
 	host, port, err := net.SplitHostPort(addr)
 	if alone := cmp.Or(host, addr); least == 0 && isPort(alone) {
-		return usage("%s: %q is no host: want HOST:PORT (\":%s\" is that port of all addresses)", option, alone, alone)
-	}
-	if missing := new(net.AddrError); least > 0 && errors.As(err, &missing) && isHost(addr) {
-		return usage("%s: %q has no port: want HOST:PORT, such as %s",
-			option, addr, net.JoinHostPort(addr, strconv.Itoa(rping.DefaultPort)))
+		return usage("%s: %q is not a host: expected HOST[:PORT] (\":%s\" means all addresses)", option, alone, alone)
 	}
 	if err != nil {
-		return usage("%s: %w: want HOST:PORT", option, err)
+		return usage("%s: %w: expected HOST[:PORT]", option, err)
 	}
 	if err := wantPort(option, port, least); err != nil {
 		return err
@@ -40,10 +35,7 @@ func wantAddr(option, addr string, least int) error {
 	return wantHost(option, host)
 }
 
-// isHost reports whether something is a host alone, without a port.
-func isHost(addr string) bool { return addr != "" && !strings.ContainsAny(addr, ":[]") }
-
-// A peerWords is where a peer is: HOST:PORT, or HOST PORT as netcat has it.
+// A peerWords is where a peer is: HOST, HOST:PORT, or HOST PORT as netcat has it.
 type peerWords []string
 
 // addr returns the address; it is empty if there is none.
@@ -52,11 +44,19 @@ func (w peerWords) addr(command string) (string, error) {
 	case 0:
 		return "", nil
 	case 1:
-		return w[0], nil
+		return atDefault(w[0]), nil
 	case 2:
 		return net.JoinHostPort(w[0], w[1]), nil
 	}
-	return "", usage("%s: %.60q: want HOST:PORT, and nothing more", command, w[2])
+	return "", usage("%s: %.60q: expected HOST[:PORT], and nothing more", command, w[2])
+}
+
+// atDefault is an address with the port of all commands but disk, if it has none. An empty one stays.
+func atDefault(addr string) string {
+	if addr == "" {
+		return ""
+	}
+	return withPort(addr, rping.DefaultPort)
 }
 
 // isPort reports whether the name of a host is the number of a port.
@@ -69,7 +69,7 @@ func isPort(host string) bool {
 func wantPort(option, port string, least int) error {
 	n, err := net.LookupPort("tcp", port) // no network is asked
 	if err != nil || n < least {
-		return usage("%s: port %.20q: want a number from %d to 65535", option, port, least)
+		return usage("%s: port %.20q is not a number from %d to 65535", option, port, least)
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ import (
 
 // catCmd is netcat over package stream.
 type catCmd struct {
-	Peer []string `arg:"" optional:"" placeholder:"HOST PORT" help:"Connect to this host and port, as netcat does; HOST:PORT will do, too."`
+	Peer []string `arg:"" optional:"" placeholder:"HOST[:PORT]" help:"Connect to this address (default port: ${rping_port}). HOST PORT works, too, as with netcat."`
 
-	Listen  string        `short:"l" xor:"role" placeholder:"HOST:PORT" help:"Wait for one connection at this address. With port 0 a free one is taken. The address is printed on standard error, or on standard output with --out."`
-	Connect string        `xor:"role" placeholder:"HOST:PORT" help:"Connect to this address: to another iwarp cat, or a program of rsockets."`
-	In      string        `placeholder:"FILE" help:"Send this file in place of standard input."`
-	Out     string        `placeholder:"FILE" help:"Write what comes to this file in place of standard output. What it had is lost when something comes, or the peer ends in order without."`
-	Ring    int           `placeholder:"BYTES" default:"${stream_ring}" help:"Memory that the peer may fill before something is written out (default: ${stream_ring})."`
-	Timeout time.Duration `placeholder:"TIME" help:"How long the connection may take to come up."`
+	Listen  string        `short:"l" xor:"role" placeholder:"[HOST][:PORT]" help:"Wait for one connection at this address (port 0: any free port). Prints the address on standard error, or on standard output with --out."`
+	Connect string        `xor:"role" placeholder:"HOST[:PORT]" help:"Connect to another iwarp cat, or an rsockets program, at this address."`
+	In      string        `placeholder:"FILE" help:"Send this file instead of standard input."`
+	Out     string        `placeholder:"FILE" help:"Write received data to this file instead of standard output. An existing file is overwritten when data arrive or the peer closes."`
+	Ring    int           `placeholder:"BYTES" default:"${stream_ring}" help:"Receive buffer for the peer, in bytes (default: ${stream_ring})."`
+	Timeout time.Duration `placeholder:"TIME" help:"Time limit for connecting."`
 
 	networkFlag
 	tlsFlags
@@ -34,12 +34,10 @@ type catCmd struct {
 
 // Help is what --help adds.
 func (*catCmd) Help() string {
-	return `Copies standard input to a peer, and what comes from the peer to standard output, over RDMA: RDMA Writes into the
-peer's memory, by the protocol of rdma-core's rsockets. At the end of the input the peer is told, and reads the end of the
-stream. The command ends when both directions have ended, or the peer has closed the connection. It succeeds only if that was in
-order, and all that was read had gone to the peer. An interrupt is a failure at both ends; without a connection --listen ends by it.
-
-For example: "iwarp cat --listen :7174 >copy", and "iwarp cat --connect HOST:7174 <file".`
+	return `Copies standard input to a peer, and the peer's data to standard output, with RDMA Writes (the protocol of rdma-core's
+rsockets). When the input ends, the peer reads the end of the stream. The command ends when both directions have ended, or the
+peer has closed the connection. It succeeds only if the connection closed in order and the peer got all that was read. An
+interrupt is a failure at both ends; it ends --listen without a connection.`
 }
 
 // Run copies both ways.
@@ -58,13 +56,13 @@ func (c *catCmd) Run(ctx context.Context, std streams) error {
 	if err == nil {
 		err = attend(ctx, conn, (*iwarp.QP).Abort, func() error { return exchange(conn, in, out) })
 	}
-	if conn != nil || c.Connect != "" { // and not one who still waits for somebody
+	if conn != nil || c.Connect != "" { // not a server that still waits for a client
 		err = cutCopy(ctx, "cat", err)
 	}
 	return join(err, out.finish(err))
 }
 
-// A sink is where what comes goes to.
+// A sink takes the received data.
 type sink interface {
 	io.Writer
 	// finish closes the sink, after a run that has ended with err.
@@ -76,26 +74,25 @@ type shown struct{ io.WriteCloser }
 
 func (s shown) finish(error) error { return s.Close() }
 
-// attend has a connection used, and ends it: when the context ends, as cut says, by which the peer has to see that the
-// stream has not come to its end.
+// attend uses a connection and closes it. If the context ends first, cut ends it: so that the peer sees an incomplete
+// stream.
 func attend(ctx context.Context, conn *stream.Conn, cut func(*iwarp.QP) error, use func() error) error {
 	stop := context.AfterFunc(ctx, func() { _ = cut(conn.QP()) })
 	err := use()
 	if !stop() {
-		_ = cut(conn.QP()) // it may be under way still
+		_ = cut(conn.QP()) // the other cut may still be running
 		err = context.Cause(ctx)
 	}
 	return join(err, leave(conn, err))
 }
 
-// leave closes the connection: in order only if everything went well, as the peer would take what it has for
-// everything.
+// leave closes the connection, in order only without an error: otherwise the peer would take its part for everything.
 func leave(conn *stream.Conn, err error) error {
 	if err == nil {
 		return conn.Close()
 	}
 	_ = conn.QP().Abort()
-	_ = conn.Close() // it says no more than err
+	_ = conn.Close() // its error adds nothing to err
 	return nil
 }
 
@@ -103,8 +100,9 @@ func (c *catCmd) checkOptions() error {
 	if err := cmp.Or(c.check("cat", ""), c.takePeer()); err != nil {
 		return err
 	}
+	c.Listen, c.Connect = atDefault(c.Listen), atDefault(c.Connect)
 	if c.Listen == "" && c.Connect == "" {
-		return usage("cat: wait for a connection (--listen) or make one (--connect, or HOST PORT)")
+		return usage("cat: give HOST to connect, or --listen to wait for a connection, such as --listen :7174")
 	}
 	if err := cmp.Or(
 		c.checkTLS("cat", c.Listen != "", c.over()),
@@ -115,22 +113,22 @@ func (c *catCmd) checkOptions() error {
 	}
 	switch {
 	case c.Ring <= 0:
-		return usage("cat: --ring: %d bytes are no memory", c.Ring)
+		return usage("cat: --ring: %d: must be at least 1 byte", c.Ring)
 	case c.Listen != "":
 		return wantListen("cat: --listen", c.Listen)
 	}
 	return wantPeer("cat: --connect", c.Connect)
 }
 
-// takePeer takes who is named without an option for --connect.
+// takePeer uses the arguments as --connect.
 func (c *catCmd) takePeer() error {
 	switch {
 	case len(c.Peer) == 0:
 		return nil
 	case c.Listen != "" || c.Connect != "":
-		return usage("cat: %.60q: it is HOST PORT, --connect or --listen", c.Peer[0])
+		return usage("cat: %.60q: use only one of HOST, --connect and --listen", c.Peer[0])
 	case len(c.Peer) > 2:
-		return usage("cat: %.60q: want HOST PORT, and nothing more", c.Peer[2])
+		return usage("cat: %.60q: expected HOST[:PORT], and nothing more", c.Peer[2])
 	}
 	c.Connect = c.Peer[0]
 	if len(c.Peer) == 2 {
@@ -139,8 +137,7 @@ func (c *catCmd) takePeer() error {
 	return nil
 }
 
-// open returns what to send, and where to write what comes. A terminal gets it escaped, as a peer could make it do
-// things.
+// open returns the input and the output. For a terminal the output is escaped: the peer must not control it.
 func (c *catCmd) open(std streams) (in io.ReadCloser, out sink, err error) {
 	in, out = os.Stdin, shown{os.Stdout}
 	if term.IsTerminal(int(os.Stdout.Fd())) {
@@ -190,7 +187,7 @@ func (c *catCmd) meet(ctx context.Context, over *network.Network, std streams) (
 	if err != nil {
 		return nil, err
 	}
-	ln := stream.NewListener(under, stream.Acceptor{Config: cfg})
+	ln := (&stream.Acceptor{Config: cfg}).NewListener(under)
 	defer ln.Close()
 	said := std.err
 	if c.Out != "" {
@@ -215,7 +212,7 @@ func acceptOne(ctx context.Context, ln net.Listener) (*stream.Conn, error) {
 }
 
 // exchange copies both ways, until both directions have ended or the peer has closed the connection. Without an error
-// the peer has been given all that was read.
+// the peer has got all that was read.
 func exchange(conn *stream.Conn, in io.Reader, out io.Writer) error {
 	err := bothWays(conn, in, out)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -238,18 +235,17 @@ func bothWays(conn *stream.Conn, in io.Reader, out io.Writer) error {
 	}
 	gone := conn.QP().Done()
 	if finite(in) {
-		gone = nil // what it has is part of what is to be copied, whatever the peer does
+		gone = nil // a file is copied to its end, even if the peer closes
 	}
 	select {
 	case err := <-sent:
 		return err
-	case <-gone: // the input is of no use any more
-		return conn.CloseWrite() // after what was read: did the peer want no more?
+	case <-gone: // no more input is needed
+		return conn.CloseWrite() // fails if the peer did not take all that was read
 	}
 }
 
-// finite reports whether reading goes on to an end by itself: a file's does, and a terminal or a pipe may say nothing
-// for ever.
+// finite reports whether reading surely ends: a file ends, but a terminal or a pipe may block for ever.
 func finite(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {

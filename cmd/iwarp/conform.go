@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/mpa"
@@ -18,10 +20,10 @@ import (
 
 // conformCmd runs the conformance suite.
 type conformCmd struct {
-	At     peerWords `arg:"" optional:"" name:"host:port" help:"Test the Responder at this address, such as rdma-core's rping -s -P."`
+	At     peerWords `arg:"" optional:"" placeholder:"HOST[:PORT]" help:"Test the server at this address, such as rdma-core's rping -s -P (default port: ${rping_port})."`
 	Peer   string    `kong:"-"`
-	Listen string    `placeholder:"ADDR" help:"Test the Initiator that connects to this address, such as rping -c, again and again. With port 0, a free one is taken and printed."`
-	Exec   string    `placeholder:"COMMAND" help:"With --listen: the Initiator's command, run for each connection; {host} and {port} stand for the address."`
+	Listen string    `placeholder:"ADDR" help:"Test the client that connects to this address again and again, such as rping -c. With port 0, a free one is taken and printed."`
+	Exec   string    `placeholder:"COMMAND" help:"With --listen: the command of the client, run for each connection; {host} and {port} stand for the address."`
 
 	Network *networkName `enum:"tcp,sctp,usertcp" placeholder:"NAME" help:"What the peer is tested over, tcp (default), sctp or usertcp: TCP with MPA, or SCTP in UDP (RFC 5043); usertcp tests our own endpoint in this process, over a TCP in user space, or with --tun the peer that HOST:PORT or --listen name."`
 	TUN     string       `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux that connects it, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
@@ -30,8 +32,11 @@ type conformCmd struct {
 	Say     string       `placeholder:"TEXT" help:"With delayed startup: what the Initiator says in streaming mode before its first frame; \\n and the like are taken as in Go."`
 	Answer  string       `placeholder:"TEXT" help:"With delayed startup: the Responder's last streaming message, which answers --say."`
 	Cases   string       `name:"run" placeholder:"REGEXP" help:"Run only the cases whose ID matches."`
-	List    bool         `help:"List the cases, or with --network those over it: ID, requirements, document, and a sentence."`
-	Unsafe  bool         `help:"Also run the cases that may crash or corrupt the peer's kernel if it is not up to them. For machines that you own."`
+	List    bool         `help:"List the cases, or with --network those over it: ID, requirements, document, and a sentence; with --json as JSON."`
+	Rerun   string       `enum:",last" default:"" placeholder:"last" help:"Run the cases again that failed in the last run, with its options."`
+	Compare string       `placeholder:"OLD.json" help:"Compare the outputs of two runs with --json, and run none: --compare OLD.json NEW.json. The exit status is 1 if a case fails that did not fail before."`
+	words   []string     // of the command line
+	Unsafe  bool         `help:"Also run the cases that may crash or corrupt the peer's kernel. Only for machines that you own."`
 	Slow    bool         `help:"Also run the cases that wait for the peer's own timeouts."`
 
 	reportFlags
@@ -47,15 +52,23 @@ type conformCmd struct {
 
 // Help describes the JSON objects.
 func (conformCmd) Help() string {
-	return "JSON: one object on a line for each case, as soon as it has run, and one for all of them at the end: docs/conform-json.md.\n\nThe exit status is 3, too, if no case applies to the peer: nothing was tested then. It is 4 if the peer stopped answering: after a case that fails without a word of the peer's, an ordinary startup decides that. " +
+	return "JSON: one object on a line for each case, as soon as it has run, and one for all of them at the end; with --list one for each case: docs/conform-json.md.\n\nThe exit status is 3, too, if no case applies to the peer: nothing was tested then. It is 4 if the peer stopped answering: after a case that fails without a word of the peer's, an ordinary startup decides that. " +
 		"After an interrupt it is 1 if a case has failed by then, and JUnit and JSON say that the run was interrupted."
 }
 
 // Run tests one peer in one role.
-func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
+func (c *conformCmd) Run(ctx context.Context, std streams, k *kong.Context) (err error) {
+	switch {
+	case c.Rerun != "":
+		return c.rerun(k)
+	case c.Compare != "":
+		return c.compare(std.out)
+	}
+	c.words = k.Args
 	if c.Peer, err = c.At.addr("conform"); err != nil {
 		return err
 	}
+	c.Listen = atDefault(c.Listen)
 	opts, err := c.options()
 	if err != nil {
 		return err
@@ -64,12 +77,8 @@ func (c *conformCmd) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return usage("conform: --run: %w", err)
 	}
-	if c.List && (c.JSON || c.JUnit != "" || c.Markdown != "" || c.Pcap != "") {
-		return usage("conform: --list: it prints text only: leave out --json, --junit, --markdown and --pcap")
-	}
 	if c.List {
-		conform.List(std.out, c.listed(cases))
-		return nil
+		return c.list(std, c.listed(cases))
 	}
 	files, err := c.open("conform", c.title(&opts))
 	if err != nil {
@@ -95,6 +104,18 @@ func (c *conformCmd) network() networkName {
 		return network.TCP
 	}
 	return *c.Network
+}
+
+// list prints the cases.
+func (c *conformCmd) list(std streams, cases []conform.Case) error {
+	switch {
+	case c.JUnit != "" || c.Markdown != "" || c.Pcap != "":
+		return usage("conform: --list: no case is run: leave out --junit, --markdown and --pcap")
+	case c.JSON:
+		return conform.ListJSON(std.out, cases)
+	}
+	conform.List(std.out, cases)
+	return nil
 }
 
 // listed are the cases over the network, if one is asked for.
@@ -145,7 +166,7 @@ func (c *conformCmd) role(o *conform.Options) error {
 	case c.Peer != "" && c.Listen != "":
 		return usage("conform: %s is a server to test, and --listen is for a client: give one of them", c.Peer)
 	case c.Peer == "" && c.Listen == "" && !c.List:
-		return usage("conform: give HOST:PORT to test a server, or --listen ADDR to test a client")
+		return usage("conform: give HOST to test a server, or --listen ADDR to test a client")
 	case overSCTP && c.Dialect != nil:
 		return usage("conform: --dialect: it is of MPA, which SCTP does not have")
 	case c.Listen != "":

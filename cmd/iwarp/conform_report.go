@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/goiwarp/iwarp/conform"
 	"github.com/goiwarp/iwarp/internal/network"
@@ -13,21 +14,45 @@ import (
 // test runs the cases and reports on them while they are run. The error says that
 // some failed.
 func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options, files *reportFiles) error {
+	began := time.Now()
 	report := conform.Report{Title: c.title(&opts)}
 	printer := conform.NewPrinter(std.out, c.Verbose)
 	if c.JSON {
 		printer = conform.NewJSONPrinter(std.out)
 	}
+	show, end := c.shower(std, &opts, printer)
 	sum, err := conform.Run(ctx, opts, func(r *conform.Result) {
 		report.Results = append(report.Results, *r)
-		printer.Result(r)
+		show(r)
 	})
+	end()
 	if err != nil {
 		return err
 	}
+	sum.Peer, sum.Version, sum.Time = cmp.Or(c.Peer, c.Listen), versionName(built()), began.UTC().Round(time.Second)
 	report.Stopped, report.Interrupted, report.RoundTrip = sum.Stopped, sum.Interrupted, sum.RoundTrip
 	report.PeerStopped, report.Away = sum.PeerStopped, sum.Away
-	return join(printer.Summary(&sum), files.write(&report), c.verdict(&sum))
+	err = printer.Summary(&sum)
+	if len(report.Results) > 0 {
+		c.failures(std.out, &report)
+	}
+	return join(err, files.write(&report), c.verdict(&sum))
+}
+
+// shower returns what shows each result, and what is called after the last one.
+func (c *conformCmd) shower(std streams, opts *conform.Options, printer *conform.Printer) (show func(*conform.Result),
+	end func()) {
+	cases, _ := opts.Selected() // Run returns the error
+	line := &countLine{progressLine: newProgressLine(std.err), all: len(cases), began: time.Now()}
+	if isTerminal(std.out) && !c.JSON && !c.Verbose {
+		p := &groupPrinter{out: std.out, fail: printer.Result, line: line}
+		return p.result, p.end
+	}
+	return func(r *conform.Result) {
+		line.clear()
+		printer.Result(r)
+		line.one(r.Case.ID)
+	}, line.clear
 }
 
 func (c *conformCmd) verdict(sum *conform.Summary) error {

@@ -19,48 +19,45 @@ import (
 
 // cpCmd copies files to and from an iwarp serve.
 type cpCmd struct {
-	Paths []string `arg:"" placeholder:"PATH" help:"What to copy, and at the end where to: FILE ... HOST:[PATH], or HOST:PATH ... FILE. An IPv6 address is in brackets, and a local file with a colon in its name begins with ./"`
+	Paths []string `arg:"" placeholder:"PATH" help:"Sources and the target: FILE ... HOST:[PATH], or HOST:PATH ... FILE. An IPv6 address is in brackets, and a local file with a colon in its name begins with ./"`
 
 	Port      uint16        `short:"P" default:"${rping_port}" help:"Port of the server (default: ${default})."`
 	Recursive bool          `short:"r" help:"Copy directories with all that is in them. -R is the same."`
 	Recurse   bool          `short:"R" hidden:"" help:"The same as -r, as cp has it."`
-	Resume    bool          `help:"Go on with what a copy that was cut has left, and leave files that are there and the same."`
-	Force     bool          `short:"f" help:"Replace files that are there, and begin anew what was cut."`
-	Limit     octetRate     `placeholder:"RATE" help:"Bytes of files a second, at most, from 1K on: a number, which K, M or G multiplies by 2^10, 2^20 or 2^30, such as 10M."`
-	Preserve  bool          `short:"p" help:"Keep modes and times, which is done in any case: for those who are used to it from cp and scp."`
-	Verbose   bool          `short:"v" help:"Print each file that is there, and how many bytes a second it took in all."`
+	Resume    bool          `help:"Continue a copy that was interrupted. Files that are already there and equal are left alone."`
+	Force     bool          `short:"f" help:"Replace existing files, and restart interrupted ones."`
+	Limit     byteRate      `placeholder:"RATE" help:"Copy at most this many bytes a second, such as 10M (at least 1K)."`
+	Preserve  bool          `short:"p" help:"No effect: modes and times are always kept."`
+	Verbose   bool          `short:"v" help:"Print each file when it is copied, and the rate at the end."`
 	Quiet     bool          `short:"q" help:"Show no progress on a terminal."`
-	Timeout   time.Duration `placeholder:"TIME" help:"How long the connection may take to come up (default: 10s)."`
+	Timeout   time.Duration `placeholder:"TIME" help:"Time limit for connecting (default: 10s)."`
 
 	networkFlag
 	tlsFlags
 }
 
 // A byteRate is a flag for bytes a second, from 1024 on.
-type octetRate uint64
+type byteRate uint64
 
 // UnmarshalText takes it as perf takes sizes.
-func (r *octetRate) UnmarshalText(text []byte) error {
+func (r *byteRate) UnmarshalText(text []byte) error {
 	n, err := wording.ParseBytes(string(text))
 	if err != nil {
 		return err
 	}
 	if n < 1024 {
-		return fmt.Errorf("%q is less than 1K bytes a second", text)
+		return fmt.Errorf("%q is too slow: use 1K bytes a second or more, such as 10M", text)
 	}
-	*r = octetRate(n)
+	*r = byteRate(n)
 	return nil
 }
 
 // Help is what --help adds.
 func (*cpCmd) Help() string {
 	return `Copies files to or from the directory of an "iwarp serve --dir DIR [--writable]", by RDMA Writes. A file gets its name only
-when all of it has come, the digests of both ends are equal, and it is on disk; nothing is replaced without --force. Modes and times
-are kept. A copy that was cut, by an interrupt too, has failed, and leaves .NAME.iwarp-part, with which --resume goes on. Of a
-directory, symbolic links that stay within it are copied as they are, but not to a server; special files are left out. What is left
-out is told, and makes the exit status 3. See docs/cp.md.
-
-For example: "iwarp cp -r photos HOST:", "iwarp cp HOST:photos/1.jpg .", and after a cut "iwarp cp -r --resume photos HOST:".`
+when it is complete, on disk, and both ends have the same digest. Nothing is replaced without --force. Modes and times are kept. An
+interrupted copy fails and leaves .NAME.iwarp-part, which --resume continues. Symbolic links within a directory are copied from a
+server, but not to one. Special files are skipped. Skipped files are reported, and make the exit status 3. See docs/cp.md.`
 }
 
 // Run copies.
@@ -97,7 +94,7 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 
 // errInterrupted ends a copy that has not come to its end, which is a failure for those who go on to remove what was
 // copied.
-var errInterrupted = errors.New("interrupted: --resume goes on")
+var errInterrupted = errors.New("interrupted: --resume continues")
 
 // cpStatus is statusFailed, except for what must be a mistake of the command line's.
 func cpStatus(err error) int {
@@ -135,7 +132,7 @@ func (c *cpCmd) job() (job cpJob, err error) {
 	}
 	n := len(c.Paths)
 	if n < 2 {
-		return job, usage("cp: say what to copy and where to: FILE ... HOST:[PATH], or HOST:PATH ... FILE")
+		return job, usage("cp: give sources and a target: FILE ... HOST:[PATH], or HOST:PATH ... FILE")
 	}
 	if err := cmp.Or(c.apart("cp", "there is no server"), notNegative("cp: --timeout", c.Timeout)); err != nil {
 		return job, err
@@ -164,10 +161,10 @@ func jobOf(from []string, to string) (job cpJob, err error) {
 		switch {
 		case err != nil:
 		case remote == there:
-			err = usage("cp: PATH: %q and %q: one of them is to be HOST:PATH, and the other a file of this host",
+			err = usage("cp: PATH: %q and %q: one side must be remote (HOST:PATH), and the other local",
 				name, to)
 		case remote && i > 0 && host != job.host:
-			err = usage("cp: PATH: %q: all have to be from one host", name)
+			err = usage("cp: PATH: %q: all sources must be on one host", name)
 		case remote:
 			job.host = host
 			job.names, err = append(job.names, path), wantPath(name, path)

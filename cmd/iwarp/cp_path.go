@@ -65,7 +65,7 @@ func wantHostPath(arg string) error {
 	}
 	port, rest, more := strings.Cut(at, ":")
 	if _, err := strconv.ParseUint(port, 10, 16); remote && more && err == nil {
-		return usage("cp: PATH: %q: a port is an option: -P %s %s:%s; a file of that name is %s:./%s",
+		return usage("cp: PATH: %q: give a port with -P %s %s:%s; for a file of that name use %s:./%s",
 			arg, port, host, rest, host, at)
 	}
 	return nil

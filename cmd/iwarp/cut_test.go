@@ -46,7 +46,7 @@ func (d *heldDisk) serve(t *testing.T) string {
 	served, err := target.New(target.Config{NQN: "nqn.2026-11.org.example:held",
 		Namespaces: []target.Namespace{{Backend: d, Name: "held"}}})
 	testrig.Must(t, err)
-	ln := iwarp.NewListener(under, iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(under)
 	go served.Serve(context.Background(), ln)
 	t.Cleanup(func() {
 		close(d.released)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -21,7 +22,8 @@ type decodeCmd struct {
 	Filter  string   `placeholder:"WHICH" help:"Only the connection of this number (s and a number: the session over SCTP), or those of this host, or host:port."`
 	Port    []uint16 `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
 	JSON    bool     `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
-	HTML    string   `name:"html" placeholder:"FILE" help:"Write a page with ladders, a map of the streams, and the findings, too."`
+	Export  string   `placeholder:"FILE" help:"Also write a capture for Wireshark, with each FPDU's DDP segment as a packet of its own, and findings as comments; - is standard output: iwarp decode FILE --export - | wireshark -k -i -"`
+	HTML    string   `name:"html" placeholder:"FILE" help:"Also write a page: what was sent over time, how long each Read took, ladders, and the findings."`
 }
 
 // Help says what findings refer to.
@@ -38,16 +40,42 @@ func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 	if slices.Contains(c.Port, 0) {
 		return usage("decode: --port: 0 is no port: they are 1 to 65535")
 	}
-	in := io.Reader(os.Stdin)
-	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return fmt.Errorf("decode: %w", err)
-		}
-		defer f.Close() //nolint:errcheck // it was read only
-		in = f
+	in, err := c.open()
+	if err != nil {
+		return err
 	}
+	defer in.Close() //nolint:errcheck // it was read only
 	return c.decode(ctx, in, std, want)
+}
+
+// open opens the capture.
+func (c *decodeCmd) open() (*os.File, error) {
+	if c.Export == "-" && c.JSON {
+		return nil, usage("decode: --export: standard output cannot have --json too: name a file for one of them")
+	}
+	if c.File == "-" {
+		return os.Stdin, nil
+	}
+	f, err := os.Open(c.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("decode: %w: name a capture, or - for standard input", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		_ = f.Close()
+		return nil, usage("decode: %s is a directory: name a capture in it", c.File)
+	}
+	return f, nil
+}
+
+// noCapture is what to do about a file that is no capture.
+func noCapture(err error) string {
+	if errors.As(err, new(*capture.FormatError)) {
+		return ": record one by tcpdump -w FILE, or by --pcap FILE of rping or conform"
+	}
+	return ""
 }
 
 // printer is a consumer that prints.
@@ -59,31 +87,41 @@ type printer interface {
 
 // decode decodes what is read, until its end or an interrupt.
 func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want filter) error {
-	var out printer = decode.NewText(std.out, decode.TextConfig{FPDUs: c.Verbose, Hex: c.Hex})
+	text := std.out
+	if c.Export == "-" {
+		text = io.Discard
+	}
+	var out printer = decode.NewText(text, decode.TextConfig{FPDUs: c.Verbose, Hex: c.Hex})
 	if c.JSON {
-		out = decode.NewJSON(std.out, decode.JSONConfig{FPDUs: c.Verbose, Bytes: c.Hex})
+		out = decode.NewJSON(text, decode.JSONConfig{FPDUs: c.Verbose, Bytes: c.Hex})
 	}
 	html, err := c.openHTML()
 	if err != nil {
 		return err
 	}
-	source := newLiveReader(ctx, in, out.Flush)
+	exported, err := c.openExport()
+	if err != nil {
+		return err
+	}
+	source := newReadLine(newLiveReader(ctx, in, out.Flush), in, std)
 	matched := 0
 	totals, err := decode.Run(source, decode.Config{
 		Capture: capture.Config{UDPPorts: c.Port},
 		Want:    counting(want.tcp, &matched), Expect: c.expected,
 		WantSCTP: counting(want.sctp, &matched), ExpectSCTP: c.expectedSCTP,
-	}, html.with(out))
+		After: exported.after(),
+	}, exported.with(html.with(out)))
+	source.clear()
 	unmatched := matched == 0 && c.Filter != "" && err == nil
 	came := (totals.Packets > 0 || err == nil) && !unmatched // else there is nothing that a count would be true of
 	if came {
 		out.Totals(totals)
 	}
-	if failed := cmp.Or(out.Flush(), html.write(totals, came)); failed != nil {
+	if failed := cmp.Or(out.Flush(), html.write(totals, came), exported.end(came)); failed != nil {
 		return failed
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("decode: %s: %w", c.File, err)
+		return fmt.Errorf("decode: %s: %w%s", c.File, err, noCapture(err))
 	}
 	if unmatched {
 		return usage("decode: --filter: %q: it matches none of the TCP connections in the capture (%d), and no session over SCTP", c.Filter, totals.Connections)

@@ -128,7 +128,7 @@ func filterOf(which string) (filter, error) {
 	}
 	end, err := netip.ParseAddrPort(which)
 	if err != nil {
-		return filter{}, usage("decode: --filter: %q: want the number of a connection, s and the number of a session over SCTP, an IP address, or address:port", which)
+		return filter{}, usage("decode: --filter: %q: expected a connection (3), an SCTP session (s3), an address or address:port", which)
 	}
 	return ends(func(a netip.AddrPort) bool { return a == end }), nil
 }

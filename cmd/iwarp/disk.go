@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -21,6 +20,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/monitor"
+	"github.com/goiwarp/iwarp/internal/serve"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/nvmf/target"
 )
@@ -29,20 +30,21 @@ import (
 type diskCmd struct {
 	Disk []string `arg:"" optional:"" placeholder:"FILE|SIZE" help:"A file or block device to offer, or a size such as 64M or 1G for a disk in memory, which is lost at the end. Several are namespaces 1, 2 and so on."`
 
-	Listen    string        `placeholder:"HOST:PORT" default:":${disk_port}" help:"Wait for hosts at this address (default: ${default}). With port 0 a free one is taken."`
-	NQN       string        `name:"nqn" placeholder:"NAME" help:"Name of the subsystem, such as nqn.2026-11.org.example:disk (default: made from the name of this host and the path of the first disk, and random for a disk in memory; it has to be the same after a restart)."`
-	Host      []string      `placeholder:"NQN" help:"Let only hosts of this name connect. A host can say any name, so that this keeps nobody out who knows one."`
-	BlockSize int           `enum:"512,4096" default:"512" help:"Bytes of a block (${enum})."`
-	ReadOnly  bool          `help:"Refuse what writes."`
-	Create    *octets       `placeholder:"SIZE" help:"Create missing files with this size."`
-	UUID      []string      `name:"uuid" placeholder:"UUID" help:"UUIDs of the disks, in their order (default: made from NQN and path, so that they stay the same, and random for a disk in memory)."`
-	Address   []string      `placeholder:"HOST:PORT" help:"Address that discovery tells of (default: the one at which the host has asked)."`
+	Listen    string        `placeholder:"[HOST][:PORT]" default:":${disk_port}" help:"Wait for hosts at this address (default: ${default}). With port 0 a free one is taken."`
+	NQN       string        `name:"nqn" placeholder:"NAME" help:"Name of the subsystem, such as nqn.2026-11.org.example:disk (default: made from the host's name and the path of the first disk; random for a disk in memory). It must stay the same after a restart."`
+	Host      []string      `placeholder:"NQN" help:"Accept only hosts of this name. Not access control: a host can claim any name."`
+	BlockSize int           `enum:"512,4096" default:"512" help:"Bytes in a block (${enum})."`
+	ReadOnly  bool          `help:"Refuse writes."`
+	Create    *byteCount    `placeholder:"SIZE" help:"Create missing files with this size."`
+	UUID      []string      `name:"uuid" placeholder:"UUID" help:"UUIDs of the disks, in their order (default: made from NQN and path; random for a disk in memory)."`
+	Address   []string      `placeholder:"HOST:PORT" help:"Address that discovery reports (default: the one that the host asked)."`
 	Queues    int           `placeholder:"N" default:"${disk_queues}" help:"I/O queues that a host may have (default: ${default})."`
-	Multipath bool          `help:"Let a host have several connections at a time between the same two addresses, as Linux's duplicate_connect makes them. Without it, a host that connects again has its older ones ended."`
-	Drain     time.Duration `placeholder:"TIME" default:"10s" help:"How long commands that are under way may take when the command is interrupted (default: ${default})."`
+	Multipath bool          `help:"Allow a host several connections between the same two addresses (Linux: duplicate_connect). Otherwise a new one ends the older ones."`
+	Drain     time.Duration `placeholder:"TIME" default:"10s" help:"After an interrupt, time limit for the commands that are under way (default: ${default})."`
 	Verbose   bool          `short:"v" help:"Print hosts that come and go, on standard error."`
 	CRC       string        `name:"crc" enum:"on,off" default:"on" help:"on: ask for CRCs. off: do without, if the peer wants none either."`
 
+	serviceFlags
 	diskHostFlags
 	networkFlag
 	tlsFlags
@@ -57,20 +59,18 @@ func diskVars() kong.Vars {
 
 // Help is what --help adds.
 func (*diskCmd) Help() string {
-	return `Offers disks by NVMe over RDMA (NVMe/RDMA), to Linux over siw or an RNIC, and to any other NVMe host. It prints the command by which
-Linux connects. The disks stay the same to hosts after a restart: they connect again by themselves, and send again what was under way. An
-interrupt ends in order: what is under way is carried out and made durable first.
+	return `Offers disks by NVMe over RDMA (NVMe/RDMA), to Linux over siw or an RNIC, and to any other NVMe host. It prints the command for the
+host. After a restart, hosts reconnect and resend what was under way. An interrupt completes and flushes what is under way first.
 
-For example: "iwarp disk --create 1G disk.img", and on the host, with siw over eth0: "rdma link add siw0 type siw netdev eth0",
-"modprobe nvme-rdma", and the nvme connect that was printed.
+On the host, with siw over eth0: "rdma link add siw0 type siw netdev eth0", "modprobe nvme-rdma", and the nvme connect that was printed.
 
-With --tls-cert only hosts of iwarp disk can connect: no other has TLS over RDMA.
+With --tls-cert only iwarp disk can connect: no other host has TLS over RDMA.
 
-With --read, --write or --list it is the host, of its own kind of target or of another, such as Linux's nvmet: "iwarp disk --list
-nvme://HOST", "iwarp disk --read nvme://HOST/NQN --out copy.img", "iwarp disk disk.img --write nvme://HOST/NQN". It prints how much was copied, and
-the SHA-256 of that; a copy that is interrupted has failed. Lost connections are made again, which is told.
+With --read, --write or --list it is the host, and uses the disks of iwarp disk or another target, such as Linux's nvmet: "iwarp disk --list
+nvme://HOST", "iwarp disk --read nvme://HOST/NQN --out copy.img", "iwarp disk disk.img --write nvme://HOST/NQN". A copy prints its
+size and SHA-256. An interrupted copy fails. Lost connections are made again, and reported.
 
-JSON of --list: {subsystems: [{transport, address, kind, nqn}]}, or of one subsystem {nqn, model, firmware, serial, disks: [{namespace, octets, block,
+JSON of --list: {subsystems: [{transport, address, kind, nqn}]}, or of one subsystem {nqn, model, firmware, serial, disks: [{namespace, bytes, block,
 uuid}]}, where uuid is left out if there is none.`
 }
 
@@ -97,16 +97,44 @@ func (c *diskCmd) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return &namedError{"disk", err}
 	}
+	return c.offer(ctx, std, t, cfg)
+}
+
+// offer waits for hosts until the context ends.
+func (c *diskCmd) offer(ctx context.Context, std streams, t *target.Target, cfg target.Config) error {
 	over := c.over()
 	defer over.Close()
 	warn(std, "disk", over)
-	ln, err := c.listenOver(ctx, "disk", c.Listen, over, &iwarp.ListenConfig{})
+	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
+	defer rnic.Close()
+	ln, err := c.listenOver(ctx, "disk", c.listen(), over, &iwarp.ListenConfig{RNIC: rnic})
 	if err != nil {
 		return err
 	}
+	defer ln.Close()
 	c.announce(std, ln, cfg)
+	stop, err := c.monitor(ctx, std, monitor.Sources{Name: "disk", State: func() serve.State { return stateOf(ctx) },
+		RNIC: rnic, SCTP: over, Device: "iwarp0"}, cfg.Logger)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	tell := notify(cfg.Logger)
+	tell(serve.Serving)
+	defer context.AfterFunc(ctx, func() { tell(serve.Draining) })()
 	return c.serve(ctx, t, ln)
 }
+
+// stateOf is what a server does that takes connections until a context ends.
+func stateOf(ctx context.Context) serve.State {
+	if ctx.Err() != nil {
+		return serve.Draining
+	}
+	return serve.Serving
+}
+
+// listen is where hosts connect to.
+func (c *diskCmd) listen() string { return withPort(c.Listen, target.DefaultPort) }
 
 // serve ends in order when the context ends.
 func (c *diskCmd) serve(ctx context.Context, t *target.Target, ln *iwarp.Listener) error {
@@ -115,7 +143,7 @@ func (c *diskCmd) serve(ctx context.Context, t *target.Target, ln *iwarp.Listene
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
 	defer cancel()
 	if failed := t.Shutdown(drain); failed != nil {
-		return findings("disk: not everything was carried out: %w", failed)
+		return findings("disk: not everything was completed: %w", failed)
 	}
 	return err
 }
@@ -134,15 +162,15 @@ func (c *diskCmd) checkOptions() error {
 		}
 		return usage("disk: name a file, a block device or a size, such as 64M for a disk in memory; --list, --read and --write use disks of others")
 	case c.Create != nil && (*c.Create <= 0 || int64(*c.Create)%int64(c.BlockSize) != 0):
-		return usage("disk: --create: %d bytes is no size of a disk: use a multiple of %d, such as 1G",
+		return usage("disk: --create: %d bytes cannot be the size of a disk: use a multiple of %d, such as 1G",
 			int64(*c.Create), c.BlockSize)
 	case len(c.UUID) > len(c.Disk):
-		return usage("disk: --uuid: %d for %d disks", len(c.UUID), len(c.Disk))
+		return usage("disk: --uuid: there are %d UUIDs for %d disks", len(c.UUID), len(c.Disk))
 	case c.Drain <= 0:
-		return usage("disk: --drain: %v is no time", c.Drain)
+		return usage("disk: --drain: must be more than 0, not %v", c.Drain)
 	}
-	return cmp.Or(c.checkTLS("disk", !c.asHost(), c.over()), c.apart("disk", "there is no other one"),
-		wantListen("disk: --listen", c.Listen))
+	return cmp.Or(c.checkService("disk"), c.checkTLS("disk", !c.asHost(), c.over()), c.apart("disk", "there is no other one"),
+		wantListen("disk: --listen", c.listen()))
 }
 
 // config is what the options say, except for the disks.
@@ -153,7 +181,7 @@ func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
 	if c.Verbose {
 		level = slog.LevelInfo
 	}
-	cfg.Logger = slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: level}))
+	cfg.Logger = c.logger(std, level)
 	for _, text := range c.Address {
 		at, err := netip.ParseAddrPort(text)
 		if err != nil {
@@ -201,7 +229,7 @@ func twice(files []diskFile, name string) error {
 	info, err := os.Stat(name)
 	for _, f := range files {
 		if err == nil && os.SameFile(f.info, info) {
-			return usage("%s and %s are one file, which can be one disk", f.name, name)
+			return usage("%s and %s are the same file: offer it once", f.name, name)
 		}
 	}
 	return nil
@@ -257,7 +285,7 @@ func withRemedy(name string, err error) error {
 	info, _ := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && name[0] >= '0' && name[0] <= '9':
-		return fmt.Errorf("%w: for a disk in memory, write its size in bytes, or with K, M or G, such as 1G", err)
+		return fmt.Errorf("%w: for a disk in memory, give its size, such as 65536, 64M or 1T", err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: --create SIZE makes the file", err)
 	case info != nil && info.IsDir():
@@ -289,7 +317,7 @@ func (c *diskCmd) memory(name string) (target.Backend, error) {
 func parseUUID(text string) (id [16]byte, err error) {
 	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
 	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("%q has not 32 digits in hex, such as 01234567-89ab-cdef-0123-456789abcdef", text)
+		return id, fmt.Errorf("%q does not have 32 hex digits: use a UUID such as 01234567-89ab-cdef-0123-456789abcdef", text)
 	}
 	return [16]byte(b), nil
 }
@@ -301,79 +329,4 @@ func closeDisks(all []target.Namespace) (err error) {
 		}
 	}
 	return err
-}
-
-// announce says what there is, and what to type on a host.
-func (c *diskCmd) announce(std streams, ln *iwarp.Listener, cfg target.Config) {
-	for i, n := range cfg.Namespaces {
-		fmt.Fprintf(std.out, "disk %d: %s, %d bytes in blocks of %d\n",
-			i+1, c.Disk[i], n.Backend.Size(), n.Backend.BlockSize())
-	}
-	fmt.Fprintf(std.out, "listening on %v\n", ln.Addr())
-	for _, at := range c.reachable(ln, cfg) {
-		if c.TLSCert != "" { // which no host has but our own
-			fmt.Fprintf(std.out, "iwarp disk --list nvme://%v/%s --tls\n", at, cfg.NQN)
-			continue
-		}
-		fmt.Fprintf(std.out, "nvme connect -t rdma -a %s -s %d -n %s\n", at.Addr(), at.Port(), cfg.NQN)
-	}
-}
-
-// reachable are the addresses by which hosts come: those that were named, or the one that is listened on, or of the
-// host's if that is any.
-func (c *diskCmd) reachable(ln *iwarp.Listener, cfg target.Config) []netip.AddrPort {
-	at, err := netip.ParseAddrPort(ln.Addr().String())
-	switch {
-	case len(cfg.Addresses) > 0 || err != nil:
-		return cfg.Addresses
-	case !at.Addr().IsUnspecified():
-		return []netip.AddrPort{netip.AddrPortFrom(at.Addr().Unmap(), at.Port())}
-	}
-	ports, _ := hostPorts() // else it is this host, at least
-	return []netip.AddrPort{netip.AddrPortFrom(ownAddress(ports), at.Port())}
-}
-
-// A hostPort is a network interface of the host, with its IP addresses.
-type hostPort struct {
-	net.Flags
-	addrs []netip.Addr
-}
-
-// hostPorts returns the interfaces of the host. The error is the system's.
-func hostPorts() (ports []hostPort, err error) {
-	all, err := net.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		p := hostPort{Flags: all[i].Flags}
-		addrs, err := all[i].Addrs()
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range addrs {
-			if prefix, err := netip.ParsePrefix(a.String()); err == nil { // others are no IP addresses
-				p.addrs = append(p.addrs, prefix.Addr())
-			}
-		}
-		ports = append(ports, p)
-	}
-	return ports, nil
-}
-
-// ownAddress is one at which other hosts reach this one, of IPv4 if it has any, or else that of loopback.
-func ownAddress(ports []hostPort) netip.Addr {
-	own := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	for _, p := range ports {
-		for _, at := range p.addrs {
-			switch {
-			case p.Flags&net.FlagUp == 0 || p.Flags&net.FlagLoopback != 0:
-			case at.Is4():
-				return at
-			case own.IsLoopback() && !at.IsLinkLocalUnicast():
-				own = at
-			}
-		}
-	}
-	return own
 }

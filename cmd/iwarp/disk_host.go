@@ -24,15 +24,15 @@ import (
 
 // diskHostFlags have iwarp disk use the disks of others.
 type diskHostFlags struct {
-	Read  string `xor:"as-host" placeholder:"URL" help:"Copy a disk of another target's to --out or standard output: nvme://HOST[:PORT]/NQN[?ns=N], where N is the number of the namespace (default: 1)."`
-	Write string `xor:"as-host" placeholder:"URL" help:"Copy FILE to the beginning of such a disk, and make it durable there."`
-	List  string `xor:"as-host" placeholder:"URL" help:"List what a target has: nvme://HOST[:PORT] its subsystems, nvme://HOST[:PORT]/NQN the disks of one."`
-	Out   string `short:"o" placeholder:"FILE" help:"With --read: the file to write, which must not be there, unless with --force."`
+	Read  string `xor:"as-host" placeholder:"URL" help:"Copy a target's disk to --out or standard output: nvme://HOST[:PORT]/NQN[?ns=N], where N is the number of the namespace (default: 1)."`
+	Write string `xor:"as-host" placeholder:"URL" help:"Copy FILE to the start of a target's disk, and flush it."`
+	List  string `xor:"as-host" placeholder:"URL" help:"List the subsystems of nvme://HOST[:PORT], or the disks of nvme://HOST[:PORT]/NQN."`
+	Out   string `short:"o" placeholder:"FILE" help:"With --read: the file to write. It must not exist, unless with --force."`
 	Force bool   `short:"f" help:"With --read: replace the file of --out."`
 	JSON  bool   `name:"json" help:"With --list: print JSON."`
 
-	Peer     *string       `name:"peer" enum:"${presets}" placeholder:"NAME" help:"With --read, --write and --list: offer what this peer needs (${enum}): siw for Linux's target over siw."`
-	Patience time.Duration `placeholder:"TIME" default:"1m" help:"With --read and --write: for how long to connect again when the connection is lost, which is told at once (default: ${default}); 0 is not to. A target that is gone without a word is noticed within 15 s."`
+	Peer     *string       `name:"peer" enum:"${presets}" placeholder:"NAME" help:"With --read, --write and --list: settings for this peer (${enum}): siw for Linux's target over siw."`
+	Patience time.Duration `placeholder:"TIME" default:"1m" help:"With --read and --write: how long to try to reconnect when the connection is lost (default: ${default}; 0: do not). A silent target counts as lost after 15 s."`
 }
 
 func (f *diskHostFlags) asHost() bool { return f.Read != "" || f.Write != "" || f.List != "" }
@@ -46,8 +46,11 @@ type diskURL struct {
 	ns      uint32
 }
 
-// parseDiskURL reads nvme://HOST[:PORT][/NQN[?ns=N]].
+// parseDiskURL reads [nvme://]HOST[:PORT][/NQN[?ns=N]].
 func parseDiskURL(option, text string) (d diskURL, err error) {
+	if !strings.Contains(text, "://") {
+		text = "nvme://" + text
+	}
 	u, err := url.Parse(text)
 	if err != nil { // what a parser says of HOST:PORT helps nobody
 		return d, noDiskURL(option, text)
@@ -63,7 +66,7 @@ func parseDiskURL(option, text string) (d diskURL, err error) {
 	for key, values := range u.Query() {
 		n, err := strconv.ParseUint(values[0], 10, 32)
 		if key != "ns" || len(values) > 1 || err != nil || n == 0 || n >= capsule.AllNamespaces {
-			return d, usage("%s: ?%s: want ?ns=N, with the number of a namespace", option, key)
+			return d, usage("%s: ?%s: expected ?ns=N, the number of a namespace", option, key)
 		}
 		d.ns = uint32(n)
 	}
@@ -73,9 +76,9 @@ func parseDiskURL(option, text string) (d diskURL, err error) {
 // noDiskURL is the error of what does not name a disk.
 func noDiskURL(option, text string) error {
 	if option == "disk: --list" {
-		return usage("%s: %.80q: want nvme://HOST[:PORT], or with /NQN for the disks of one subsystem", option, text)
+		return usage("%s: %.80q: expected nvme://HOST[:PORT], or with /NQN for the disks of one subsystem", option, text)
 	}
-	return usage("%s: %.80q: want nvme://HOST[:PORT]/NQN[?ns=N]; iwarp disk --list nvme://HOST prints the names (NQN)",
+	return usage("%s: %.80q: expected nvme://HOST[:PORT]/NQN[?ns=N]; iwarp disk --list nvme://HOST prints the names (NQN)",
 		option, text)
 }
 
@@ -90,14 +93,16 @@ func (c *diskCmd) checkHost() error {
 		return usage("disk: --json: it is for --list")
 	case c.Peer != nil && !c.asHost():
 		return usage("disk: --peer: it is for --read, --write and --list")
+	case c.Metrics != "" && c.asHost():
+		return usage("disk: --metrics: it is for disks that are offered, and not for --read, --write and --list")
 	case c.Patience < 0:
-		return usage("disk: --patience: %v is no time", c.Patience)
+		return usage("disk: --patience: %v is negative", c.Patience)
 	case c.Write != "" && len(c.Disk) != 1:
 		return usage("disk: --write: name one file to copy")
 	case c.Write == "" && c.asHost() && len(c.Disk) > 0:
-		return usage("disk: %s: with --read and --list no disk is offered", c.Disk[0])
+		return usage("disk: %s: --read and --list take no disk here", c.Disk[0])
 	case c.Read != "" && c.Out == "" && term.IsTerminal(int(os.Stdout.Fd())):
-		return usage("disk: --read: name a file with --out: a disk is nothing for a terminal")
+		return usage("disk: --read: name a file with --out: standard output is a terminal")
 	case c.Out != "":
 		return c.mayReplace()
 	}
@@ -116,7 +121,7 @@ func (c *diskCmd) mayReplace() error {
 	if info.Mode()&(fs.ModeCharDevice|fs.ModeNamedPipe) != 0 {
 		return nil
 	}
-	return &ending{fmt.Errorf("disk: --out: %s is there already: --force replaces it", c.Out), statusFailed}
+	return &ending{fmt.Errorf("disk: --out: %s exists: --force replaces it", c.Out), statusFailed}
 }
 
 // create opens the file of --out. A new one is its owner's alone, as with --create.
@@ -253,7 +258,7 @@ func (c *diskCmd) writeDisk(ctx context.Context, std streams, n *host.Namespace)
 		return err
 	}
 	if size > n.Size() {
-		return fmt.Errorf("%s has %d bytes, and %v no more than that", c.Disk[0], size, n)
+		return fmt.Errorf("%s has %d bytes, more than %v", c.Disk[0], size, n)
 	}
 	read := func(_ context.Context, b []byte, off int64) error {
 		_, err := f.ReadAt(b, off)

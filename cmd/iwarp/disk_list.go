@@ -10,6 +10,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/terminal"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/nvmf/host"
 )
 
@@ -129,13 +130,13 @@ func disksOf(nqn string, i *capsule.IdentifyController, all []*host.Namespace) *
 }
 
 func (l *disksJSON) rows() [][]string {
-	rows := [][]string{{"NAMESPACE", "BYTES", "BLOCK", "UUID"}}
+	rows := [][]string{{"NAMESPACE", "SIZE", "BLOCK", "UUID"}}
 	for _, d := range l.Disks {
 		uuid := "-"
 		if d.UUID != "" {
 			uuid = d.UUID
 		}
-		rows = append(rows, []string{fmt.Sprint(d.Namespace), fmt.Sprint(d.Bytes), fmt.Sprint(d.Block), uuid})
+		rows = append(rows, []string{fmt.Sprint(d.Namespace), wording.Size(d.Bytes), fmt.Sprint(d.Block), uuid})
 	}
 	return rows
 }

@@ -57,7 +57,7 @@ func (p pump) run(ctx context.Context, std streams, said io.Writer) error {
 	line.clear()
 	took := time.Since(start)
 	fmt.Fprintf(said, "%s %s in %.2f s: %s\nSHA-256 %x\n",
-		p.what, wording.Bytes(off), took.Seconds(), rateText(off, took), digest.Sum(nil))
+		p.what, wording.Size(off), took.Seconds(), rateText(off, took), digest.Sum(nil))
 	return nil
 }
 

@@ -152,7 +152,7 @@ func TestDiskLost(t *testing.T) {
 	served, err := target.New(target.Config{NQN: "nqn.2026-11.org.example:cut",
 		Namespaces: []target.Namespace{{Backend: disk, Name: "cut"}}})
 	testrig.Must(t, err)
-	ln := iwarp.NewListener(disk, iwarp.ListenConfig{})
+	ln := new(iwarp.ListenConfig).NewListener(disk)
 	go served.Serve(context.Background(), ln)
 	defer func() { testrig.Must(t, errors.Join(ln.Close(), served.Shutdown(context.Background()))) }()
 	var out, errs bytes.Buffer

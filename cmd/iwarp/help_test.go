@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -61,4 +62,32 @@ func TestAlone(t *testing.T) {
 			t.Errorf("%q leaves commands out", args)
 		}
 	}
+}
+
+// TestOverview: the command alone names each command in its group, in 80 columns and a screen of 30 lines.
+func TestOverview(t *testing.T) {
+	var out, errs bytes.Buffer
+	if status := run(nil, streams{&out, &errs}); status != statusFine || errs.Len() > 0 {
+		t.Errorf("status %d: %s", status, errs.Bytes())
+	}
+	all, err := newParser(t.Context(), streams{})
+	testrig.Must(t, err)
+	for _, name := range append(commands(all), "Start here\n  demo ", "\n\nUse it\n  run ", "\n\nLook into it\n  decode ") {
+		if !strings.Contains(out.String(), name) {
+			t.Errorf("no %q in %s", name, out.String())
+		}
+	}
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) > 30 || wider(lines, 80) != "" {
+		t.Errorf("%d lines, and one of more than 80 columns: %s", len(lines), wider(lines, 80))
+	}
+}
+
+// wider is the first line of more columns.
+func wider(lines []string, columns int) string {
+	for _, line := range lines {
+		if utf8.RuneCountInString(line) > columns {
+			return line
+		}
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -100,13 +101,13 @@ func (c conversation) listener(ctx context.Context, t *testing.T, w *capture.Wri
 			error) {
 			return capture.TapUDP(s, w), nil
 		}}
-		ln, err := iwarp.Listen(ctx, "sctp", "127.0.0.1:0", c.listen)
+		ln, err := c.listen.Listen(ctx, "sctp", "127.0.0.1:0")
 		testrig.Must(t, err)
 		return ln
 	}
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
-	return iwarp.NewListener(capture.TapListener(inner, w), c.listen)
+	return c.listen.NewListener(capture.TapListener(inner, w))
 }
 
 // serve hears one message, answers it, and closes when the client has.
@@ -116,7 +117,7 @@ func (c conversation) serve(ctx context.Context, ln *iwarp.Listener) error {
 		return err
 	}
 	if c.reject != "" {
-		conn, err := req.Reject([]byte(c.reject))
+		conn, err := req.RejectKeep([]byte(c.reject), 0, 0)
 		if err != nil {
 			return err
 		}
@@ -127,8 +128,8 @@ func (c conversation) serve(ctx context.Context, ln *iwarp.Listener) error {
 	if err != nil {
 		return err
 	}
-	if _, err := qp.RecvCQ().Next(ctx); err != nil {
-		return err
+	if wc, err := qp.RecvCQ().Next(ctx); err != nil || wc.Err() != nil {
+		return cmp.Or(err, wc.Err())
 	}
 	if err := qp.PostSend(&iwarp.SendWR{Inline: []byte("hello, client"), Unsignaled: true}); err != nil {
 		return err
@@ -150,8 +151,8 @@ func (c conversation) talk(ctx context.Context, network, addr string) error {
 	if err := qp.PostSend(&iwarp.SendWR{Inline: []byte("hello, server"), Unsignaled: true}); err != nil {
 		return err
 	}
-	if _, err := qp.RecvCQ().Next(ctx); err != nil {
-		return err
+	if wc, err := qp.RecvCQ().Next(ctx); err != nil || wc.Err() != nil {
+		return cmp.Or(err, wc.Err())
 	}
 	return qp.Close()
 }

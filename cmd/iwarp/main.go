@@ -28,24 +28,25 @@ import (
 )
 
 type cli struct {
-	Cat        catCmd        `cmd:"" help:"Copy standard input to a peer, and back, by RDMA Writes."`
-	Conform    conformCmd    `cmd:"" help:"Test whether a peer keeps to the documents, in either role."`
-	Cp         cpCmd         `cmd:"" help:"Copy files to or from an iwarp serve, by RDMA Writes."`
-	Decode     decodeCmd     `cmd:"" help:"Read a capture, and judge what is in it."`
-	Disk       diskCmd       `cmd:"" help:"Offer disks to NVMe hosts, such as Linux (NVMe/RDMA)."`
-	Matrix     matrixCmd     `cmd:"" help:"Run every dialect and kind of RNIC against every other."`
-	Perf       perfCmd       `cmd:"" help:"Measure Send, Write and Read beside plain TCP."`
-	Probe      probeCmd      `cmd:"" help:"Ask a responder what it speaks."`
-	Rping      rpingCmd      `cmd:"" help:"Ping-pong with another iwarp or with rdma-core's rping."`
-	Run        runCmd        `cmd:"" help:"Run a program of libibverbs and librdmacm, unmodified."`
-	Serve      serveCmd      `cmd:"" help:"Serve rping, perf, cat and files on one port."`
-	Study      studyCmd      `cmd:"" help:"Show what placement ahead of order is worth on a lossy path."`
-	Completion completionCmd `cmd:"" help:"Print what bash, zsh or fish complete command lines by."`
-	Man        manCmd        `cmd:"" help:"Print a man page, or write all of them."`
-	Help       helpCmd       `cmd:"" help:"Print help, of all commands or of one."`
-	Version    versionCmd    `cmd:"" help:"Print the version, and what is spoken."`
+	Demo       demoCmd       `cmd:"" group:"Start here" help:"Two programs, one memory: see a Write and a Read happen."`
+	Perf       perfCmd       `cmd:"" group:"Start here" help:"Measure RDMA beside plain TCP, here or to another host."`
+	Run        runCmd        `cmd:"" group:"Use it" help:"Run an RDMA program (libibverbs, librdmacm) without hardware."`
+	Serve      serveCmd      `cmd:"" group:"Use it" help:"Serve ping, measurements and files on one port."`
+	Cp         cpCmd         `cmd:"" group:"Use it" help:"Copy files to or from an iwarp serve."`
+	Cat        catCmd        `cmd:"" group:"Use it" help:"Netcat over RDMA."`
+	Disk       diskCmd       `cmd:"" group:"Use it" help:"Offer or copy disks over NVMe/RDMA."`
+	Decode     decodeCmd     `cmd:"" group:"Look into it" help:"Read a capture and say what is wrong in it."`
+	Probe      probeCmd      `cmd:"" group:"Look into it" help:"Find out what a server speaks."`
+	Conform    conformCmd    `cmd:"" group:"Look into it" help:"Test a client or server against the RFCs."`
+	Matrix     matrixCmd     `cmd:"" group:"Look into it" help:"Test every dialect against every other."`
+	Rping      rpingCmd      `cmd:"" group:"Look into it" help:"Ping; works with rdma-core's rping."`
+	Study      studyCmd      `cmd:"" group:"Look into it" help:"Measure the benefit of out-of-order placement on a lossy path."`
+	Completion completionCmd `cmd:"" group:"More" help:"Print the completion script for bash, zsh or fish."`
+	Man        manCmd        `cmd:"" group:"More" help:"Print a man page, or write all of them."`
+	Help       helpCmd       `cmd:"" group:"More" help:"Print the help of a command."`
+	Version    versionCmd    `cmd:"" group:"More" help:"Print the version, the dialects and the known peers."`
 
-	ShowVersion versionFlag `name:"version" help:"Print the version, and what is spoken."`
+	ShowVersion versionFlag `name:"version" help:"Print the version, the dialects and the known peers."`
 }
 
 // streams are where a command prints.
@@ -69,9 +70,6 @@ func run(args []string, std streams) int {
 }
 
 func runGuarded(args []string, std streams) int {
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	heedAgain(ctx, stop)
@@ -109,11 +107,14 @@ func execute(ctx context.Context, args []string, std streams) error {
 	return parseAndRun(parser, args)
 }
 
+// whatItIs is the command in a line.
+const whatItIs = "RDMA in user space, over plain TCP and SCTP."
+
 // newParser makes the parser of the command line.
 func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kong, error) {
 	return kong.New(new(cli), append([]kong.Option{
 		kong.Name("iwarp"),
-		kong.Description("RDMA over plain TCP, and over SCTP.\n\n" + exitStatuses),
+		kong.Description(whatItIs + "\n\n" + exitStatuses),
 		kong.Writers(std.out, std.err),
 		kong.Help(printHelp),
 		kong.Exit(func(int) { panic(helped{}) }),
@@ -123,6 +124,8 @@ func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kon
 		numbers(),
 		words(),
 		kong.PostBuild(hideToConnect),
+		kong.PostBuild(grouped),
+		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: helpMost}),
 	}, also...)...)
 }
 
@@ -183,6 +186,7 @@ func defaults() kong.Vars {
 		"networks":          strings.Join(network.Names(), ","),
 		"matrix_networks":   strings.Join(matrix.Networks(), ","),
 		"matrix_timeout":    matrix.DefaultTimeout.String(),
+		"perf_port":         strconv.Itoa(perf.DefaultPort),
 		"rping_port":        strconv.Itoa(rping.DefaultPort),
 		"serve_connections": strconv.Itoa(serveConnections),
 		"serve_grace":       serveGrace.String(),
@@ -216,6 +220,10 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 			panic(p)
 		}
 	}()
+	if len(args) == 0 {
+		printOverview(parser.Stdout, parser.Model)
+		return nil
+	}
 	if err := mistaken(parser, args); err != nil {
 		return err
 	}
@@ -236,7 +244,7 @@ func unparsed(err error) error {
 		return err
 	}
 	if selected := of.Context.Selected(); selected != nil {
-		return usage("%s: %w", selected.Name, err)
+		return usage("%s: %w", selected.Name, remedied(err))
 	}
 	return usage("%w; iwarp --help lists all commands", err)
 }

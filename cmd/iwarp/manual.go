@@ -36,11 +36,6 @@ type manCmd struct {
 	Dir     string `placeholder:"DIR" help:"Write all pages into this directory, in place of printing one."`
 }
 
-// Help is what --help adds.
-func (*manCmd) Help() string {
-	return `For example: "iwarp man perf | man -l -", and "iwarp man --dir /usr/local/share/man/man1".`
-}
-
 // Run prints a page, or writes all.
 func (c *manCmd) Run(parser *kong.Kong, std streams) error {
 	tool := manual.Of(parser.Model)
@@ -106,8 +101,8 @@ var pseudoVersion = regexp.MustCompile(`[-.]([0-9]{4})([0-9]{2})([0-9]{2})[0-9]{
 // editionOf is that of a build, as far as that knows. The date is the commit's, so that the same commit gives the same
 // pages.
 func editionOf(info *debug.BuildInfo) manual.Edition {
-	e := manual.Edition{Heading: "exit status", After: exitStatuses, Version: info.Main.Version}
-	if v := pseudoVersion.FindStringSubmatch(e.Version); v != nil {
+	e := manual.Edition{Heading: "exit status", After: exitStatuses, Version: versionName(info), Examples: examples()}
+	if v := pseudoVersion.FindStringSubmatch(info.Main.Version); v != nil {
 		e.Date = strings.Join(v[1:4], "-")
 	}
 	for _, s := range info.Settings {

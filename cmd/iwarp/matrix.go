@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/matrix"
@@ -14,8 +17,10 @@ import (
 // matrixCmd runs the figures of the interoperability draft, and more.
 type matrixCmd struct {
 	Figure  []int         `enum:"2,3,4" placeholder:"N" help:"Run this figure only: 2, 3 or 4. May be repeated."`
-	Pattern string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose GROUP/NAME matches, such as '^dialects/rtr2007' (see -v for names)."`
+	Pattern string        `name:"run" placeholder:"REGEXP" help:"Run the rows whose GROUP/NAME matches, such as '^dialects/rtr2007' (see --list for names)."`
 	Timeout time.Duration `default:"${matrix_timeout}" help:"How long one row may take; one that takes longer counts as different."`
+
+	List bool `help:"List the rows, and run none: GROUP/NAME with the requirements, the section, and what is demanded; with --json an object on a line for each."`
 
 	Network networkName `enum:"${networks}" default:"tcp" placeholder:"NAME" help:"What the rows run over (${matrix_networks}): TCP with MPA, SCTP in UDP (RFC 5043), or a TCP in user space that is aware of MPA."`
 
@@ -32,7 +37,7 @@ func (matrixCmd) Help() string {
 		"both directions. What both ends and what passes on the wire say is compared with what the documents demand.\n\n" +
 		"JSON: {cells, as_demanded, ms, interrupted, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
 		"responder_markers, printed]}], wider: [ROW]}, where ROW is {group, name, requirements, section, demanded, got, ok, " +
-		"differences, initiator_error, responder_error, wire, ms}. After an interrupt there are the rows that were over, and interrupted is true."
+		"differences, initiator_error, responder_error, wire, ms}. After an interrupt there are the rows that were over, and interrupted is true. With --list: {group, name, requirements, section, demanded} on a line for each row."
 }
 
 // Run runs what is picked, and prints it.
@@ -41,21 +46,53 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.List {
+		return c.list(std, cfg)
+	}
 	files, err := c.open("matrix", matrix.Title(string(c.Network)))
 	if err != nil {
 		return err
 	}
 	defer func() { err = files.finish(ctx, err) }()
+	rows, _ := matrix.List(cfg) // Run returns the error
+	line := &countLine{progressLine: newProgressLine(std.err), all: len(rows), began: time.Now()}
+	cfg.Watch = line.one
 	report, err := matrix.Run(ctx, cfg)
+	line.clear()
 	switch {
 	case errors.Is(err, matrix.ErrNothingPicked):
-		return usage("matrix: --run: no GROUP/NAME matches %q; -v prints those that there are", c.Pattern)
+		return c.nothingPicked()
 	case report == nil:
 		return err
 	}
 	err = join(c.write(std, files, report.Report()), err)
 	if wrong := report.Cells - report.AsDemanded; wrong > 0 && (err == nil || report.Interrupted) {
 		return findings("matrix: cells that differ from what the documents demand: %d of %d", wrong, report.Cells)
+	}
+	return err
+}
+
+func (c *matrixCmd) nothingPicked() error {
+	return usage("matrix: --run: no GROUP/NAME matches %q; --list prints those that there are", c.Pattern)
+}
+
+// list prints the rows that are picked.
+func (c *matrixCmd) list(std streams, cfg matrix.Config) error {
+	if c.JUnit != "" || c.Markdown != "" {
+		return usage("matrix: --list: no row is run: leave out --junit and --markdown")
+	}
+	rows, err := matrix.List(cfg)
+	if errors.Is(err, matrix.ErrNothingPicked) {
+		return c.nothingPicked()
+	}
+	enc := json.NewEncoder(std.out)
+	enc.SetEscapeHTML(false)
+	for _, r := range rows {
+		if c.JSON {
+			err = join(err, enc.Encode(r))
+			continue
+		}
+		fmt.Fprintf(std.out, "%s/%s\n    %s  %s\n    %s\n", r.Group, r.Name, strings.Join(r.Requirements, " "), r.Section, r.Demanded)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ func numbers() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		for _, t := range []reflect.Type{
 			reflect.TypeFor[time.Duration](), reflect.TypeFor[int](), reflect.TypeFor[uint8](),
-			reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[float64](), reflect.TypeFor[octets](),
-			reflect.TypeFor[octetRate](),
+			reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[float64](), reflect.TypeFor[byteCount](),
+			reflect.TypeFor[byteRate](),
 		} {
 			if err := kong.TypeMapper(t, numberMapper{kong.NewRegistry().RegisterDefaults().ForType(t),
 				t}).Apply(k); err != nil {
@@ -40,6 +41,9 @@ func (n numberMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) erro
 		return err
 	}
 	text := ctx.Scan.Peek().String()
+	if n.of == reflect.TypeFor[time.Duration]() && isNumber(text) {
+		ctx.Scan.PushTyped(ctx.Scan.Pop().String()+"s", kong.FlagValueToken)
+	}
 	err := n.Mapper.Decode(ctx, target)
 	if want := wanted(n.of); err != nil && want != "" {
 		return fmt.Errorf("%q is not %s", text, want)
@@ -47,11 +51,17 @@ func (n numberMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) erro
 	return err
 }
 
+// isNumber reports whether a time has no unit: it is in seconds.
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil
+}
+
 // wanted says what a number of a type is, or nothing where its own errors do.
 func wanted(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
-		return "a duration, such as 400ms, 5s or 2m"
+		return "a duration, such as 5 (seconds), 400ms or 2m"
 	case t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()),
 		reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return ""

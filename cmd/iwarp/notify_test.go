@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -37,16 +38,20 @@ func TestNotify(t *testing.T) {
 		}
 	}
 	t.Setenv(notifySocket, path)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- execute(ctx, []string{"serve", "127.0.0.1:0"}, streams{io.Discard, io.Discard}) }()
-	hears("READY=1\nSTATUS=serving")
-	stop()
-	hears("STOPPING=1\nSTATUS=draining")
-	testrig.Must(t, <-ended)
+	for _, args := range [][]string{{"serve", "127.0.0.1:0"}, {"disk", "1M", "--listen", "127.0.0.1:0"}} {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- execute(ctx, args, streams{io.Discard, io.Discard}) }()
+		hears("READY=1\nSTATUS=serving")
+		stop()
+		hears("STOPPING=1\nSTATUS=draining")
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			testrig.Must(t, err)
+		}
+	}
 }
 
-// TestDistributed: the options with which the unit of systemd and the container start the command are ones that it has.
+// TestDistributed: the options with which the units of systemd and the container start the command are ones that it has.
 func TestDistributed(t *testing.T) {
 	read := func(file, pattern string) string {
 		t.Helper()
@@ -60,15 +65,20 @@ func TestDistributed(t *testing.T) {
 	}
 	var inContainer []string
 	testrig.Must(t, json.Unmarshal([]byte(read("Containerfile", `(?m)^CMD (.*)$`)), &inContainer))
-	byDefault := strings.Fields(read("iwarp.service", `(?m)^Environment="IWARP_SERVE=(.*)"$`))
-	if started := read("iwarp.service", `(?m)^ExecStart=(.*)$`); started != "/usr/bin/iwarp serve $IWARP_SERVE" {
-		t.Errorf("%s", started)
+	all := [][]string{inContainer}
+	for command, file := range map[string]string{"serve": "iwarp.service", "disk": "iwarp-disk.service"} {
+		variable := "IWARP_" + strings.ToUpper(command)
+		all = append(all, append([]string{command},
+			strings.Fields(read(file, `(?m)^Environment="`+variable+`=(.*)"$`))...))
+		if got := read(file, `(?m)^ExecStart=(.*)$`); got != "/usr/bin/iwarp "+command+" $"+variable {
+			t.Errorf("%s: %s", file, got)
+		}
 	}
-	for _, args := range [][]string{inContainer, append([]string{"serve"}, byDefault...)} {
+	for _, args := range all {
 		parser, err := newParser(t.Context(), streams{io.Discard, io.Discard},
 			kong.Exit(func(int) { t.Errorf("%q ends at once", args) }))
 		testrig.Must(t, err)
-		if _, err := parser.Parse(args); err != nil {
+		if _, err := parser.Parse(gathered(parser, args)); err != nil {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // An output is a file that a run writes at its end. It is opened before the run, so that one that cannot be written is
@@ -33,7 +35,8 @@ func openOutput(command, flag, path string, inputs ...string) (*output, error) {
 		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: --%s: %w", command, flag, err)
+		return nil, fmt.Errorf("%s: --%s: %w%s", command, flag, err,
+			wording.If(errors.Is(err, fs.ErrNotExist), ": make the directory first", ""))
 	}
 	return &output{File: f, made: made}, nil
 }

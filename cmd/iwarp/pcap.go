@@ -18,19 +18,19 @@ import (
 
 // pcapFlags have an endpoint write down what it sends and receives.
 type pcapFlags struct {
-	Pcap      string `name:"pcap" placeholder:"FILE" help:"Write what this end sends and receives on its iWARP connections to FILE, as a capture (pcapng): over the system's TCP of made-up segments, over SCTP in UDP of its packets with made-up headers in front, over a TCP in user space of its packets as they are. A new file is its owner's alone; one that is there must be empty or a capture, and no link."`
-	PcapLimit octets `name:"pcap-limit" default:"256M" placeholder:"N" help:"End the capture, not the run, before FILE gets longer than this: bytes, or K, M, G as 2^10, 2^20, 2^30; 0 is no limit (default: ${default})."`
+	Pcap      string    `name:"pcap" placeholder:"FILE" help:"Record the iWARP connections of this end to FILE, a capture (pcapng). Over the system's TCP its segments are made up, over SCTP in UDP its IP and UDP headers. A new file is readable by its owner only. An existing one must be empty or a capture, and not a link."`
+	PcapLimit byteCount `name:"pcap-limit" default:"256M" placeholder:"N" help:"Stop recording before FILE is larger than this, such as 1G (0: no limit; default: ${default})."`
 }
 
 // defaultPcapLimit is the default of --pcap-limit.
-const defaultPcapLimit octets = pcapfile.DefaultLimit
+const defaultPcapLimit byteCount = pcapfile.DefaultLimit
 
 // record runs an endpoint with the recording that the flags ask for, or nil, and
 // finishes the file however the run ends. A file that cannot be written ends it.
 func (f *pcapFlags) record(ctx context.Context, command string, std streams,
 	run func(context.Context, *recording) error) error {
 	if f.Pcap == "" && f.PcapLimit != defaultPcapLimit {
-		return usage("%s: --pcap-limit: there is no --pcap", command)
+		return usage("%s: --pcap-limit: needs --pcap FILE", command)
 	}
 	if f.Pcap == "" {
 		return run(ctx, nil)
@@ -62,7 +62,7 @@ type recording struct {
 // errRecording is why a run is ended whose recording fails.
 var errRecording = errors.New("the capture cannot be written")
 
-func newRecording(path string, limit octets, end context.CancelCauseFunc) (*recording, error) {
+func newRecording(path string, limit byteCount, end context.CancelCauseFunc) (*recording, error) {
 	file, err := pcapfile.Create(path)
 	if err != nil {
 		return nil, err
@@ -139,18 +139,18 @@ func (r *recording) finish(std streams) error {
 		return fmt.Errorf("%w: %w", errRecording, err)
 	}
 	if size, left := r.file.Bytes(); left > 0 {
-		fmt.Fprintf(std.err, "%s ends at %s, and %d more were left out: see --pcap-limit\n",
-			r.path, wording.Bytes(octets(size)), left)
+		fmt.Fprintf(std.err, "%s stopped at %s by --pcap-limit: %s not recorded\n",
+			r.path, wording.Size(size), wording.Size(left))
 	}
 	return nil
 }
 
-// bytes is a number of them, on the command line with K, M or G for 2^10, 2^20, 2^30.
-type octets int64
+// A byteCount is given on the command line with K, M or G for 2^10, 2^20, 2^30.
+type byteCount int64
 
 // UnmarshalText reads a number.
-func (o *octets) UnmarshalText(text []byte) error {
+func (c *byteCount) UnmarshalText(text []byte) error {
 	n, err := wording.ParseBytes(string(text))
-	*o = octets(n)
+	*c = byteCount(n)
 	return err
 }

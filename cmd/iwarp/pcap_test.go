@@ -24,14 +24,14 @@ import (
 // An album is the connections of a capture, and all their bytes.
 type album struct {
 	decode.Ignore
-	conns  []*decode.Connection
-	octets map[*decode.Connection]*[2][]byte
-	bad    error
+	conns []*decode.Connection
+	bytes map[*decode.Connection]*[2][]byte
+	bad   error
 }
 
 func (a *album) Found(c *decode.Connection) {
 	a.conns = append(a.conns, c)
-	a.octets[c] = new([2][]byte)
+	a.bytes[c] = new([2][]byte)
 }
 
 func (a *album) Startup(c *decode.Connection, s *decode.Startup) { a.add(c, s.Dir, s.Bytes) }
@@ -47,8 +47,8 @@ func (a *album) Missing(c *decode.Connection, m *decode.Missing) {
 	a.bad = fmt.Errorf("%v %v: bytes %d to %d are missing, or in no FPDU", c.TCP, m.Dir, m.Offset, m.End)
 }
 
-func (a *album) add(c *decode.Connection, d capture.Dir, octets []byte) {
-	a.octets[c][d] = append(a.octets[c][d], octets...)
+func (a *album) add(c *decode.Connection, d capture.Dir, data []byte) {
+	a.bytes[c][d] = append(a.bytes[c][d], data...)
 }
 
 // readAlbum reads a whole capture, in which each byte is part of a startup frame or of an
@@ -59,7 +59,7 @@ func readAlbum(path string) (*album, error) {
 		return nil, err
 	}
 	defer file.Close()
-	a := &album{octets: map[*decode.Connection]*[2][]byte{}}
+	a := &album{bytes: map[*decode.Connection]*[2][]byte{}}
 	totals, err := decode.Run(file, decode.Config{Expect: func(*capture.Connection) bool { return true }}, a)
 	if totals.Skipped > 0 {
 		a.bad = fmt.Errorf("%d packets are skipped", totals.Skipped)
@@ -110,8 +110,8 @@ func capturedCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%d connections, and %d at the other end", len(a.conns), len(b.conns))
 	}
 	for i, c := range a.conns {
-		if d := b.conns[i]; c.TCP.String() != d.TCP.String() || !bytes.Equal(a.octets[c][0], b.octets[d][0]) ||
-			!bytes.Equal(a.octets[c][1], b.octets[d][1]) {
+		if d := b.conns[i]; c.TCP.String() != d.TCP.String() || !bytes.Equal(a.bytes[c][0], b.bytes[d][0]) ||
+			!bytes.Equal(a.bytes[c][1], b.bytes[d][1]) {
 			ts.Fatalf("%v differs from %v of the other end", c.TCP, d.TCP)
 		}
 	}
@@ -161,7 +161,7 @@ func TestRecordingLimit(t *testing.T) {
 		t.Fatal(err, statErr)
 	}
 	if info.Size() < 3000 || info.Size() > limit ||
-		!strings.Contains(said.String(), fmt.Sprintf("ends at %d bytes, and ", info.Size())) {
+		!strings.Contains(said.String(), fmt.Sprintf("(%d bytes) by --pcap-limit: ", info.Size())) {
 		t.Errorf("%d bytes; said %q", info.Size(), said.String())
 	}
 	if n := packetsIn(t, f.Pcap); n != 3+3 { // the handshake, and the bytes that fit

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,49 +28,57 @@ func (opName) Completions() (names []string) {
 }
 
 type perfCmd struct {
-	Listen    stated `xor:"role" placeholder:"ADDR" help:"Be the responder, on this address ([host][:port]), until interrupted. The initiator states the options."`
-	Connect   stated `xor:"role" placeholder:"ADDR" help:"Measure against the responder at this address (host[:port]). Without it, both ends are on this host."`
-	Processes int    `default:"0" enum:"0,1,2" help:"Without --listen and --connect: 1: both ends are in this process; 2: latency is measured against a responder in a process of its own (default: 2, with --pcap 1)."`
-	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the responder until the standard input ends."`
+	Host stated `arg:"" optional:"" placeholder:"HOST[:PORT]" help:"Measure against iwarp serve, or iwarp perf --listen, on this host (port: ${perf_port}). Without it, both ends are on this host."`
 
-	Op            []opName `placeholder:"OP" help:"Operations: ${perf_ops} (default: Send, Write, Read). The others are of RFC 7306, and only iwarp knows them."`
-	Size          []string `short:"s" placeholder:"N" help:"Message sizes in bytes; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
-	Depth         positive `short:"t" placeholder:"N" help:"Messages under way, 1 to ${perf_depth} (default: 128, fewer for large ones). Plain TCP's Sends and Writes are bounded by the buffers of their sockets instead, and its Reads by this."`
-	RXDepth       receives `name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer has for the messages of Send and Write-Imm while bandwidth is measured: the depth at least, and 2, ${perf_depth} at most (default: 512, or four times the depth if that is more, but no more than fit into 512 KiB)."`
-	Duration      span     `short:"D" placeholder:"TIME" help:"Time measured for each operation, size, quantity and transport, such as 400ms, or a number of seconds (default: ${perf_duration}). Over a path with a long round trip, of which slices of bandwidth are to have 20, it may be three times as much. With less than 200ms nothing is judged: see --keep-disturbed."`
-	QPs           positive `name:"qps" short:"q" default:"1" help:"Connections that bandwidth is measured over."`
-	Markers       bool     `help:"Ask for markers, in both directions."`
-	CRC           string   `name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
-	Dialect       *string  `name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The responder serves all."`
-	Poll          bool     `help:"Poll for a while before sleeping, at both ends and over plain TCP too. By default everyone sleeps until something comes."`
-	Iters         positive `short:"n" placeholder:"N" help:"Messages to measure on each connection for each operation, size, quantity and transport, in place of --duration. They are cut into slices of 2 or more: there are 5 to 40, or 3 of bandwidth over a path with a long round trip, and N is rounded up to a multiple of their number. What is reported (#iterations) counts the slices that nothing has disturbed."`
-	Congestion    stated   `name:"cc" placeholder:"NAME" help:"Congestion control of all sockets that are measured: reno, bbr, cubic (default: the system's)."`
-	Bidirectional bool     `short:"b" help:"Measure bandwidth in both directions at once. Plain TCP then sends what Reads would fetch without being asked."`
-	Inline        octets   `short:"I" placeholder:"N" help:"Copy messages of up to N bytes (K and M as with --size) with their work requests. There are none to copy for Read and Atomic."`
-	PostList      positive `short:"l" placeholder:"N" help:"Messages posted together (default: 1), as many as may be under way at most: see --depth."`
-	CQMod         positive `name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth), the depth at most."`
-	TCP           string   `name:"tcp" enum:"on,off" default:"on" help:"off: leave out the measurement of plain TCP, of which --pcap records no more than how it begins, at --listen, and for which --tun has no address. It goes to the address of the responder as iWARP does; over SCTP to another port there, which the system chooses."`
-	All           bool     `short:"a" help:"All sizes from 2 to 8M."`
-	JSON          bool     `name:"json" help:"Print one JSON object: docs/perf-json.md."`
+	Listen    stated `group:"Where" xor:"role" placeholder:"ADDR" help:"Be the server, on this address ([host][:port]), until interrupted. The client chooses what to measure."`
+	Connect   stated `group:"Where" xor:"role" placeholder:"ADDR" help:"The same as the host alone."`
+	Processes int    `group:"Where" default:"0" enum:"0,1,2" help:"With both ends on this host. 1: both are in this process. 2: latency is measured against a second process (default: 2, with --pcap 1)."`
+	UntilEOF  bool   `name:"until-eof" hidden:"" help:"Be the server until the standard input ends."`
 
-	KeepDisturbed bool `help:"Keep pairs of slices that the rest of the machine has disturbed. By default others are measured in their place, and a ratio that cannot be repeated is not printed. With fewer than 20 pairs for each quantity (a --duration under 200ms, --iters under 800, a long round trip) all are kept in any case, and all ratios printed; system calls are not counted."`
+	Op            []opName `group:"What is measured" placeholder:"OP" help:"Operations: ${perf_ops} (default: Send, Write, Read). The others are of RFC 7306, and only iwarp knows them."`
+	Size          []string `group:"What is measured" short:"s" placeholder:"N" help:"Message sizes in bytes; K and M are 2^10 and 2^20 (default: 64,4K,64K,1M)."`
+	All           bool     `group:"What is measured" short:"a" help:"All sizes from 2 to 8M."`
+	Duration      span     `group:"What is measured" short:"D" placeholder:"TIME" help:"Time for each figure: 400ms, 1s, or a number of seconds (default: ${perf_duration}). Over a long path it may take three times as long."`
+	Iters         positive `group:"What is measured" short:"n" placeholder:"N" help:"Measure this many messages on each connection, instead of --duration. N is rounded up to fill 5 to 40 slices. #iterations counts the undisturbed slices."`
+	TCP           string   `group:"What is measured" name:"tcp" enum:"on,off" default:"on" help:"off: do not measure plain TCP. It uses the server's port, as iWARP does (over SCTP another one). --pcap records only its start. With --tun it is not measured."`
+	Bidirectional bool     `group:"What is measured" short:"b" help:"Measure bandwidth in both directions at once. For Reads, plain TCP then just sends the data, without requests."`
+	KeepDisturbed bool     `group:"What is measured" help:"Keep slices of time that other programs disturbed. By default they are measured again. Short runs (below 200ms, or 800 --iters) keep all slices."`
+	Corrupt       bool     `group:"What is measured" help:"Corrupt one byte, to check that verification notices."`
 
-	AllColumns  bool `help:"Print in the table all that --json has of a result."`
-	ReportGbits bool `help:"Print bandwidths in Gb/s (10^9 bits). JSON always has MiB/s."`
+	Depth      positive  `group:"How it is sent" short:"t" placeholder:"N" help:"Messages under way, 1 to ${perf_depth} (default: 128, fewer for large ones). Plain TCP fills its socket buffers instead."`
+	RXDepth    receives  `group:"How it is sent" name:"rx-depth" short:"r" placeholder:"N" help:"Receives that the peer posts for Send and Write-Imm, at least 2 and the depth, at most ${perf_depth} (default: 512, or four times the depth if that is more, within 512 KiB)."`
+	QPs        positive  `group:"How it is sent" name:"qps" short:"q" default:"1" help:"Connections to measure bandwidth over."`
+	Inline     byteCount `group:"How it is sent" short:"I" placeholder:"N" help:"Copy messages of up to N bytes (or K, M) into their work requests. Read and Atomic copy nothing."`
+	PostList   positive  `group:"How it is sent" short:"l" placeholder:"N" help:"Messages posted together (default: 1), the depth at most."`
+	CQMod      positive  `group:"How it is sent" name:"cq-mod" short:"Q" placeholder:"N" help:"Ask for a completion after every N messages (default: a quarter of the depth), the depth at most."`
+	Poll       bool      `group:"How it is sent" help:"Poll before sleeping, at both ends and over plain TCP too. By default plain TCP sleeps until something arrives. iWARP spins for up to 100 us first."`
+	Congestion stated    `group:"How it is sent" name:"cc" placeholder:"NAME" help:"Congestion control of all measured sockets: reno, bbr, cubic (default: the system's)."`
+	Markers    bool      `group:"How it is sent" help:"Ask for markers, in both directions."`
+	CRC        string    `group:"How it is sent" name:"crc" enum:"on,off" default:"on" help:"off: do without CRCs."`
+	Dialect    *string   `group:"How it is sent" name:"dialect" enum:"${dialects}" placeholder:"NAME" help:"Startup dialect to start in (${enum}). The server takes all."`
+	Reorder    int       `group:"How it is sent" placeholder:"N" help:"Deliver N of 100 packets late, and show how much was placed ahead of order. Needs SCTP in UDP, or a TCP in user space with --markers."`
 
-	Reorder int `placeholder:"N" help:"Over SCTP in UDP, and over a TCP in user space: deliver N of 100 packets late, and show how much was placed ahead of order. Over TCP that takes --markers."`
+	Table       bool `group:"Output" short:"v" aliases:"verbose" help:"Print a wide table, with perftest's names of columns, context switches, system calls and quartiles."`
+	AllColumns  bool `group:"Output" help:"Print the table with every column of --json."`
+	ReportGbits bool `group:"Output" help:"Print the table's bandwidths in Gb/s (10^9 bits) in place of MiB/s."`
+	JSON        bool `group:"Output" name:"json" help:"Print one JSON object: docs/perf-json.md."`
 
-	Corrupt bool `help:"Spoil one byte of what is sent, to see the verification fail."`
+	networkFlag  `group:"Connection"`
+	tlsFlags     `group:"Connection"`
+	startupFlags `group:"Connection"`
+	pcapFlags    `group:"Connection"`
+}
 
-	networkFlag
-	tlsFlags
-	startupFlags
-	pcapFlags
+// Help is what --help adds.
+func (*perfCmd) Help() string {
+	return `Measures throughput, latency and CPU time of Send, Write and Read, beside plain TCP in the same run. All data is verified.
+
+For example: "iwarp perf" on one host; "iwarp serve" on one and "iwarp perf HOST" on another; "iwarp perf --op Write -s 1M -D 2s".`
 }
 
 // Run is any of the three forms.
 func (c *perfCmd) Run(ctx context.Context, std streams) error {
-	if err := c.check("perf", c.Pcap); err != nil {
+	if err := cmp.Or(c.takeHost(), c.check("perf", c.Pcap)); err != nil {
 		return err
 	}
 	if c.Listen != "" || c.Connect != "" || c.Processes == 2 {
@@ -78,7 +87,7 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 		}
 	}
 	if c.TUN != "" && c.Listen == "" && c.Connect == "" {
-		return usage("perf: --tun: it is for two processes: with --listen or --connect")
+		return usage("perf: --tun: needs two processes: use --listen or --connect")
 	}
 	if err := c.checkTLS("perf", c.Listen != "", c.over()); err != nil {
 		return err
@@ -91,13 +100,27 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 	}
 	return c.record(ctx, "perf", std, func(ctx context.Context, r *recording) error {
 		if r != nil {
-			fmt.Fprintf(std.err, "connections are recorded in %s: everything is slower than without\n", r.path)
+			fmt.Fprintf(std.err, "recording to %s: results are slower\n", r.path)
 		}
 		if c.Listen != "" {
 			return c.respond(ctx, std, r)
 		}
 		return c.initiate(ctx, std, r)
 	})
+}
+
+// takeHost has HOST[:PORT] be --connect.
+func (c *perfCmd) takeHost() error {
+	switch {
+	case c.Host == "":
+		return nil
+	case c.Listen != "":
+		return usage("perf: %.60q: --listen says what this end is: leave the host out", c.Host)
+	case c.Connect != "":
+		return usage("perf: %.60q: --connect says where the server is: leave one of them out", c.Host)
+	}
+	c.Connect = c.Host
+	return nil
 }
 
 func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error {
@@ -109,7 +132,7 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 		return err
 	}
 	if over := c.over(); c.Reorder > 0 && over.Streams && over.Unordered && !c.Markers {
-		fmt.Fprintln(std.err, "iwarp: perf: --reorder without --markers: what comes early is placed when its turn comes, as FPDUs cannot be found before")
+		fmt.Fprintln(std.err, "iwarp: perf: --reorder without --markers: early packets wait, because only markers show where their FPDUs begin")
 	}
 	p := c.printer(std)
 	watch := p.observer()
@@ -146,18 +169,18 @@ func (c *perfCmd) respond(ctx context.Context, std streams, r *recording) error 
 		defer cancel()
 		return perf.ServeOwner(ctx, ln)
 	}
-	return serveInitiators(ctx, std, ln)
+	return serveClients(ctx, std, ln)
 }
 
-// serveInitiators is the responder of whoever comes, and tells of each.
-func serveInitiators(ctx context.Context, std streams, ln *perf.Listener) error {
+// serveClients serves whoever comes, and reports each.
+func serveClients(ctx context.Context, std streams, ln *perf.Listener) error {
 	t := perfTally{std: std}
 	err := perf.Serve(ctx, ln, t.ended)
-	fmt.Fprintf(std.out, "initiators: %d measured, %d interrupted, %d failed\n", t.measured, t.interrupted, t.failed)
+	fmt.Fprintf(std.out, "clients: %d measured, %d interrupted, %d failed\n", t.measured, t.interrupted, t.failed)
 	return err
 }
 
-// A perfTally tells of initiators and counts them.
+// A perfTally reports clients and counts them.
 type perfTally struct {
 	std                           streams
 	measured, interrupted, failed int
@@ -173,14 +196,14 @@ func (t *perfTally) ended(v perf.Visit) {
 	case errors.As(v.Err, &at):
 		t.interrupted++
 		fmt.Fprintf(t.std.err, "%v: interrupted%s\n",
-			v.Remote, wording.If(at.Side == "initiator", " by the initiator", ""))
+			v.Remote, wording.If(at.Side == "initiator", " by the client", ""))
 	default:
 		t.failed++
 		fmt.Fprintf(t.std.err, "%v: %s\n", v.Remote, oneLine(v.Err))
 	}
 }
 
-// listen listens for initiators, and taps their connections if there is a recording.
+// listen listens for clients, and taps their connections if there is a recording.
 func (c *perfCmd) listen(ctx context.Context, r *recording) (*perf.Listener, error) {
 	if !c.over().Sockets {
 		return perf.ListenTapped(ctx, c.name(), c.Listen.withPort(), r.tap())

@@ -42,7 +42,7 @@ func (c *perfCmd) measureHere(ctx context.Context, std streams, opts perf.Option
 	case errors.As(err, new(*perf.InterruptedError)): // ^C goes to both processes, and this one may be the second to hear of it
 		err = &interrupt{err}
 	case died != nil && err != nil && ctx.Err() == nil: // the end of ctx kills it
-		err = fmt.Errorf("perf: the responder's process ended: %w: %w", died, err)
+		err = fmt.Errorf("perf: the server's process ended: %w: %w", died, err)
 	}
 	return report, err
 }

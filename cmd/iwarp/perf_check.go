@@ -11,14 +11,14 @@ import (
 func (c *perfCmd) checkUnused() error {
 	switch {
 	case c.Listen != "" && len(c.ofInitiator()) > 0:
-		return usage("perf: --listen: the initiator (--connect) says what is measured, and how: it takes %s",
+		return usage("perf: --listen: the client chooses what to measure: give %s to the client",
 			strings.Join(c.ofInitiator(), ", "))
 	case c.Processes != 0 && (c.Listen != "" || c.Connect != ""):
 		return usage("perf: --processes: with --listen and --connect each end has a process of its own")
 	case c.Iters > 0 && c.Duration > 0:
-		return usage("perf: --iters and --duration: only one can say how much is measured")
+		return usage("perf: --iters and --duration: use one of them")
 	case c.given() != "" && c.Listen == "" && c.Connect == "":
-		return usage("perf: %s: it is for two processes: with --listen or --connect", c.given())
+		return usage("perf: %s: needs two processes: use --listen or --connect", c.given())
 	case c.All && len(c.Size) > 0:
 		return usage("perf: --all: all sizes are measured: leave --size out")
 	}
@@ -53,7 +53,7 @@ func (c *perfCmd) ofInitiator() (flags []string) {
 		{"--mpa-rev", c.MPARev != nil}, {"--kind", c.Kind != nil}, {"--peer", c.Peer != nil},
 		{"--reorder", c.Reorder != 0},
 		{"--corrupt", c.Corrupt}, {"--keep-disturbed", c.KeepDisturbed}, {"--tcp", c.TCP == "off"}, {"--json", c.JSON},
-		{"--all-columns", c.AllColumns}, {"--report-gbits", c.ReportGbits},
+		{"--table", c.Table}, {"--all-columns", c.AllColumns}, {"--report-gbits", c.ReportGbits},
 	} {
 		if f.given {
 			flags = append(flags, f.name)
@@ -70,11 +70,11 @@ func (c *perfCmd) checkLoad(o perf.Options) error {
 	}
 	switch {
 	case o.PostList > depth:
-		return usage("perf: --post-list, --depth: no more than %d messages are under way, so that %d cannot be posted together", depth, o.PostList)
+		return usage("perf: --post-list, --depth: only %d messages are under way, so %d cannot be posted together", depth, o.PostList)
 	case o.CQMod > depth:
-		return usage("perf: --cq-mod, --depth: no more than %d messages are under way, so that one cannot wait for %d before a completion is asked for", depth, o.CQMod)
+		return usage("perf: --cq-mod, --depth: only %d messages are under way, so a completion cannot wait for %d", depth, o.CQMod)
 	case o.Inline > 0 && !inlines(o):
-		return usage("perf: --inline: nothing would be copied: no Send, Write or Write-Imm of %d bytes or fewer is measured", o.Inline)
+		return usage("perf: --inline: has no effect: no Send, Write or Write-Imm has %d bytes or fewer", o.Inline)
 	}
 	return nil
 }

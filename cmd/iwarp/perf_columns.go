@@ -31,7 +31,7 @@ func perfGrid(columns []perfColumn) (g report.Grid) {
 func perfColumns(ops []opName, tcp, all, gbits, ahead bool) []perfColumn {
 	columns := slices.Concat(
 		opColumn(ops), bandwidthColumns(gbits), aheadColumns(ahead), latencyColumns(), costColumns(), tcpColumns(gbits),
-		ratioColumns(all), pairColumns(),
+		ratioColumns(), pairColumns(),
 	)
 	return slices.DeleteFunc(columns, func(c perfColumn) bool { return c.tcp && !tcp || c.more && !all })
 }
@@ -124,8 +124,7 @@ func aheadColumns(unordered bool) []perfColumn {
 	if !unordered {
 		return nil
 	}
-	text := func(r perf.Result) string { return fmt.Sprintf("%.1f %%", 100*r.Ahead) }
-	return []perfColumn{{"bandwidth", "ahead", 7, text, false, false}}
+	return []perfColumn{{"bandwidth", "ahead", 7, aheadText, false, false}}
 }
 
 func latencyColumns() []perfColumn {
@@ -197,10 +196,11 @@ func tcpColumns(gbits bool) []perfColumn {
 	}
 }
 
-func ratioColumns(all bool) []perfColumn {
+func ratioColumns() []perfColumn {
 	const group = "ratio to plain TCP"
 	column := func(head, key string, more bool) perfColumn {
-		return perfColumn{group, head, 17, func(r perf.Result) string { return ratioText(r, key, all) }, true, more}
+		text := func(r perf.Result) string { return r.Text(key, "%.2f %.2f-%.2f") }
+		return perfColumn{group, head, 17, text, true, more}
 	}
 	return []perfColumn{
 		column("bw", "ratio_bw", false),
@@ -209,15 +209,6 @@ func ratioColumns(all bool) []perfColumn {
 		column("cpu", "ratio_cpu", false),
 		column("cpu lat", "ratio_cpu_lat", true),
 	}
-}
-
-// ratioText has the quartiles of a ratio that is inconclusive only if all is to be printed.
-func ratioText(r perf.Result, key string, all bool) string {
-	text := r.Text(key, "%.2f %.2f-%.2f")
-	if q, ok := r.Quartiles[key]; all && ok && slices.Contains(r.Inconclusive, key) {
-		text += fmt.Sprintf(" %.2f-%.2f", q[0], q[1])
-	}
-	return text
 }
 
 func pairColumns() []perfColumn {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -55,12 +54,6 @@ func TestAllColumns(t *testing.T) {
 	if len(fields) < 50 {
 		t.Errorf("%d figures in a result", len(fields))
 	}
-	r.Inconclusive = []string{"ratio_cpu"}
-	r.Quartiles["ratio_cpu"] = [2]float64{0.29, 0.49}
-	if all, usual := ratioText(r, "ratio_cpu", true),
-		ratioText(r, "ratio_cpu", false); all != "busy 0.29-0.49" || usual != "busy" {
-		t.Errorf("of an inconclusive ratio: %q, and usually %q", all, usual)
-	}
 }
 
 // TestPerfFooting: what the startup came to and what was measured with are told apart, if they differ.
@@ -75,7 +68,7 @@ func TestPerfFooting(t *testing.T) {
 		t.Errorf("of an EMSS that has stayed: %s", got)
 	}
 	var out strings.Builder
-	p := (&perfCmd{networkFlag: networkFlag{Network: "sctp"}}).printer(streams{&out, io.Discard})
+	p := (&perfCmd{networkFlag: networkFlag{Network: "sctp"}}).table(&out)
 	report.Negotiated = perf.Negotiated{MULPDU: 1426}
 	if p.explain(report); !strings.Contains(out.String(), "The MULPDU of the connections has become 32762 bytes") {
 		t.Errorf("over SCTP: %s", out.String())
@@ -132,16 +125,16 @@ func TestPerfPairs(t *testing.T) {
 	row := perf.Result{Pairs: perf.Pairs{BWPairs: 50, LatPairs: 40, BWDropped: 48}}
 	report := &perf.Report{Options: perf.Options{Duration: perf.DefaultDuration}, Results: []perf.Result{row, row}}
 	if got := footing(report); !strings.Contains(got,
-		"(40 or more for each quantity, 180 in all, of which 96 were disturbed and dropped)") {
+		"(20 or more for each quantity, 180 in all, of which 96 were disturbed and dropped)") {
 		t.Error(got)
 	}
 	report.Options.KeepDisturbed = true
-	if got := footing(report); !strings.Contains(got, "(40 for each quantity, disturbed ones too)") {
+	if got := footing(report); !strings.Contains(got, "(20 for each quantity, disturbed ones too)") {
 		t.Error(got)
 	}
 	report.Options.NoBaseline = true
 	var out strings.Builder
-	p := perfPrinter{out: &out, over: new(perfCmd).over()}
+	p := perfTable{out: &out, over: new(perfCmd).over()}
 	if p.explain(report); strings.Contains(out.String(), "ratio") ||
 		!strings.Contains(out.String(), "waited least for a CPU.\n") {
 		t.Error(out.String())
@@ -152,6 +145,6 @@ func TestPerfPairs(t *testing.T) {
 func footing(report *perf.Report) string {
 	var out strings.Builder
 	c := perfCmd{TCP: "on"}
-	c.printer(streams{&out, io.Discard}).explain(report)
+	c.table(&out).explain(report)
 	return out.String()
 }

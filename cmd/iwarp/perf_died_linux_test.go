@@ -25,7 +25,7 @@ type killer struct {
 
 func (k *killer) Write(p []byte) (int, error) {
 	k.out.Write(p)
-	if !k.done && strings.Contains(k.out.String(), "#bytes") {
+	if !k.done && strings.Contains(k.out.String(), "p99") {
 		k.done = true
 		signalResponder(k.t, k.with)
 	}
@@ -65,7 +65,7 @@ func signalResponder(t *testing.T, with syscall.Signal) {
 func TestPerfResponderDies(t *testing.T) {
 	k := &killer{t: t, with: syscall.SIGKILL}
 	err := k.measure("10ms")
-	if err == nil || !strings.HasPrefix(err.Error(), "perf: the responder's process ended: signal: killed: ") ||
+	if err == nil || !strings.HasPrefix(err.Error(), "perf: the server's process ended: signal: killed: ") ||
 		statusOf(t.Context(), err) != statusFailed {
 		t.Errorf("%v\n%s", err, k.out.String())
 	}

@@ -29,7 +29,7 @@ func TestPerfMarks(t *testing.T) {
 		{scarce(0, 38), perf.Trips{}, "123456.78 1.25000 10350.59* 22000.25* 3.00 123456.78 10350.6* 22000.2* 3.00",
 			[]string{" *: fewer than 5 slices"}},
 		{scarce(0, 0), short, "123456.78+ 1.25000+ 10350.59 22000.25 3.00 123456.8+ 10350.59 22000.25 3.00",
-			[]string{" +: slices of 3.8 round trips of 20ms", "--duration of 800ms"}},
+			[]string{" +: slices of 3.8 round trips of 20ms", "--duration of 400ms"}},
 		{scarce(40, 0), short, "123456.78*+ 1.25000*+ 10350.59 22000.25 3.00 123457*+ 10350.59 22000.25 3.00",
 			[]string{" *: ", " +: "}},
 	} {
@@ -55,19 +55,19 @@ func TestPerfMarks(t *testing.T) {
 	}
 }
 
-// TestPerfFewPairs: where slices were long and few, as over a path with a long round trip, that is said.
+// TestPerfFewPairs: where slices were few, as over a path with a long round trip, it is said why.
 func TestPerfFewPairs(t *testing.T) {
 	report := &perf.Report{Options: perf.Options{Duration: perf.DefaultDuration},
 		Results: []perf.Result{{Pairs: perf.Pairs{BWPairs: 3, LatPairs: 5}}}}
 	if got := footing(report); !strings.Contains(got,
-		"(3 or more for each quantity, as slices are long: 8 in all, of which 0 were disturbed") ||
+		"(3 or more for each quantity, as time ran out: 8 in all, of which 0 were disturbed") ||
 		!strings.Contains(got, "not counted where there are fewer than 20 pairs") {
 		t.Error(got)
 	}
 	report.Options.Duration = 100 * time.Millisecond
 	report.Results[0].BWPairs, report.Results[0].LatPairs = 3, 3
 	if got := footing(report); !strings.Contains(got,
-		"(3 or more for each quantity, as slices are long, too few to judge") {
+		"(3 or more for each quantity, as time ran out, too few to judge") {
 		t.Error(got)
 	}
 }

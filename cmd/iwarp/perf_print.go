@@ -5,282 +5,108 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
+	"os"
 	"time"
 
-	"github.com/goiwarp/iwarp/internal/network"
+	"github.com/goiwarp/iwarp/internal/hostinfo"
 	"github.com/goiwarp/iwarp/internal/report"
-	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/perf"
 )
 
 // A perfPrinter prints a measurement while it goes on, or as JSON when it is over. It is no report.Report: nothing is
-// judged, and the text is that of perftest's programs, row by row.
+// judged, and the text comes row by row.
 type perfPrinter struct {
-	out       io.Writer
-	json      bool
-	over      *network.Network
-	columns   []perfColumn
-	processes string
-	secure    bool // through TLS
-	progress  *progressLine
-	busy      bool // a ratio was inconclusive
+	out      io.Writer
+	view     perfView // nil: JSON
+	progress *progressLine
+	began    time.Time
 
 	soFar perf.Report // what there is of it
+	begun string      // what is known of a row whose latency is measured
+}
+
+// A perfView prints a measurement for people.
+type perfView interface {
+	connected(n perf.Negotiated)
+	bandwidth(r perf.Result) string // its latency is not measured yet; what to show of it meanwhile
+	result(r perf.Result)
+	abandon()               // the rest of a row that was begun
+	explain(r *perf.Report) // at the end
 }
 
 func (c *perfCmd) printer(std streams) *perfPrinter {
-	return &perfPrinter{
-		out: std.out, over: c.over(), json: c.JSON, progress: newProgressLine(std.err),
-		columns:   perfColumns(c.Op, c.TCP == "on", c.AllColumns, c.ReportGbits, c.over().Unordered),
-		processes: c.processesText(), secure: c.given() != "",
+	p := &perfPrinter{out: std.out, progress: newProgressLine(std.err), began: time.Now()}
+	switch {
+	case c.JSON:
+	case c.Table, c.AllColumns, c.ReportGbits:
+		p.view = c.table(std.out)
+	default:
+		p.view = c.chart(newScreen(std.out), p.progress.there())
 	}
+	return p
 }
 
 func (p *perfPrinter) observer() perf.Observer {
-	return perf.Observer{Progress: p.progress.show, Connected: p.noteConnected, Result: p.noteResult}
+	return perf.Observer{Progress: p.show, Connected: p.connected, Bandwidth: p.bandwidth, Result: p.result}
 }
 
-func (p *perfPrinter) noteConnected(n perf.Negotiated) {
-	p.soFar.Negotiated = n
-	if !p.json {
-		p.connected(n)
+// show says on a terminal how far the measurement is.
+func (p *perfPrinter) show(s perf.Progress) {
+	row := p.begun
+	if row == "" {
+		row = fmt.Sprintf("%v of %s:%s", s.Op, sizeText(s.Size), rateSoFar(s))
 	}
+	p.progress.text(fmt.Sprintf("%s  %.0f%%%s", row, 100*s.Done, remaining(s)))
 }
 
-func (p *perfPrinter) noteResult(r perf.Result) {
-	p.soFar.Results = append(p.soFar.Results, r)
-	if !p.json {
-		p.result(r)
+// rateSoFar is a throughput that is being measured.
+func rateSoFar(s perf.Progress) string {
+	if s.MsgRate == 0 {
+		return ""
 	}
+	sent := perf.Figures{MsgRate: s.MsgRate, BWAverage: s.MsgRate * 1e6 * float64(s.Size) / (1 << 20)}
+	x := throughputOf(perf.Result{Size: s.Size, Figures: sent})
+	return fmt.Sprintf("  %s %s (%s)", figure(x.ours), x.unit, s.Transport)
 }
 
-// connected prints what was negotiated, in the manner of perftest, and the heading.
+// remaining estimates how long it still takes, once that can be told.
+func remaining(s perf.Progress) string {
+	if s.Done < 0.05 {
+		return ""
+	}
+	left := time.Duration(float64(s.Elapsed) * (1 - s.Done) / s.Done)
+	return fmt.Sprintf(", %.0f s left", left.Seconds())
+}
+
 func (p *perfPrinter) connected(n perf.Negotiated) {
-	p.progress.clear()
-	lines := messageLines(n)
-	if p.over.Streams {
-		lines = streamLines(n)
-	}
-	if !p.over.Sockets {
-		lines = append([][2]string{{"Network", p.over.Text}}, lines...)
-	}
-	if p.secure {
-		lines = append(lines, [2]string{"TLS", "on; plain TCP goes without"})
-	}
-	for _, line := range append(lines, [2]string{"Processes", p.processes}, [2]string{"Fallback", n.FellBack}) {
-		if line[1] != "" {
-			fmt.Fprintf(p.out, " %-14s: %s\n", line[0], line[1])
-		}
-	}
-	fmt.Fprint(p.out, "\n", perfGrid(p.columns).Heading())
-}
-
-// streamLines tell of MPA over TCP.
-func streamLines(n perf.Negotiated) [][2]string {
-	return [][2]string{
-		{"Dialect", fmt.Sprintf("%v, MPA revision %d", n.Dialect, n.Revision)},
-		{"Markers", fmt.Sprintf("received %s, sent %s",
-			wording.OnOff(n.MarkersReceived), wording.OnOff(n.MarkersSent))},
-		{"CRC", fmt.Sprintf("received %s, sent %s", wording.OnOff(n.CRC), wording.OnOff(n.CRC))},
-		depthLine(n), rtrLine(n),
-		{"EMSS, MULPDU", fmt.Sprintf("%d, %d bytes at startup", n.EMSS, n.MULPDU)},
-		{"Congestion", congestionText(n)},
+	p.soFar.Negotiated = n
+	if p.view != nil {
+		p.progress.clear()
+		p.view.connected(n)
 	}
 }
 
-// messageLines tell of a network without MPA.
-func messageLines(n perf.Negotiated) [][2]string {
-	return [][2]string{
-		{"Dialect", n.Dialect.String()},
-		depthLine(n), rtrLine(n),
-		{"MULPDU", fmt.Sprintf("%d bytes at startup", n.MULPDU)},
+func (p *perfPrinter) bandwidth(r perf.Result) {
+	if p.view != nil {
+		p.begun = p.view.bandwidth(r)
 	}
 }
 
-func depthLine(n perf.Negotiated) [2]string {
-	return [2]string{"IRD, ORD", fmt.Sprintf("%d, %d", n.IRD, n.ORD)}
-}
-
-func rtrLine(n perf.Negotiated) [2]string {
-	return [2]string{"Peer to peer", wording.OnOff(n.PeerToPeer) + ", RTR " + n.RTR}
-}
-
-// congestionText says which congestion control there is.
-func congestionText(n perf.Negotiated) string {
-	if n.CCPeer == "" || n.CC == n.CCPeer {
-		return n.CC
-	}
-	return fmt.Sprintf("%s here, %s at the responder", n.CC, n.CCPeer)
-}
-
-// result prints one row.
 func (p *perfPrinter) result(r perf.Result) {
-	p.progress.clear()
-	p.busy = p.busy || len(r.Inconclusive) > 0
-	cells := make([]string, len(p.columns))
-	for i, c := range p.columns {
-		cells[i] = c.text(r)
-	}
-	fmt.Fprint(p.out, perfGrid(p.columns).Row(cells))
-}
-
-const perfFooting = `
- Latency is half a round trip for Send and Write (a Write with a zero-length Send after it), a whole one for Read.
- Both sides %s%s. All data was verified.
-`
-
-const perfTCPFooting = ` Ratios are iWARP / plain TCP, the median over pairs of slices (%s), with the quartiles.
-`
-
-const perfBesideFooting = ` Plain TCP has sockets of its own, another port, and the kernel: the ratios compare it with %s.
-`
-
-const perfBusyFooting = ` busy: inconclusive, as the machine was too busy with other things to repeat the ratio.
-`
-
-const perfScarceFooting = ` *: fewer than 5 slices were undisturbed: the figure is of the 5 that waited least for a CPU%s.
-`
-
-const perfTripsFooting = ` +: slices of %.1f round trips of %v are too short for a bandwidth: each ends with one in which nothing more is sent, which lowers the figure%s. %s
-`
-
-const perfLateFooting = ` 99%: of fewer than 300 round trips there is none.
-`
-
-const perfCallsFooting = ` calls: not counted, as that takes Linux, root and a mounted tracefs at both ends.
-`
-
-const perfFewFooting = ` calls: not counted where there are fewer than 20 pairs of slices.
-`
-
-const perfShortFooting = ` calls: not counted, as the run is short.
-`
-
-const perfAheadFooting = ` "ahead" is the part of the octets that both ends placed before others that were sent before them had come. All completed in order.
-`
-
-const perfPathFooting = ` EMSS and MULPDU of the connections have become %d and %d octets, as TCP came to know the path.
-`
-
-const perfMessagePathFooting = ` The MULPDU of the connections has become %d octets.
-`
-
-// explain prints what the figures are.
-func (p *perfPrinter) explain(report *perf.Report) {
-	waiting := "sleep until something has come"
-	if report.Options.Poll {
-		waiting = "poll for a while before they sleep"
-	}
-	fmt.Fprintf(p.out, perfFooting, waiting, wording.If(report.Options.NoBaseline, "", ", plain TCP too"))
-	if s := strings.Join(perf.Meanings(report.Options.Ops), "; "); s != "" {
-		fmt.Fprintf(p.out, " %s%s.\n", strings.ToUpper(s[:1]), s[1:])
-	}
-	p.explainPath(report)
-	if p.over.Unordered {
-		fmt.Fprint(p.out, perfAheadFooting)
-	}
-	if !report.Options.NoBaseline {
-		fmt.Fprintf(p.out, perfTCPFooting, pairsText(report))
-		if !p.over.Sockets {
-			fmt.Fprintf(p.out, perfBesideFooting, p.over.Text)
-		}
-	}
-	if p.busy {
-		fmt.Fprint(p.out, perfBusyFooting)
-	}
-	p.explainMarks(report)
-	if slices.ContainsFunc(report.Results, lacksLate) {
-		fmt.Fprint(p.out, perfLateFooting)
-	}
-	if slices.ContainsFunc(report.Results, func(r perf.Result) bool { return r.Calls == 0 }) {
-		few := slices.ContainsFunc(report.Results, func(r perf.Result) bool { return !r.Judged() })
-		fmt.Fprint(p.out, wording.If(report.Options.Judged(),
-			wording.If(few, perfFewFooting, perfCallsFooting), perfShortFooting))
-	}
-}
-
-// explainMarks says what the marks mean that figures have.
-func (p *perfPrinter) explainMarks(report *perf.Report) {
-	if slices.ContainsFunc(report.Results, func(r perf.Result) bool {
-		return r.Scarce(perf.Bandwidth) ||
-			r.Scarce(perf.Latency)
-	}) {
-		fmt.Fprintf(p.out, perfScarceFooting, wording.If(report.Options.NoBaseline, "", ", and has no ratio"))
-	}
-	var worst perf.Result
-	for _, r := range report.Results {
-		if r.ShortSlices && (!worst.ShortSlices || r.SliceTrips < worst.SliceTrips) {
-			worst = r
-		}
-	}
-	if worst.ShortSlices {
-		beside := wording.If(report.Options.NoBaseline, "", ", and leaves the ratio with little meaning")
-		fmt.Fprintf(p.out, perfTripsFooting, worst.SliceTrips, tripTime(worst), beside,
-			tripsAdvice(report.Options, tripTime(worst)))
-	}
-}
-
-// tripTime is the round trip of the path.
-func tripTime(r perf.Result) time.Duration {
-	return time.Duration(r.RoundTrip * 1e3).Round(time.Microsecond)
-}
-
-// tripsAdvice says how slices become long enough beside such a round trip.
-func tripsAdvice(o perf.Options, trip time.Duration) string {
-	if o.Iters > 0 {
-		return "More --iters, or a --duration in their place, make longer ones."
-	}
-	return fmt.Sprintf("With a --duration of %v they are long enough.", max(perf.LongEnough(trip), 2*o.Duration))
-}
-
-// lacksLate reports whether either transport has no 99th percentile.
-func lacksLate(r perf.Result) bool {
-	return r.Latencies.P99 == 0 || r.TCP != nil && r.TCP.Latencies.P99 == 0
-}
-
-// explainPath says what the EMSS and the MULPDU of the startup have become, if they did not stay.
-func (p *perfPrinter) explainPath(report *perf.Report) {
-	if len(report.Results) == 0 {
-		return
-	}
-	n, last := report.Negotiated, report.Results[len(report.Results)-1]
-	switch {
-	case p.over.Streams && (last.EMSS != n.EMSS || last.MULPDU != n.MULPDU):
-		fmt.Fprintf(p.out, perfPathFooting, last.EMSS, last.MULPDU)
-	case last.MULPDU != n.MULPDU:
-		fmt.Fprintf(p.out, perfMessagePathFooting, last.MULPDU)
-	}
-}
-
-// pairsText says how many pairs of slices there were: of each quantity, that is, of a row's bandwidth or latency.
-func pairsText(report *perf.Report) string {
-	all, dropped, least := 0, 0, report.Options.Pairs()
-	for _, r := range report.Results {
-		all += r.BWPairs + r.LatPairs
-		dropped += r.BWDropped + r.LatDropped
-		least = min(least, r.BWPairs, r.LatPairs)
-	}
-	fewer := least < report.Options.Pairs()
-	count := fmt.Sprintf("%d%s for each quantity%s",
-		least, wording.If(fewer, " or more", ""), wording.If(fewer, ", as slices are long", ""))
-	switch o := report.Options; {
-	case !o.Judged():
-		return count + ", too few to judge: none was dropped as disturbed, and no ratio called busy"
-	case o.KeepDisturbed:
-		return count + ", disturbed ones too"
-	case fewer:
-		return fmt.Sprintf("%s: %d in all, of which %d were disturbed and dropped; where there are fewer than 20 none is, and no ratio called busy", count, all, dropped)
-	default:
-		return fmt.Sprintf("%d or more for each quantity, %d in all, of which %d were disturbed and dropped",
-			least, all, dropped)
+	p.soFar.Results = append(p.soFar.Results, r)
+	p.begun = ""
+	if p.view != nil {
+		p.progress.clear()
+		p.view.result(r)
 	}
 }
 
 // ended prints what has come of a measurement. What there is when either end goes is printed whichever that was: hours
 // may have gone into it.
 func (p *perfPrinter) ended(ctx context.Context, opts perf.Options, r *perf.Report, err error) error {
+	if p.view != nil {
+		p.view.abandon()
+	}
 	switch {
 	case err == nil:
 		return p.finish(r)
@@ -291,10 +117,10 @@ func (p *perfPrinter) ended(ctx context.Context, opts perf.Options, r *perf.Repo
 }
 
 func (p *perfPrinter) finish(r *perf.Report) error {
-	if p.json {
-		return report.WriteJSON(p.out, r)
+	if p.view == nil {
+		return report.WriteJSON(p.out, p.document(r))
 	}
-	p.explain(r)
+	p.view.explain(r)
 	return nil
 }
 
@@ -308,8 +134,22 @@ func (p *perfPrinter) interrupted(opts perf.Options) error {
 	if p.soFar.Results == nil {
 		p.soFar.Results = []perf.Result{}
 	}
-	if !p.json && len(p.soFar.Results) == 0 {
+	if p.view != nil && len(p.soFar.Results) == 0 {
 		return nil
 	}
 	return p.finish(&p.soFar)
+}
+
+// A perfDocument is a report with what measured it, where and when: see docs/perf-json.md.
+type perfDocument struct {
+	Version string    `json:"version"`
+	Time    time.Time `json:"time"`
+	Host    string    `json:"host"`
+	hostinfo.Machine
+	*perf.Report
+}
+
+func (p *perfPrinter) document(r *perf.Report) perfDocument {
+	host, _ := os.Hostname() // empty, if the system does not tell
+	return perfDocument{versionName(built()), p.began.UTC().Truncate(time.Second), host, hostinfo.This(), r}
 }

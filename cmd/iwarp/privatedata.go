@@ -18,17 +18,17 @@ func (d *privateData) UnmarshalText(text []byte) error {
 	if !isHex {
 		return d.set(text)
 	}
-	octets, err := hex.DecodeString(digits)
+	data, err := hex.DecodeString(digits)
 	if err != nil {
 		return fmt.Errorf("%q is not bytes in hex, two digits for each", text)
 	}
-	return d.set(octets)
+	return d.set(data)
 }
 
 // set refuses more than any frame has room for.
-func (d *privateData) set(octets []byte) error {
-	*d = privateData(octets)
-	if n := len(octets); n > mpa.MaxPrivateData {
+func (d *privateData) set(data []byte) error {
+	*d = privateData(data)
+	if n := len(data); n > mpa.MaxPrivateData {
 		return fmt.Errorf("%d bytes of private data: at most %d fit a frame", n, mpa.MaxPrivateData)
 	}
 	return nil

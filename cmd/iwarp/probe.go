@@ -14,16 +14,16 @@ import (
 
 // probeCmd asks a responder what it speaks.
 type probeCmd struct {
-	Peer        peerWords     `arg:"" optional:"" name:"host:port" help:"The responder."`
+	Peer        peerWords     `arg:"" optional:"" placeholder:"HOST[:PORT]" help:"The server (default port: ${rping_port})."`
 	Addr        string        `kong:"-"`
-	Slow        bool          `help:"Also find out how long it waits for a Request: up to 90 s."`
-	Extensions  bool          `help:"Also find out whether it knows Atomic Operations and Immediate Data (RFC 7306), by messages that end three connections in error. Linux's siw before 2026 may crash over such. Over TCP only."`
+	Slow        bool          `help:"Also measure how long the server waits for a Request: up to 90 s."`
+	Extensions  bool          `help:"Also test for Atomic Operations and Immediate Data (RFC 7306). This ends three connections with an error, which may crash Linux's siw from before 2026. Over TCP only."`
 	Timeout     time.Duration `default:"${probe_timeout}" help:"How long to wait for each answer."`
-	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to ask a responder that answers nothing (over TCP only), and to wait for one that has stopped answering."`
-	Limit       time.Duration `default:"${probe_limit}" help:"How long to ask in all, however slowly the responder answers; what was learned by then is printed. What --slow takes comes on top."`
+	GiveUp      time.Duration `default:"${probe_give_up}" help:"How long to try a silent server (over TCP only), and to wait for one that has stopped answering."`
+	Limit       time.Duration `default:"${probe_limit}" help:"Stop after this time and print what is known. --slow adds its own time."`
 	Network     networkName   `enum:"tcp,sctp,usertcp" default:"tcp" help:"What to ask over: TCP with MPA, SCTP in UDP (RFC 5043), or with --tun a TCP in user space."`
 	TUN         string        `name:"tun" placeholder:"DEVICE=ADDRESS" help:"With --network usertcp: the TUN device of Linux that connects it, and its address there. Takes root or CAP_NET_ADMIN: see iwarp rping --help."`
-	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for applications that want some: text, or bytes in hex after 0x."`
+	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Requests, for servers that need some: text, or bytes in hex after 0x."`
 
 	reportFlags
 	pcapFlags
@@ -31,7 +31,7 @@ type probeCmd struct {
 
 // Help says what the exit status is about.
 func (probeCmd) Help() string {
-	return "The exit status is 1 if the responder speaks neither MPA nor DDP over SCTP, 3 if it cannot be reached, or the time of --limit is over, and 4 if it has answered and then stopped answering: what it answered first is asked again after each question without an answer. docs/probe-json.md describes the JSON."
+	return "The exit status is 1 if the server speaks neither MPA nor DDP over SCTP, 3 if it cannot be reached or --limit has passed, and 4 if it stopped answering. docs/probe-json.md describes the JSON."
 }
 
 // Run asks, and prints the report.
@@ -140,7 +140,7 @@ func (c *probeCmd) check() error {
 		return err
 	}
 	if c.Addr == "" {
-		return usage("probe: give the address of a server: iwarp probe HOST:PORT")
+		return usage("probe: give the address of a server: iwarp probe HOST")
 	}
 	if (c.TUN != "") != (c.Network == network.UserTCP) {
 		return usage("probe: --network and --tun: %s and a TUN device go together", network.UserTCP)
@@ -152,10 +152,10 @@ func (c *probeCmd) check() error {
 		return usage("probe: --give-up and --limit: must be more than 0, not %v and %v", c.GiveUp, c.Limit)
 	}
 	if c.Slow && c.Network == network.SCTP {
-		return usage("probe: --slow: it is about the Request, which SCTP does not have")
+		return usage("probe: --slow: works over TCP only: SCTP has no Request")
 	}
 	if c.Extensions && c.Network == network.SCTP {
-		return usage("probe: --extensions: they are asked for over TCP only")
+		return usage("probe: --extensions: works over TCP only")
 	}
 	if err := probe.CheckPrivateData([]byte(c.PrivateData)); err != nil {
 		return usage("%w", err)
@@ -168,7 +168,7 @@ func (c *probeCmd) verdictSCTP(r *probe.SCTPReport, err error) error {
 	if err != nil || r.Speaks() {
 		return nil
 	}
-	return findings("probe: %s answers no request for a DDP session over SCTP", c.Addr)
+	return findings("probe: %s does not answer requests for a DDP session over SCTP", c.Addr)
 }
 
 // verdict is the error of a peer that does not speak MPA, as far as it was there.
@@ -177,14 +177,14 @@ func (c *probeCmd) verdict(r *probe.Report, err error) error {
 	case err != nil, len(r.Dialects) > 0:
 		return nil
 	case r.Echo:
-		return findings("probe: not MPA: %s sends our own bytes back", c.Addr)
+		return findings("probe: not MPA: %s echoes what it receives", c.Addr)
 	case r.NotMPA:
-		return findings("probe: not MPA: %s answers in another protocol", c.Addr)
+		return findings("probe: not MPA: %s speaks another protocol", c.Addr)
 	case len(r.NotAsked) > 0:
 		return findings("probe: %s answers nothing: %s not asked (--give-up %v)",
 			c.Addr, wording.Count(len(r.NotAsked), "question"), c.GiveUp)
 	case r.Part() != "":
 		return findings("probe: no answer of %s came whole: %s", c.Addr, r.Part())
 	}
-	return findings("probe: %s answers in no dialect of MPA: it is not a responder, or takes no Request like these, or has TLS in front of it", c.Addr)
+	return findings("probe: %s answers no dialect of MPA: it may be no server for iWARP, refuse these Requests, or expect TLS", c.Addr)
 }

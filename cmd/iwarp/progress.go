@@ -6,11 +6,7 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/goiwarp/iwarp/internal/terminal"
-	"github.com/goiwarp/iwarp/internal/wording"
-	"github.com/goiwarp/iwarp/perf"
 )
 
 // A progressLine is a line on a terminal that is written over and over. On
@@ -21,43 +17,28 @@ type progressLine struct {
 	shown bool
 }
 
+// isTerminal reports whether people see what is written.
+func isTerminal(w io.Writer) bool { return newProgressLine(w).w != nil }
+
 func newProgressLine(w io.Writer) *progressLine {
-	if g, ok := w.(*terminal.Guard); ok {
-		w = g.To()
-	}
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	f := terminalOf(w)
+	if f == nil || !obeys(f) {
 		return &progressLine{}
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || width < 1 {
-		width = 80
-	}
-	return &progressLine{w: w, width: width}
+	return &progressLine{w: f, width: columnsOf(f)}
 }
 
-func (p *progressLine) show(s perf.Progress) {
-	p.text(fmt.Sprintf("%3.0f%%%s  %v of %s: %s, %s",
-		100*s.Done, remaining(s), s.Op, wording.Bytes(s.Size), s.Quantity, s.Transport))
-}
+// there reports whether there is such a line.
+func (p *progressLine) there() bool { return p.w != nil }
 
 // text shows a line in place of the last one.
 func (p *progressLine) text(line string) {
 	if p.w == nil {
 		return
 	}
-	line = terminal.Escape(line)
-	fmt.Fprint(p.w, "\r\x1b[K"+line[:min(len(line), p.width-1)])
+	runes := []rune(terminal.Escape(line))
+	fmt.Fprint(p.w, "\r\x1b[K"+string(runes[:min(len(runes), p.width-1)]))
 	p.shown = true
-}
-
-// remaining estimates how long it still takes, once that can be told.
-func remaining(s perf.Progress) string {
-	if s.Done < 0.05 {
-		return ""
-	}
-	left := time.Duration(float64(s.Elapsed) * (1 - s.Done) / s.Done)
-	return fmt.Sprintf(", %.0f s left", left.Seconds())
 }
 
 // A copyLine is a progressLine that tells how far a copy is.
@@ -78,8 +59,8 @@ func (l *copyLine) start(what string, size int64) {
 }
 
 // moved is called when more bytes have been copied.
-func (l *copyLine) moved(octets int64) {
-	l.done += octets
+func (l *copyLine) moved(n int64) {
+	l.done += n
 	if now := time.Now(); now.Sub(l.told) >= copyShow {
 		l.told = now
 		l.text(howFar(l.done, l.size, now.Sub(l.began)) + l.what)
@@ -94,11 +75,11 @@ func howFar(done, size int64, took time.Duration) string {
 		100*float64(done)/float64(max(size, 1)), mib(done), mib(size), rateText(done, took), left.Round(time.Second))
 }
 
-func mib(octets int64) float64 { return float64(octets) / (1 << 20) }
+func mib(n int64) float64 { return float64(n) / (1 << 20) }
 
 // rateText is how fast so many bytes were copied.
-func rateText(octets int64, took time.Duration) string {
-	return fmt.Sprintf("%.1f MiB/s", mib(octets)/max(took.Seconds(), 1e-3))
+func rateText(n int64, took time.Duration) string {
+	return fmt.Sprintf("%.1f MiB/s", mib(n)/max(took.Seconds(), 1e-3))
 }
 
 // wipe makes way for a line of another goroutine's.
@@ -114,4 +95,43 @@ func (p *progressLine) clear() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.shown = false
 	}
+}
+
+// A readLine reads a file, and tells on a terminal how far that is. Where what is found goes to a terminal, that is told
+// in place of it.
+type readLine struct {
+	copyLine
+	from io.Reader
+}
+
+// newReadLine returns one for what is read of a file by way of from.
+func newReadLine(from, file io.Reader, std streams) *readLine {
+	r := &readLine{copyLine: copyLine{progressLine: newProgressLine(std.err)}, from: from}
+	if size, finite := sizeOf(file); finite && !isTerminal(std.out) {
+		r.start("", size)
+		r.told = r.began // what is over at once needs no line
+		return r
+	}
+	r.progressLine = &progressLine{}
+	return r
+}
+
+// sizeOf is the length of what is a file.
+func sizeOf(r io.Reader) (size int64, is bool) {
+	f, is := r.(*os.File)
+	if !is {
+		return 0, false
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	return info.Size(), true
+}
+
+// Read reads, and tells of it.
+func (r *readLine) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.moved(int64(n))
+	return n, err
 }

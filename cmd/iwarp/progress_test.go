@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestCopyLine copies 10 MiB in steps of 1 MiB and 60 ms, of which every second one is shown.
@@ -31,4 +35,38 @@ func TestCopyLine(t *testing.T) {
 			t.Errorf("of nothing: %q", got)
 		}
 	})
+}
+
+// TestReadLine reads a file: after a while the line says how far that is, and nothing at once.
+func TestReadLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		r := &readLine{copyLine: copyLine{progressLine: &progressLine{w: &b, width: 100}}, from: strings.NewReader("1234")}
+		r.start("", 4)
+		r.told = r.began
+		for range 2 {
+			if _, err := r.Read(make([]byte, 2)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(copyShow)
+		}
+		if !strings.Contains(b.String(), "100%") || strings.Contains(b.String(), " 50%") {
+			t.Errorf("shown: %q", b.String())
+		}
+	})
+}
+
+// TestSizeOf: a file has a size, and what is no file has none.
+func TestSizeOf(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	testrig.Must(t, os.WriteFile(file, make([]byte, 77), 0o600))
+	f, err := os.Open(file)
+	testrig.Must(t, err)
+	defer f.Close()
+	if size, is := sizeOf(f); !is || size != 77 {
+		t.Errorf("a file: %d, %v", size, is)
+	}
+	if _, is := sizeOf(strings.NewReader("")); is {
+		t.Error("a text is taken for a file")
+	}
 }

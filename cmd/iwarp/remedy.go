@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"net"
 	"syscall"
 )
@@ -21,6 +22,8 @@ func remedy(command string, err error) string {
 	var dial *net.OpError
 	switch {
 	case errors.As(err, new(*ending)): // the command has said so itself
+	case command == "cp" && errors.Is(err, fs.ErrNotExist):
+		return "; check the name of the file to copy"
 	case errors.Is(err, syscall.ECONNREFUSED) && listeners[command] != "":
 		return "; nothing listens there: start " + listeners[command] + " on that host, and check the port"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -2,17 +2,19 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
 
 	"github.com/goiwarp/iwarp/internal/report"
 )
 
 // reportFlags say how a report is written.
 type reportFlags struct {
-	Verbose  bool   `short:"v" help:"Print the details of what is right, too."`
+	Verbose  bool   `short:"v" help:"Also print the details of what is right."`
 	JSON     bool   `name:"json" help:"Print JSON."`
-	JUnit    string `name:"junit" placeholder:"FILE" help:"Write the results for a CI system, too."`
-	Markdown string `placeholder:"FILE" help:"Write a table of the results, too."`
+	JUnit    string `name:"junit" placeholder:"FILE" help:"Also write the results as JUnit XML, for a CI system."`
+	Markdown string `placeholder:"FILE" help:"Also write the results as a Markdown table."`
 }
 
 // reportFiles are those that were asked for, and nil otherwise.
@@ -46,7 +48,20 @@ func (f *reportFlags) write(std streams, files *reportFiles, r report.Report) er
 
 func (f *reportFiles) write(r report.Report) error {
 	f.written = true
-	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown))
+	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown), summarize(r))
+}
+
+// summarize appends the table to the page that GitHub Actions shows of a step, if this is one.
+func summarize(r report.Report) error {
+	path := os.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return fmt.Errorf("GITHUB_STEP_SUMMARY: %w: correct the variable, or unset it", err)
+	}
+	return join(r.WriteMarkdown(file), file.Close())
 }
 
 // finish is called when the run has ended with err, which it returns. The files say what has kept the run from coming to

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,18 +18,21 @@ import (
 
 // rpingCmd has the flags of rdma-core's rping, and such for the MPA startup.
 type rpingCmd struct {
-	Server     bool   `short:"s" xor:"role" help:"Be the server."`
-	Client     bool   `short:"c" xor:"role" help:"Be the client."`
-	Addr       string `short:"a" placeholder:"ADDR" help:"Server: address to listen on (default: all). Client: the server's address."`
-	Port       uint16 `short:"p" default:"${rping_port}" help:"Port. With 0 the server takes a free one and prints it."`
-	Count      int    `short:"C" default:"0" help:"Pings to make. 0: until interrupted."`
-	Size       int    `short:"S" default:"${rping_size}" help:"Client: bytes of each ping, 1 to 65535. (A server of rdma-core's needs a -S at least as large.)"`
-	Verbose    bool   `short:"v" help:"Print the data of the pings."`
-	Validate   bool   `short:"V" help:"Compare the data of the pings."`
-	Debug      bool   `short:"d" help:"Print what was negotiated and what happens, on stderr."`
-	Source     string `short:"I" placeholder:"ADDR" help:"Client: source address of the connection."`
-	OwnQP      bool   `short:"q" help:"For scripts written for rdma-core's: create the QP rather than have it created. It is always so here."`
-	Persistent bool   `short:"P" help:"Server: serve many clients, at the same time, until interrupted."`
+	At peerWords `arg:"" optional:"" placeholder:"HOST[:PORT]" help:"Be the client of the server at this address, as -c -a HOST -p PORT."`
+
+	Server     bool           `short:"s" xor:"role" help:"Be the server."`
+	Client     bool           `short:"c" xor:"role" help:"Be a client that prints what rdma-core's prints: no times."`
+	Addr       string         `short:"a" placeholder:"ADDR" help:"Server: address to listen on (default: all). Client: the server's address."`
+	Port       uint16         `short:"p" default:"${rping_port}" help:"Port. With 0 the server takes a free one and prints it."`
+	Count      int            `short:"C" default:"0" help:"Pings to make. 0: until interrupted."`
+	Interval   *time.Duration `short:"i" placeholder:"TIME" help:"Client: pause between pings (default: 1s; with -c none, as rdma-core's)."`
+	Size       int            `short:"S" default:"${rping_size}" help:"Client: bytes of each ping, 1 to 65535. (A server of rdma-core's needs a -S at least as large.)"`
+	Verbose    bool           `short:"v" help:"Print the data of the pings."`
+	Validate   bool           `short:"V" help:"Compare the data of the pings."`
+	Debug      bool           `short:"d" help:"Print what was negotiated and what happens, on stderr."`
+	Source     string         `short:"I" placeholder:"ADDR" help:"Client: source address of the connection."`
+	OwnQP      bool           `short:"q" help:"No effect (accepted for rdma-core's scripts)."`
+	Persistent bool           `short:"P" help:"Server: serve many clients, at the same time, until interrupted."`
 
 	CRC         string        `name:"crc" enum:"on,off" default:"on" help:"on: ask for CRCs. off: do without, if the peer wants none either."`
 	Markers     bool          `help:"Ask the peer for markers."`
@@ -38,16 +42,28 @@ type rpingCmd struct {
 	PrivateData privateData   `placeholder:"TEXT" help:"Private data of the Request or Reply: text, or bytes in hex after 0x."`
 	Reject      *string       `placeholder:"TEXT" help:"Server: reject requests, with this private data."`
 	NoFallback  bool          `help:"Client: do not try revision 1 when the peer does not take revision 2."`
-	Timeout     time.Duration `placeholder:"TIME" help:"Client: how long the connection may take to come up."`
+	Timeout     time.Duration `placeholder:"TIME" help:"Client: time limit for connecting."`
 
 	networkFlag
 	tlsFlags
 	startupFlags
 	pcapFlags
+
+	times bool // to print: it is not called as rdma-core's rping is
+}
+
+// Help is what --help adds.
+func (*rpingCmd) Help() string {
+	return `"iwarp rping HOST" prints the time of each ping, and a summary at the end. In that time the server reads the data and writes them back: three
+round trips. "iwarp rping -c -a HOST" pings without a pause and prints what rdma-core's rping prints.`
 }
 
 // Run is either role.
 func (c *rpingCmd) Run(ctx context.Context, std streams) error {
+	c.times = !c.Client && !c.Server
+	if err := c.takeAddress(); err != nil {
+		return err
+	}
 	if err := c.check("rping", c.Pcap); err != nil {
 		return err
 	}
@@ -70,8 +86,10 @@ func (c *rpingCmd) run(ctx context.Context, std streams, r *recording) error {
 	}
 	cfg := rping.Config{
 		Validate: c.Validate, MPA: c.offer(), Preset: preset, Kind: c.kind(),
-		Watch: rpingPrinter{std, c.Verbose, c.Debug, !c.streams()}.event,
 	}
+	printer := &rpingPrinter{std: std, verbose: c.Verbose, debug: c.Debug, times: c.times, sctp: !c.streams()}
+	defer printer.summary()
+	cfg.Watch = printer.event
 	if c.Server {
 		return c.serve(ctx, std, cfg, r)
 	}
@@ -95,7 +113,7 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 		return client, err
 	}
 	client = rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, NoFallback: c.NoFallback, Timeout: c.Timeout,
+		Config: cfg, Size: c.Size, Count: c.Count, Interval: c.interval(), NoFallback: c.NoFallback, Timeout: c.Timeout,
 	}
 	if client.Wrap, err = c.wrap("rping", c.hostPort(), c.over(), r); err != nil {
 		return client, err
@@ -111,8 +129,39 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 	return client, nil
 }
 
-// checkRole wants one, and refuses a size that no ping can have, and an address with a port, which has
-// a flag of its own.
+// takeAddress makes -c, -a and -p of the argument.
+func (c *rpingCmd) takeAddress() (err error) {
+	switch {
+	case len(c.At) == 0:
+		return c.takePort()
+	case c.Server || c.Addr != "":
+		return usage("rping: %.60q: a server listens at -a ADDR, and a client takes HOST or -a HOST", c.At[0])
+	}
+	c.Client, c.Addr = true, c.At[0]
+	if len(c.At) > 1 {
+		c.Addr, err = c.At.addr("rping")
+	}
+	return cmp.Or(err, c.takePort())
+}
+
+// takePort makes -p of the port that -a has.
+func (c *rpingCmd) takePort() error {
+	host, port, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return nil // there is none, or checkAddresses refuses it
+	}
+	if err := wantPort("rping: -a", port, 0); err != nil {
+		return err
+	}
+	n, err := net.LookupPort("tcp", port)
+	if c.Port != rping.DefaultPort && int(c.Port) != n {
+		return usage("rping: -a and -p: they name two ports, %s and %d: leave one out", port, c.Port)
+	}
+	c.Addr, c.Port = host, uint16(n)
+	return err
+}
+
+// checkRole wants one, and refuses a size that no ping can have.
 func (c *rpingCmd) checkRole() error {
 	chosen := c.Server || c.Client
 	if chosen || c.Addr != "" {
@@ -121,13 +170,10 @@ func (c *rpingCmd) checkRole() error {
 		}
 	}
 	if !chosen && !c.over().Inside {
-		return usage("rping: be the server (-s) or the client (-c)")
+		return usage("rping: give HOST to ping, or be the server (-s)")
 	}
 	if c.Server && c.Source != "" {
 		return usage("rping: -I: only the client has a source address: the server listens on the one that -a names")
-	}
-	if host, port, err := net.SplitHostPort(c.Addr); err == nil {
-		return usage("rping: -a: %s: the port has a flag of its own: -a %s -p %s", c.Addr, host, port)
 	}
 	if err := c.checkAddresses(); err != nil {
 		return err
@@ -162,6 +208,8 @@ func (c *rpingCmd) checkOther() error {
 	case c.Reject != nil && len(*c.Reject) > mpa.MaxPrivateData:
 		return usage("rping: --reject: %d bytes of private data: at most %d fit a frame",
 			len(*c.Reject), mpa.MaxPrivateData)
+	case c.Server && c.Interval != nil:
+		return usage("rping: --interval: only the client (-c) pings")
 	case c.Server && c.Timeout != 0:
 		return usage("rping: --timeout: only the client (-c) connects")
 	}
@@ -189,11 +237,22 @@ func (c *rpingCmd) checkNetwork() error {
 func (c *rpingCmd) checkClient() error {
 	switch {
 	case c.Addr == "" && !c.over().Inside:
-		return usage("rping: -a: the client needs the server's address")
+		return usage("rping: -c: give the address of the server: iwarp rping HOST")
 	case c.Count < 0:
 		return usage("rping: -C: %d pings cannot be made", c.Count)
 	}
-	return notNegative("rping: --timeout", c.Timeout)
+	return cmp.Or(notNegative("rping: --interval", c.interval()), notNegative("rping: --timeout", c.Timeout))
+}
+
+// interval is the pause between pings: a second where each is printed, as of ping.
+func (c *rpingCmd) interval() time.Duration {
+	switch {
+	case c.Interval != nil:
+		return *c.Interval
+	case c.times:
+		return time.Second
+	}
+	return 0
 }
 
 func (c *rpingCmd) hostPort() string {
@@ -237,7 +296,7 @@ func (c *rpingCmd) listen(ctx context.Context, over *network.Network, cfg rping.
 	if err != nil {
 		return nil, err
 	}
-	return iwarp.NewListener(ln, lc), nil
+	return lc.NewListener(ln), nil
 }
 
 func (c *rpingCmd) listenConfig(cfg rping.Config) (iwarp.ListenConfig, error) {

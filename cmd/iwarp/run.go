@@ -24,10 +24,10 @@ type runCmd struct {
 // Help describes what is run, and how.
 func (runCmd) Help() string {
 	return "Runs a program that was written for libibverbs and librdmacm, unmodified, with a device iwarp0 of ours beside those that are there: " +
-		"no hardware, no kernel module, no root. The program takes the place of this one, so that signals and the exit status are its own. " +
-		"For example: \"iwarp run rping -s -v\", and \"iwarp run rping -c -a 127.0.0.1 -v -C 10\".\n\n" +
-		"That takes a library for the program to load. It is built when it is needed first, which takes Go, a C compiler, and the headers of " +
-		"libibverbs and librdmacm. It is kept in the user's cache directory, or where IWARP_LIBRARY says, and built anew when the sources have changed.\n\n" +
+		"no hardware, no kernel module, no root. The program takes the place of this one, so that signals and the exit status are its own.\n\n" +
+		"The program loads a library, which is in ../lib/iwarp beside this command where a package or an archive of Linux put it. " +
+		"Otherwise it is built when it is needed first. That takes Go, a C compiler, and the headers of libibverbs and librdmacm. " +
+		"It is kept in the user's cache directory, or where IWARP_LIBRARY says, and built anew when the sources have changed.\n\n" +
 		"Most programs connect by librdmacm. Those that exchange the numbers of their Queue Pairs by themselves, and demand InfiniBand or RoCE, run with --as roce, " +
 		"which is known of perftest without -R, ibv_rc_pingpong, UCX and mpirun; both ends have to run with it.\n\n" +
 		"Settings are in the environment, both ends' own:\n\n" + settings.Help
@@ -39,7 +39,7 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 		c.Program = c.Program[1:]
 	}
 	if len(c.Program) == 0 && !c.Build && !c.Status {
-		return usage("run: name a program, or --build, or --status")
+		return usage("run: name a program, such as iwarp run rping -s; or give --build or --status")
 	}
 	restore := programs.Narrow()
 	defer restore()
@@ -69,6 +69,9 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 	}
 	if notice != "" {
 		fmt.Fprintf(std.err, "iwarp: run: %s\n", notice)
+	}
+	if why := library.Obstacle(c.Program[0]); why != "" {
+		fmt.Fprintf(std.err, "iwarp: run: %s\n", why)
 	}
 	guise := programs.Guise("")
 	if c.As != nil {
@@ -148,7 +151,11 @@ func (c *runCmd) status(ctx context.Context, std streams, library programs.Libra
 	if !state.Built && !complete {
 		rows = append(rows, []string{"sources", "unusable", state.Failed.Error()})
 	}
-	for _, n := range programs.Needs(ctx, version) {
+	var needs []programs.Need
+	if !state.Shipped {
+		needs = programs.Needs(ctx, version)
+	}
+	for _, n := range needs {
 		if n.Found == "" {
 			complete = false
 			rows = append(rows, []string{n.What, "missing", n.How})
@@ -171,6 +178,8 @@ func (c *runCmd) status(ctx context.Context, std streams, library programs.Libra
 // compared says what a library was built from, beside the digest.
 func (c *runCmd) compared(s programs.State) string {
 	switch {
+	case s.Shipped:
+		return "it came with this command"
 	case s.Stale():
 		return "the sources are " + s.Now
 	case s.Unknown():

@@ -3,10 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
-	"net"
-	"os"
 	"time"
 
 	"github.com/goiwarp/iwarp"
@@ -27,16 +24,15 @@ type serveCmd struct {
 	Perf  bool `default:"true" negatable:"" help:"Serve iwarp perf --connect, one measurement at a time. Plain TCP comes to the same port; over SCTP to one of its own, which the system chooses."`
 	Cat   bool `default:"true" negatable:"" help:"Serve iwarp cat --connect, and programs of rsockets: what comes goes back."`
 
-	Dir      string `placeholder:"DIR" help:"Serve iwarp cp: let clients copy what is in this directory, and nothing outside of it."`
-	Writable bool   `help:"Let clients of iwarp cp put files into --dir, too, and replace those that are there."`
+	Dir      string `placeholder:"DIR" help:"Serve iwarp cp: clients may read the files in this directory."`
+	Writable bool   `help:"Clients of iwarp cp may also write files to --dir, and replace files."`
 
 	MaxConnections positive      `default:"${serve_connections}" placeholder:"N" help:"Connections at a time (default: ${default}), three quarters of them from one address. One more takes the place of the one that has been silent longest, for a second at least, or is rejected."`
-	Memory         octets        `default:"1G" placeholder:"SIZE" help:"Bound of the memory that is registered for all connections together, in bytes, or K, M or G of them (default: ${default}). A connection that needs more than is left is refused. perf has half of it."`
+	Memory         byteCount     `default:"1G" placeholder:"SIZE" help:"Memory for all connections together, such as 512M or 2G (default: ${default}). A connection that needs more than is left is refused. perf may use half of it."`
 	Idle           time.Duration `default:"${serve_idle}" placeholder:"TIME" help:"How long a connection of rping, cat or cp may stand still (default: ${default}); of cp no longer than a minute. perf has a bound of its own."`
 	Grace          time.Duration `default:"${serve_grace}" placeholder:"TIME" help:"How long connections may go on after an interrupt or SIGTERM (default: ${default}). A second one ends at once."`
-	Metrics        string        `placeholder:"HOST:PORT" help:"Tell of itself there, over HTTP without TLS: /metrics for Prometheus, /healthz, and /readyz, which fails while it ends. With port 0 a free one is taken, and printed."`
-	Log            string        `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
 
+	serviceFlags
 	networkFlag
 	tlsFlags
 }
@@ -55,10 +51,7 @@ func (*serveCmd) Help() string {
 logged. An interrupt or SIGTERM has it accept nobody new, wait for those who are there, and end with status 0; if some are still there
 after --grace, it ends them, and fails.
 
-Files are served with --dir only: to read, and with --writable to write, too.
-
-For example: "iwarp serve", and from elsewhere "iwarp rping -c -a HOST -C 3 -v", "iwarp perf --connect HOST:7174" and
-"iwarp cat --connect HOST:7174 <file".`
+Files are served with --dir only: to read, and with --writable to write, too.`
 }
 
 // Run serves until it is interrupted.
@@ -68,7 +61,7 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	}
 	over := c.over()
 	defer over.Close()
-	log := c.logger(std)
+	log := c.logger(std, slog.LevelInfo)
 	failed := sparse.New(warnings{log.Handler()}) // strangers can cause many
 	defer failed.Flush()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{Logger: slog.New(failed), Limits: iwarp.Limits{Bytes: int64(c.Memory)}})
@@ -90,15 +83,12 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	defer rnic.Close() // if that is not done by then, and the Listener with it
 	warn(std, "serve", over)
 	subprocess.Announce(std.out, ln.Addr())
-	if c.Metrics != "" {
-		m, err := monitor.Listen(ctx, c.Metrics, monitor.Sources{Server: server, RNIC: rnic,
-			SCTP: over, Device: "iwarp0"}, log)
-		if err != nil {
-			return fmt.Errorf("serve: --metrics: %w", err)
-		}
-		defer m.Close()
-		fmt.Fprintf(std.out, "metrics at http://%v/metrics\n", m.Addr())
+	stop, err := c.monitor(ctx, std, monitor.Sources{Name: "serve", State: server.State, Server: server, RNIC: rnic,
+		SCTP: over, Device: "iwarp0"}, log)
+	if err != nil {
+		return err
 	}
+	defer stop()
 	return cutShort(server.Run(ctx, ln))
 }
 
@@ -120,23 +110,11 @@ func (c *serveCmd) checkOptions() error {
 	case !c.Rping && !c.Perf && !c.Cat && c.Dir == "":
 		return usage("serve: --no-rping, --no-perf and --no-cat: there is nothing left to serve")
 	}
-	if c.Metrics != "" {
-		if err := wantListen("serve: --metrics", c.Metrics); err != nil {
-			return err
-		}
-	}
-	return wantListen("serve: ADDR", c.addr())
+	return cmp.Or(c.checkService("serve"), wantListen("serve: ADDR", c.addr()))
 }
 
 // addr is where to listen.
 func (c *serveCmd) addr() string { return withPort(c.Addr, rping.DefaultPort) }
-
-func (c *serveCmd) logger(std streams) *slog.Logger {
-	if c.Log == "json" {
-		return slog.New(slog.NewJSONHandler(std.err, nil))
-	}
-	return slog.New(slog.NewTextHandler(std.err, nil))
-}
 
 // warnings are the records of a handler that are no routine: of connections that come up the server has its own.
 type warnings struct{ slog.Handler }
@@ -161,34 +139,4 @@ func (c *serveCmd) services(rnic *iwarp.RNIC) (all []serve.Service) {
 		all = append(all, serve.Service{Name: "rping", Wants: "none", Knows: s.Knows, Serve: s.Serve})
 	}
 	return all
-}
-
-// notifySocket names the socket where systemd wants to be told how a service is: sd_notify(3).
-const notifySocket = "NOTIFY_SOCKET"
-
-// notify returns what tells systemd, if it has started this process and wants to know.
-func notify(log *slog.Logger) func(serve.State) {
-	path := os.Getenv(notifySocket)
-	if path == "" {
-		return nil
-	}
-	return func(state serve.State) {
-		if err := tellSystemd(path, state); err != nil {
-			log.Warn("systemd cannot be told", "state", state.String(), "error", err.Error())
-		}
-	}
-}
-
-func tellSystemd(path string, state serve.State) error {
-	message, ok := map[serve.State]string{serve.Serving: "READY=1", serve.Draining: "STOPPING=1"}[state]
-	if !ok {
-		return nil
-	}
-	conn, err := net.Dial("unixgram", path) //nolint:noctx // it takes no time
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	_, err = conn.Write([]byte(message + "\nSTATUS=" + state.String()))
-	return err
 }

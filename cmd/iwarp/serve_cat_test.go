@@ -16,7 +16,7 @@ import (
 // echoed connects to an echo, whose error comes when it has ended.
 func echoed(ctx context.Context, t *testing.T, idle time.Duration) (*stream.Conn, <-chan error) {
 	t.Helper()
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

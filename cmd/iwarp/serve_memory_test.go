@@ -37,11 +37,11 @@ func newMemoryRig(t *testing.T, memory int) *memoryRig {
 	r := &memoryRig{T: t, rnic: iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: int64(memory)}})}
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
 	cmd := &serveCmd{Rping: true, Perf: true, Cat: true, Dir: t.TempDir(), Writable: true,
-		Memory: octets(memory), Idle: time.Minute}
+		Memory: byteCount(memory), Idle: time.Minute}
 	files, err := cmd.files(log)
 	testrig.Must(t, err)
 	r.server = serve.New(serve.Config{Services: append(cmd.services(r.rnic), files.services()...), Log: log})
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: r.rnic})
+	ln, err := (&iwarp.ListenConfig{RNIC: r.rnic}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	r.addr = ln.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())

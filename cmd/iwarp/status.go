@@ -23,7 +23,7 @@ const (
 )
 
 // exitStatuses is the same for people.
-const exitStatuses = "Exit status: 0 if all is fine, 1 if something wrong was found, 2 if the options or arguments are wrong, 3 if it could not run, 4 if the peer stopped answering midway (probe, conform). An interrupt (^C) is no error, unless it cuts a copy: of cat, cp, or disk --read or --write."
+const exitStatuses = "Exit status: 0 all is fine, 1 something wrong was found, 2 a wrong option or argument, 3 it could not run, 4 the peer of probe or conform stopped answering midway. Ctrl-C exits with 0; during a copy (cat, cp, disk --read or --write) with 3."
 
 // An ending is an error with the exit status that it leads to.
 type ending struct {

@@ -20,29 +20,29 @@ import (
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
-// tlsFlags have connections go through TLS.
+// tlsFlags are the options of TLS.
 type tlsFlags struct {
-	TLS         bool   `name:"tls" help:"Connect by TLS. The other options of TLS imply it. Who listens has it by --tls-cert."`
-	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Certificate to show, in PEM, followed by those that vouch for it. Who listens needs one for TLS."`
-	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Its private key, in PEM (default: it is in the file of the certificate)."`
-	TLSCA       string `name:"tls-ca" placeholder:"FILE" help:"Certificates, in PEM, that have to vouch for the peer's. Who connects takes the system's by default; who listens asks its peers for a certificate only if this is given."`
-	TLSName     string `name:"tls-name" placeholder:"NAME" help:"Name that the certificate of who listens must have (default: the host that is connected to)."`
-	TLSInsecure bool   `name:"tls-insecure" help:"Connect to whoever shows whatever certificate: encrypted, but with anybody."`
+	TLS         bool   `name:"tls" help:"Connect with TLS (implied by the other --tls options). A server uses --tls-cert."`
+	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Own certificate chain (PEM). A server needs one for TLS."`
+	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Private key (PEM; default: in the file of --tls-cert)."`
+	TLSCA       string `name:"tls-ca" placeholder:"FILE" help:"CA certificates (PEM) to verify the peer with. A client's default: the system's. A server asks clients for a certificate only with this option."`
+	TLSName     string `name:"tls-name" placeholder:"NAME" help:"Name that the server's certificate must have (default: the host of the address)."`
+	TLSInsecure bool   `name:"tls-insecure" help:"Do not verify the server (insecure)."`
 
-	// staleTLS, if it is set, is told of files that have changed and cannot be used. Without it standard error is.
+	// staleTLS, if set, gets the errors of changed files that cannot be used. The default prints them.
 	staleTLS func(error)
 }
 
-// stale tells of such files.
+// stale reports such a file.
 func (f *tlsFlags) stale(err error) {
 	if f.staleTLS != nil {
 		f.staleTLS(err)
 		return
 	}
-	fmt.Fprintf(os.Stderr, "iwarp: %s: what it had before is used on\n", oneLine(err))
+	fmt.Fprintf(os.Stderr, "iwarp: %s: still using the previous contents\n", oneLine(err))
 }
 
-// given is an option of TLS that was given, or empty.
+// given returns an option of TLS that was given, or "".
 func (f *tlsFlags) given() string {
 	switch {
 	case f.TLSCert != "":
@@ -55,7 +55,7 @@ func (f *tlsFlags) given() string {
 	return f.givenToConnect()
 }
 
-// givenToConnect is one that only who connects has.
+// givenToConnect returns one that is for clients only, or "".
 func (f *tlsFlags) givenToConnect() string {
 	switch {
 	case f.TLS:
@@ -68,8 +68,8 @@ func (f *tlsFlags) givenToConnect() string {
 	return ""
 }
 
-// hideToConnect leaves out of the help of serve, which only listens, what it refuses, with a reason that an unknown
-// flag would not have.
+// hideToConnect hides the client's options in the help of serve. They stay known, so that serve refuses them with a
+// reason.
 func hideToConnect(k *kong.Kong) error {
 	for _, command := range k.Model.Children {
 		if command.Name != "serve" {
@@ -82,28 +82,28 @@ func hideToConnect(k *kong.Kong) error {
 	return nil
 }
 
-// checkTLS refuses options that cannot be together, or have no effect.
+// checkTLS refuses options that conflict or have no effect.
 func (f *tlsFlags) checkTLS(command string, listens bool, over *network.Network) error {
 	option := f.given()
 	switch {
 	case option == "":
 		return nil
 	case !over.Sockets:
-		return usage("%s: %s: TLS is over the TCP of the system only (--network tcp)", command, option)
+		return usage("%s: %s: TLS needs --network tcp", command, option)
 	case listens && f.givenToConnect() != "":
-		return usage("%s: %s: it is for who connects; who listens has TLS by --tls-cert", command, f.givenToConnect())
+		return usage("%s: %s: for clients only; a server uses --tls-cert", command, f.givenToConnect())
 	case listens && f.TLSCert == "":
-		return usage("%s: %s: who listens needs a certificate for TLS (--tls-cert)", command, option)
+		return usage("%s: %s: a server needs a certificate for TLS (--tls-cert)", command, option)
 	case f.TLSKey != "" && f.TLSCert == "":
-		return usage("%s: --tls-key: there is no --tls-cert", command)
+		return usage("%s: --tls-key: needs --tls-cert", command)
 	case f.TLSInsecure && (f.TLSCA != "" || f.TLSName != ""):
-		return usage("%s: --tls-insecure: it looks at no certificate, so that --tls-ca and --tls-name have no effect",
+		return usage("%s: --tls-insecure: it verifies nothing, so --tls-ca and --tls-name have no effect",
 			command)
 	}
 	return nil
 }
 
-// config is what both ends have; nil is no TLS.
+// config returns the configuration common to both ends; nil means no TLS.
 func (f *tlsFlags) config(command string) (*tls.Config, *x509.CertPool, error) {
 	if f.given() == "" {
 		return nil, nil, nil
@@ -120,7 +120,7 @@ func (f *tlsFlags) config(command string) (*tls.Config, *x509.CertPool, error) {
 	return cfg, pool, err
 }
 
-// pair is the certificate with its key.
+// pair returns the certificate with its key.
 func (f *tlsFlags) pair() (pair tls.Certificate, err error) {
 	cert, err := os.ReadFile(f.TLSCert)
 	if err != nil {
@@ -135,7 +135,7 @@ func (f *tlsFlags) pair() (pair tls.Certificate, err error) {
 		}
 	} else if bytes.Contains(cert, []byte("-----BEGIN CERTIFICATE-----")) &&
 		!bytes.Contains(cert, []byte("PRIVATE KEY-----")) {
-		return pair, fmt.Errorf("--tls-cert: %s has a certificate without its key, which is in another file: name that by --tls-key", f.TLSCert)
+		return pair, fmt.Errorf("--tls-cert: %s has no private key: name its file with --tls-key", f.TLSCert)
 	}
 	if pair, err = tls.X509KeyPair(cert, key); err != nil {
 		err = fmt.Errorf("%s: %w", option, err)
@@ -143,7 +143,7 @@ func (f *tlsFlags) pair() (pair tls.Certificate, err error) {
 	return pair, err
 }
 
-// pool are the certificates of --tls-ca, or nil.
+// pool returns the certificates of --tls-ca, or nil.
 func (f *tlsFlags) pool(command string) (*x509.CertPool, error) {
 	if f.TLSCA == "" {
 		return nil, nil
@@ -159,7 +159,7 @@ func (f *tlsFlags) pool(command string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// server is the configuration of who listens; nil is no TLS.
+// server returns the configuration of a server; nil means no TLS.
 func (f *tlsFlags) server(command string) (*tls.Config, error) {
 	cfg, pool, err := f.config(command)
 	if cfg == nil || err != nil {
@@ -171,7 +171,7 @@ func (f *tlsFlags) server(command string) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// client is the configuration of who connects to an address; nil is no TLS.
+// client returns the configuration for connecting to addr; nil means no TLS.
 func (f *tlsFlags) client(command, addr string) (*tls.Config, error) {
 	cfg, pool, err := f.config(command)
 	if cfg == nil || err != nil {
@@ -184,8 +184,7 @@ func (f *tlsFlags) client(command, addr string) (*tls.Config, error) {
 	return cfg, err
 }
 
-// listenSockets listens on the system's TCP, through TLS if that is asked for, and taps what passes inside it if there
-// is a recording.
+// listenSockets listens on the system's TCP, with TLS if configured. A recording gets the data inside TLS.
 func (f *tlsFlags) listenSockets(ctx context.Context, command, addr string, r *recording) (net.Listener, error) {
 	cfg, err := f.fresh(command, f.stale)
 	if err != nil {
@@ -204,7 +203,7 @@ func (f *tlsFlags) listenSockets(ctx context.Context, command, addr string, r *r
 	return ln, nil
 }
 
-// listenOver listens over any network, through TLS if that is asked for.
+// listenOver listens over any network, with TLS if configured.
 func (f *tlsFlags) listenOver(ctx context.Context, command, addr string, over *network.Network,
 	cfg *iwarp.ListenConfig) (*iwarp.Listener, error) {
 	if !over.Sockets {
@@ -214,17 +213,16 @@ func (f *tlsFlags) listenOver(ctx context.Context, command, addr string, over *n
 	if err != nil {
 		return nil, err
 	}
-	return iwarp.NewListener(ln, *cfg), nil
+	return cfg.NewListener(ln), nil
 }
 
-// A secureListener is one of TLS whose socket can be reached.
+// A secureListener is a TLS listener whose socket is accessible.
 type secureListener struct {
 	net.Listener
 	syscall.Conn
 }
 
-// wrap returns what a connection of the system's TCP that this end has opened is replaced by, or nil: through TLS, and
-// recorded inside it.
+// wrap returns a function that adds TLS to an outgoing TCP connection and records the data inside it, or nil.
 func (f *tlsFlags) wrap(command, addr string, over *network.Network,
 	r *recording) (func(net.Conn) (net.Conn, error), error) {
 	tap := r.wrap(over)
@@ -233,7 +231,7 @@ func (f *tlsFlags) wrap(command, addr string, over *network.Network,
 		return tap, err
 	}
 	return func(c net.Conn) (net.Conn, error) {
-		secure := secureConn{tls.Client(c, cfg), f.TLSCA != ""} // the handshake is within the time that the startup has
+		secure := secureConn{tls.Client(c, cfg), f.TLSCA != ""} // the startup's timeout covers the handshake
 		if tap == nil {
 			return secure, nil
 		}

@@ -92,27 +92,41 @@ func (s *symptom) text() string {
 	text := strings.TrimSpace(strings.Join(s.said, "\n"))
 	text = strings.ReplaceAll(text, s.dir+string(filepath.Separator), "")
 	text = strings.ReplaceAll(text, s.peer, "10.0.0.2:7174")
-	for _, same := range [][2]string{
+	text = renumbered(replacedAll(text, [][2]string{
 		{`127\.0\.0\.1:\d+`, "10.0.0.1:40000"},
 		{` \d+\.\d{6} `, " 0.000000 "},
 		{`within \d+(\.\d+)?m?s`, "within 100ms"},
 		{`\d+(\.\d+)?(µ|m)?s after the Initiator's`, "1ms after the Initiator's"},
 		{`(STag |RsvdULP=0x40 STag=)0x[0-9a-f]{8}`, "${1}0x5f31c200"},
-		{`rkey [0-9a-f]+`, "rkey 5f31c200"},
 		// depends on how TCP cuts
 		{`(?m)^( +(->|<-) (FPDU|align).*| +(RDMA|Send|Terminate) .*| +(ended|findings) .*|\d+ packets, .*)$`,
 			"      ..."},
-		{`( +\.\.\.\n)+`, "      ...\n"},
+	}))
+	text = strings.TrimSpace(replacedAll(text, [][2]string{
+		// is not what the symptom is about
+		{`(?m)^ +(summary of|startup  |mode  |RTR  |IRD/ORD +asked IRD (1 ORD 1|32 ORD 32, got IRD 32)).*$`, "      ..."},
+		{`(?m)^#0 .* mpa: start-re[qp] C .* ird 32 ord 32 peer2peer send write read RTR$`, "      ..."},
+		{`(?m)^(RDMA addr|Recv completion).*$`, "      ..."},
+		// stands in the error above it already
+		{`(?m)^ {20,}(a responder that|the responder has|the Request asked|the FPDU was).*$`, "      ..."},
+		{`(?s)\nHow Requests are answered\n.*?\nResembles\n`, "\n      ...\nResembles\n"},
+		{`(?s)\n  cxgb4 .*\nUse --peer`, "\n      ...\nUse --peer"},
+		{`( +\.\.\.(\n|$))+`, "      ...\n"},
 		{`\n\n+`, "\n"},
-	} {
-		text = regexp.MustCompile(same[0]).ReplaceAllString(text, same[1])
-	}
-	text = renumbered(text)
+	}))
 	var b strings.Builder
 	for line := range strings.Lines(text + "\n") {
 		b.WriteString("    " + strings.TrimRight(line, " \n") + "\n")
 	}
 	return b.String()
+}
+
+// replacedAll is a text in which each pattern in turn is replaced by what stands beside it.
+func replacedAll(text string, by [][2]string) string {
+	for _, r := range by {
+		text = regexp.MustCompile(r[0]).ReplaceAllString(text, r[1])
+	}
+	return text
 }
 
 // packetNumber is the one of a packet in what decode prints, with its connection's.
@@ -140,7 +154,7 @@ func (s *symptom) listens(cfg iwarp.ListenConfig, accept iwarp.AcceptConfig) (ac
 	testrig.Must(s.T, err)
 	w, err := capture.NewWriter(file, capture.WriterConfig{MSS: capture.MaxMSS})
 	testrig.Must(s.T, err)
-	ln := iwarp.NewListener(capture.TapListener(inner, w), cfg)
+	ln := cfg.NewListener(capture.TapListener(inner, w))
 	s.peer = ln.Addr().String()
 	qps := make(chan *iwarp.QP, 1)
 	go func() {

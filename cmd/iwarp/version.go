@@ -11,6 +11,9 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
+// next is the version that this code becomes, or is: CHANGELOG.md begins with it, and a release's tag must be it.
+const next = "v0.1.0"
+
 type versionCmd struct {
 	JSON bool `name:"json" help:"Print JSON: {version, go, revision, dialects: [NAME], peers: [NAME]}."`
 }
@@ -32,7 +35,7 @@ func (c versionCmd) Run(std streams) error {
 		return report.WriteJSON(std.out, versionOf(info))
 	}
 	text := fmt.Sprintf("iwarp    %s\ngo       %s\nrevision %s\n",
-		info.Main.Version, info.GoVersion, revision(info.Settings))
+		versionName(info), info.GoVersion, revision(info.Settings))
 	for _, d := range mpa.Dialects() {
 		text += fmt.Sprintf("dialect  %-10s %v\n", dialectName(d), d)
 	}
@@ -54,8 +57,17 @@ func built() *debug.BuildInfo {
 	return info
 }
 
+// versionName is the version for people. Go calls a commit without a tag v0.0.0 or (devel), which says less than what it
+// is on the way to.
+func versionName(info *debug.BuildInfo) string {
+	if v := info.Main.Version; v != "(devel)" && !strings.HasPrefix(v, "v0.0.0-") {
+		return v
+	}
+	return next + "-dev"
+}
+
 func versionOf(info *debug.BuildInfo) versionJSON {
-	v := versionJSON{Version: info.Main.Version, Go: info.GoVersion, Revision: revision(info.Settings)}
+	v := versionJSON{Version: versionName(info), Go: info.GoVersion, Revision: revision(info.Settings)}
 	for _, d := range mpa.Dialects() {
 		v.Dialects = append(v.Dialects, dialectName(d))
 	}

@@ -41,7 +41,9 @@ type Monitor struct {
 
 // Sources are what a Monitor tells of.
 type Sources struct {
-	Server *serve.Server
+	Name   string             // of the command
+	State  func() serve.State // of the server
+	Server *serve.Server      // whose services have metrics, or nil
 	RNIC   metrics.Source
 	SCTP   metrics.SCTPSource // below the RNIC
 	Device string             // names the RNIC
@@ -87,8 +89,8 @@ func (m *Monitor) Close() error {
 // contents is the page that says what the others are.
 const contents = `<!doctype html>
 <html lang="en">
-<title>iwarp serve</title>
-<h1>iwarp serve</h1>
+<title>iwarp %[1]s</title>
+<h1>iwarp %[1]s</h1>
 <ul>
 <li><a href="/metrics">/metrics</a>: metrics for Prometheus
 <li><a href="/healthz">/healthz</a>: whether the process is alive
@@ -99,20 +101,24 @@ const contents = `<!doctype html>
 // handler has the pages.
 func handler(of Sources) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{
-		metrics.New(of.RNIC, of.Device), metrics.NewSCTP(of.SCTP, of.Device), newServices(of.Server),
+	all := []prometheus.Collector{
+		metrics.New(of.RNIC, of.Device), metrics.NewSCTP(of.SCTP, of.Device),
 		collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
+	}
+	if of.Server != nil {
+		all = append(all, newServices(of.Server))
+	}
+	for _, c := range all {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, contents) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, contents, of.Name) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: atOnce}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, of.Server.Stats().State) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { ready(w, of.State()) })
 	return mux, nil
 }
 

@@ -31,7 +31,7 @@ type rig struct {
 func run(t *testing.T) *rig {
 	t.Helper()
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{RNIC: rnic})
+	ln, err := (&iwarp.ListenConfig{RNIC: rnic}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	pings := rping.NewServer(rnic, rping.Config{})
 	log := slog.New(slog.DiscardHandler)
@@ -40,7 +40,8 @@ func run(t *testing.T) *rig {
 		Grace:    time.Hour, Log: log,
 	})
 	r := &rig{t: t, addr: ln.Addr().String(), ended: make(chan error, 1)}
-	r.monitor, err = Listen(t.Context(), "127.0.0.1:0", Sources{server, rnic, new(iwarpsctp.Network), "iwarp0"}, log)
+	r.monitor, err = Listen(t.Context(), "127.0.0.1:0", Sources{"serve", server.State, server, rnic,
+		new(iwarpsctp.Network), "iwarp0"}, log)
 	testrig.Must(t, err)
 	r.says("/readyz", http.StatusServiceUnavailable, "starting")
 	ctx, stop := context.WithCancel(testrig.Within(t))

@@ -79,8 +79,8 @@ func (c *client) run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(graceTime, cancel) })()
 	for c.cfg.Count == 0 || c.pings < c.cfg.Count {
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := c.pause(ctx); err != nil {
+			return err
 		}
 		if err := c.ping(grace); err != nil {
 			return err
@@ -90,23 +90,38 @@ func (c *client) run(ctx context.Context) error {
 	return nil
 }
 
+// pause waits before each ping but the first. It fails if ctx has ended.
+func (c *client) pause(ctx context.Context) error {
+	if c.pings == 0 || c.cfg.Interval <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(c.cfg.Interval):
+		return nil
+	}
+}
+
 // graceTime is how long a ping may still take when the context has ended.
 const graceTime = time.Second
 
 func (c *client) ping(ctx context.Context) error {
 	fill(c.source.Bytes(), c.pings)
+	begun := time.Now()
 	if err := c.exchange(ctx, c.source); err != nil { // the server reads
 		return err
 	}
 	if err := c.exchange(ctx, c.data); err != nil { // the server writes
 		return err
 	}
+	took := time.Since(begun)
 	if c.Validate {
 		if err := compare(c.pings, c.data.Bytes(), c.source.Bytes()); err != nil {
 			return err
 		}
 	}
-	c.report(Pinged{Text: text(c.data.Bytes())})
+	c.report(Pinged{Text: text(c.data.Bytes()), Size: c.data.Len(), Time: took})
 	return nil
 }
 

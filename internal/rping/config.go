@@ -28,9 +28,9 @@ const (
 var ErrSize = errors.New("rping: -S: invalid size")
 
 // CheckSize returns an error for a number of bytes that no ping can have.
-func CheckSize(octets int) error {
-	if octets < 1 || octets > MaxSize {
-		return fmt.Errorf("%w %d (valid range is 1 to %d)", ErrSize, octets, MaxSize)
+func CheckSize(n int) error {
+	if n < 1 || n > MaxSize {
+		return fmt.Errorf("%w %d (valid range is 1 to %d)", ErrSize, n, MaxSize)
 	}
 	return nil
 }
@@ -64,6 +64,8 @@ type ClientConfig struct {
 	Config
 	Size  int // bytes, 1 to MaxSize; if zero, DefaultSize
 	Count int // pings; if zero, until the context ends
+	// Interval is the pause between two pings.
+	Interval time.Duration
 
 	NoFallback bool                             // do not retry with revision 1
 	Timeout    time.Duration                    // for the connection to come up; if zero, the Dialer's

@@ -2,6 +2,7 @@ package rping
 
 import (
 	"net"
+	"time"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/rping/message"
@@ -28,7 +29,9 @@ type (
 	// Pinged has the text that the server has read, or that the client has got back.
 	Pinged struct {
 		Server bool
-		Text   []byte // valid during the call
+		Text   []byte        // valid during the call
+		Size   int           // bytes of the buffer; of a client only
+		Time   time.Duration // of the whole ping; of a client only
 	}
 	// Disconnected says that the peer has closed the connection in order.
 	Disconnected struct{ Server bool }

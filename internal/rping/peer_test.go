@@ -17,7 +17,7 @@ import (
 func attend(t *testing.T, serve func(ctx context.Context, a *attendant) error) (addr string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // the client's end ends it, in the cleanup
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	cfg, _ := config()
 	s := newServer(ServerConfig{Config: cfg}, ln.RNIC())

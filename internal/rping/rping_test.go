@@ -77,7 +77,7 @@ type testServer struct {
 func start(t *testing.T, adjust func(*ServerConfig), change ...func(*server)) *testServer {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	s := &testServer{addr: ln.Addr().String(), stop: stop, ended: make(chan error, 1)}
 	var cfg ServerConfig
@@ -260,7 +260,7 @@ func TestNoRoomForReason(t *testing.T) {
 		under := testrig.NewListener("server")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		ln := iwarp.NewListener(under, iwarp.ListenConfig{Preset: &siw})
+		ln := (&iwarp.ListenConfig{Preset: &siw}).NewListener(under)
 		go func() { ended <- s.run(ctx, ln) }()
 		ours, theirs := testrig.Pipe("client", "server")
 		testrig.Must(t, under.Offer(t.Context(), theirs))

@@ -20,7 +20,7 @@ func TestOneAddress(t *testing.T) {
 		under := testrig.NewListener("server")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- s.run(ctx, iwarp.NewListener(under, iwarp.ListenConfig{RNIC: rnic})) }()
+		go func() { ended <- s.run(ctx, (&iwarp.ListenConfig{RNIC: rnic}).NewListener(under)) }()
 		dial := func(from string) error {
 			ours, theirs := testrig.Pipe(from, "server")
 			testrig.Must(t, under.Offer(t.Context(), theirs))

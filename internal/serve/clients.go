@@ -17,7 +17,7 @@ type client struct {
 	service string
 	remote  string // where it comes from
 	leave   context.CancelCauseFunc
-	octets  uint64 // that have moved, when that was looked at last
+	bytes   uint64 // that have moved, when that was looked at last
 }
 
 // enter gives a connection to a service a slot, and counts it. The error says why there is none.
@@ -74,18 +74,18 @@ func (s *Server) watch(ctx context.Context, rnic *iwarp.RNIC) {
 
 // look finds out on which connections something has moved.
 func (s *Server) look(rnic *iwarp.RNIC) {
-	octets := make(map[string]uint64)
+	data := make(map[string]uint64)
 	for _, qp := range rnic.QPs() {
 		if from := qp.RemoteAddr(); from != nil {
 			n := qp.Stats()
-			octets[from.String()] += n.SentStream + n.ReceivedStream
+			data[from.String()] += n.SentStream + n.ReceivedStream
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.clients {
-		if n := octets[c.remote]; n != c.octets {
-			c.octets = n
+		if n := data[c.remote]; n != c.bytes {
+			c.bytes = n
 			c.Moved()
 		}
 	}

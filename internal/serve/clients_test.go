@@ -118,7 +118,7 @@ func TestOwnPlaces(t *testing.T) {
 			Services: []Service{{Name: "rping", Wants: "none", Knows: pings.Knows, Serve: pings.Serve}},
 		})
 		ctx, stop := context.WithCancel(t.Context())
-		go func() { r.ended <- r.server.Run(ctx, iwarp.NewListener(r.ln, iwarp.ListenConfig{RNIC: rnic})) }()
+		go func() { r.ended <- r.server.Run(ctx, (&iwarp.ListenConfig{RNIC: rnic}).NewListener(r.ln)) }()
 		port := 1
 		for ; port <= 192; port++ { // three quarters of rping's 256
 			qp, err := r.dialFrom(fmt.Sprint("192.0.2.1:", port), "")

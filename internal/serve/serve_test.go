@@ -66,7 +66,7 @@ func run(t *testing.T, cfg Config) *rig {
 	}}
 	ctx, stop := context.WithCancel(context.Background())
 	r.server, r.stop = New(cfg), stop
-	ln := iwarp.NewListener(r.ln, iwarp.ListenConfig{RNIC: rnic})
+	ln := (&iwarp.ListenConfig{RNIC: rnic}).NewListener(r.ln)
 	go func() { r.ended <- r.server.Run(ctx, ln) }()
 	t.Cleanup(stop)
 	return r

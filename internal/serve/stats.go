@@ -46,6 +46,13 @@ func (s *Server) Stats() *Stats {
 	return &stats
 }
 
+// State returns what the Server is doing.
+func (s *Server) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats.State
+}
+
 func (s *Server) become(state State) {
 	s.mu.Lock()
 	s.stats.State = state

@@ -83,6 +83,21 @@ func (g *Guard) Flush() error {
 	return g.err
 }
 
+// Trusted returns a writer past the Guard, for the program's own text that has sequences which the terminal is to obey.
+// Words of a peer in it must have gone through [Escape]. It may be used beside Write, at the end of a character.
+func (g *Guard) Trusted() io.Writer { return trusted{g} }
+
+type trusted struct{ *Guard }
+
+func (t trusted) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := t.to.Write(b); err != nil {
+		return 0, t.failed(err)
+	}
+	return len(b), nil
+}
+
 func (g *Guard) failed(err error) error {
 	if g.err == nil {
 		g.err = err

@@ -14,7 +14,7 @@ import (
 // TestJustCopied has several sources with files of one name: the first is copied, and the second is told not to be,
 // also with --force and --resume. What was there before any of them is replaced.
 func TestJustCopied(t *testing.T) {
-	one, two := octets(5000, 41), octets(5000, 42)
+	one, two := randomBytes(5000, 41), randomBytes(5000, 42)
 	for name, adjust := range map[string]func(*Client){"force": force,
 		"resume": func(c *Client) { force(c); resume(c) }} {
 		t.Run(name, func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestJustCopied(t *testing.T) {
 			made(t, one, r.here, "a", "d", "y")
 			made(t, two, r.here, "b", "d", "y")
 			made(t, two, r.here, "b", "d", "z")
-			made(t, octets(9, 43), r.there, "y")
+			made(t, randomBytes(9, 43), r.there, "y")
 			both := []string{filepath.Join(r.here, "a", "d"), filepath.Join(r.here, "b", "d")}
 			r.leaves(second(r.client(adjust).Put(ctx,
 				[]string{filepath.Join(both[0], "y"), filepath.Join(both[1], "y")}, "")), message.Twice)
@@ -42,12 +42,12 @@ func TestJustCopied(t *testing.T) {
 // TestJustGot has the same of a server, from which symbolic links come, too.
 func TestJustGot(t *testing.T) {
 	r, ctx := newRig(t), testrig.Within(t)
-	one, two := octets(5000, 44), octets(5000, 45)
+	one, two := randomBytes(5000, 44), randomBytes(5000, 45)
 	made(t, one, r.there, "a", "d", "y")
 	made(t, two, r.there, "b", "d", "y")
 	testrig.Must(t, os.Symlink("y", filepath.Join(r.there, "a", "d", "link")))
 	testrig.Must(t, os.Symlink("d", filepath.Join(r.there, "b", "d", "link")))
-	made(t, octets(9, 46), r.here, "y")
+	made(t, randomBytes(9, 46), r.here, "y")
 	r.leaves(second(r.client(force).Get(ctx, []string{"a/d/y", "b/d/y"}, r.here)), message.Twice)
 	has(t, one, r.here, "y")
 	tree := func(c *Client) { force(c); c.Recursive = true }

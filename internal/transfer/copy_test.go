@@ -24,7 +24,7 @@ func TestCopies(t *testing.T) {
 	for _, n := range []int{0, 1, 4096, minBlock - 1, minBlock, minBlock + 1, message.MaxBlock, message.MaxBlock + 1,
 		(window + 2) * message.MaxBlock} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r, data := newRig(t), octets(n, 1)
+			r, data := newRig(t), randomBytes(n, 1)
 			made(t, data, r.here, "f")
 			testrig.Must(t, r.put("f"))
 			has(t, data, r.there, "f")
@@ -43,8 +43,8 @@ func TestNetworks(t *testing.T) {
 	sctp := new(iwarpsctp.Network)
 	for network, below := range map[string]iwarp.SegmentNetwork{"tcp": nil, "sctp": sctp, "sctp:kernel": sctp} {
 		t.Run(network, func(t *testing.T) {
-			r, data := newRig(t), octets(3<<20+5, 2)
-			ln, err := iwarp.Listen(t.Context(), network, "127.0.0.1:0", iwarp.ListenConfig{Network: below})
+			r, data := newRig(t), randomBytes(3<<20+5, 2)
+			ln, err := (&iwarp.ListenConfig{Network: below}).Listen(t.Context(), network, "127.0.0.1:0")
 			if errors.Is(err, errors.ErrUnsupported) {
 				t.Skipf("not on this system: %v", err)
 			}
@@ -129,7 +129,7 @@ func TestPlaces(t *testing.T) {
 // TestNothingOverwritten has files stay that are there, unless it is asked for.
 func TestNothingOverwritten(t *testing.T) {
 	r := newRig(t)
-	mine, other := octets(70000, 3), octets(70000, 4)
+	mine, other := randomBytes(70000, 3), randomBytes(70000, 4)
 	made(t, mine, r.here, "f")
 	made(t, other, r.there, "f")
 	r.leaves(r.put("f"), message.Exists)
@@ -168,7 +168,7 @@ func TestReadOnly(t *testing.T) {
 // TestTaken has the name of a file taken while that is copied: it stays whose it is, and what has come stays too.
 func TestTaken(t *testing.T) {
 	r := newRig(t)
-	made(t, octets(3<<20, 5), r.here, "f")
+	made(t, randomBytes(3<<20, 5), r.here, "f")
 	r.leaves(r.put("f", r.during(func() { made(t, []byte("another's"), r.there, "f") })), message.Exists)
 	has(t, []byte("another's"), r.there, "f")
 	lists(t, r.there, "f", ".f.iwarp-part")
@@ -177,7 +177,7 @@ func TestTaken(t *testing.T) {
 // TestBusy has two copies of one file at a time: the second says that there is a first.
 func TestBusy(t *testing.T) {
 	r := newRig(t)
-	data := octets(3<<20, 6)
+	data := randomBytes(3<<20, 6)
 	made(t, data, r.here, "f")
 	for _, adjust := range [][]func(*Client){{}, {resume}, {force}} {
 		testrig.Must(t, r.put("f", force, r.during(func() {
@@ -200,7 +200,7 @@ func TestPace(t *testing.T) {
 		1<<17).DelayFrom(began); got != time.Second/8 {
 		t.Errorf("a pace of 1 MiB/s has an eighth of it wait for %v", got)
 	}
-	r, data := newRig(t), octets(300<<10, 7)
+	r, data := newRig(t), randomBytes(300<<10, 7)
 	made(t, data, r.here, "f")
 	testrig.Must(t, r.put("f", func(c *Client) { c.Rate = 64 << 20 }))
 	has(t, data, r.there, "f")

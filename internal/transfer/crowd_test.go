@@ -17,13 +17,13 @@ import (
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const clients = 100
-	r, all := newRig(t), octets(1<<20+77, 25)
+	r, all := newRig(t), randomBytes(1<<20+77, 25)
 	made(t, all, r.there, "all")
 	var crowd sync.WaitGroup
 	for i := range clients {
 		crowd.Go(func() {
 			name := fmt.Sprint(i)
-			own := made(t, octets(100000+i, uint64(i)), r.here, name)
+			own := made(t, randomBytes(100000+i, uint64(i)), r.here, name)
 			c := &Client{Dial: r.dial}
 			_, err := c.Put(testrig.Within(t), []string{own}, "")
 			testrig.Should(t, err)
@@ -34,7 +34,7 @@ func TestCrowd(t *testing.T) {
 	crowd.Wait()
 	testrig.Must(t, r.served())
 	for i := range clients {
-		has(t, octets(100000+i, uint64(i)), r.there, fmt.Sprint(i))
+		has(t, randomBytes(100000+i, uint64(i)), r.there, fmt.Sprint(i))
 		has(t, all, r.here, fmt.Sprint(i)+"-all")
 	}
 	if left, err := os.ReadDir(r.there); err != nil || len(left) != clients+1 {
@@ -50,7 +50,7 @@ func TestSameName(t *testing.T) {
 	won := make(chan int, clients)
 	for i := range clients {
 		crowd.Go(func() {
-			own := made(t, octets(300000, uint64(i)), r.here, fmt.Sprint(i), "f")
+			own := made(t, randomBytes(300000, uint64(i)), r.here, fmt.Sprint(i), "f")
 			_, err := (&Client{Dial: r.dial}).Put(testrig.Within(t), []string{own}, "")
 			if err == nil {
 				won <- i
@@ -64,7 +64,7 @@ func TestSameName(t *testing.T) {
 	if len(won) != 1 {
 		t.Fatalf("%d have succeeded", len(won))
 	}
-	has(t, octets(300000, uint64(<-won)), r.there, "f")
+	has(t, randomBytes(300000, uint64(<-won)), r.there, "f")
 	lists(t, r.there, "f")
 }
 
@@ -73,7 +73,7 @@ func TestMemory(t *testing.T) {
 	const most = window*message.MaxBlock + recvDepth*message.MaxLen
 	r := newRig(t)
 	r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{})
-	made(t, octets(3*window*message.MaxBlock, 26), r.here, "f")
+	made(t, randomBytes(3*window*message.MaxBlock, 26), r.here, "f")
 	var took int
 	for _, way := range []string{"put", "get"} {
 		testrig.Must(t, ways[way](r, force, func(c *Client) {

@@ -21,7 +21,7 @@ import (
 // A knife is a connection that ends after so many bytes, in either direction, or so many writes.
 type knife struct {
 	net.Conn
-	octets, writes *atomic.Int64
+	bytes, writes *atomic.Int64
 }
 
 // spend counts, and resets the connection when there is nothing left.
@@ -39,28 +39,28 @@ func (k knife) Write(b []byte) (n int, err error) {
 	if err := k.spend(k.writes, 1); err != nil {
 		return 0, err
 	}
-	if left := k.octets.Load(); int64(len(b)) >= left {
+	if left := k.bytes.Load(); int64(len(b)) >= left {
 		n, _ = k.Conn.Write(b[:max(left, 0)])
-		return n, k.spend(k.octets, len(b))
+		return n, k.spend(k.bytes, len(b))
 	}
 	n, err = k.Conn.Write(b)
-	return n, errors.Join(err, k.spend(k.octets, n))
+	return n, errors.Join(err, k.spend(k.bytes, n))
 }
 
 // Read reads, and ends the connection after it if that is to be.
 func (k knife) Read(b []byte) (n int, err error) {
 	n, err = k.Conn.Read(b)
-	_ = k.spend(k.octets, n)
+	_ = k.spend(k.bytes, n)
 	return n, err
 }
 
 // cutAfter has the client's connections end.
-func (r *rig) cutAfter(octets, writes int64) (left *atomic.Int64) {
-	k := knife{octets: new(atomic.Int64), writes: new(atomic.Int64)}
-	k.octets.Store(octets)
+func (r *rig) cutAfter(n, writes int64) (left *atomic.Int64) {
+	k := knife{bytes: new(atomic.Int64), writes: new(atomic.Int64)}
+	k.bytes.Store(n)
 	k.writes.Store(writes)
-	r.wrap = func(c net.Conn) net.Conn { return knife{c, k.octets, k.writes} }
-	return k.octets
+	r.wrap = func(c net.Conn) net.Conn { return knife{c, k.bytes, k.writes} }
+	return k.bytes
 }
 
 const never = 1 << 40
@@ -88,7 +88,7 @@ func (r *rig) to(way string) string {
 
 // cut copies f until it is cut, which must leave nothing with its name that is not whole, and then goes on until it is
 // there.
-func (r *rig) cut(t *testing.T, way string, data []byte, cuts func() (octets, writes int64)) {
+func (r *rig) cut(t *testing.T, way string, data []byte, cuts func() (n, writes int64)) {
 	t.Helper()
 	made(t, data, r.from(way), "f")
 	for range 3 {
@@ -114,7 +114,7 @@ func (r *rig) cut(t *testing.T, way string, data []byte, cuts func() (octets, wr
 func TestCutAtBytes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	data := octets(5<<20+12345, 8)
+	data := randomBytes(5<<20+12345, 8)
 	for way := range ways {
 		for range 3 {
 			newRig(t).cut(t, way, data, func() (int64, int64) { return random.Int64N(int64(len(data)) + 10000), never })
@@ -130,7 +130,7 @@ func TestCutAtBytes(t *testing.T) {
 // with another one.
 func TestServerEnds(t *testing.T) {
 	for _, way := range []string{"put", "get"} {
-		r, data := newRig(t), octets(40<<20, 12)
+		r, data := newRig(t), randomBytes(40<<20, 12)
 		made(t, data, r.from(way), "f")
 		serving, end := context.WithCancelCause(testrig.Within(t))
 		why := errors.New("that is enough")
@@ -157,7 +157,7 @@ func TestServerEnds(t *testing.T) {
 // TestCutAtMessages cuts connections at each of the client's messages.
 func TestCutAtMessages(t *testing.T) {
 	t.Parallel()
-	data := octets(2<<20+1, 9)
+	data := randomBytes(2<<20+1, 9)
 	for way := range ways {
 		for n := int64(1); n < 16; n++ {
 			newRig(t).cut(t, way, data, func() (int64, int64) { return never, n })
@@ -170,7 +170,7 @@ func TestResumeIsCheap(t *testing.T) {
 	const size, cut = 12 << 20, 9 << 20
 	for way := range ways {
 		t.Run(way, func(t *testing.T) {
-			r, data := newRig(t), octets(size, 10)
+			r, data := newRig(t), randomBytes(size, 10)
 			made(t, data, r.from(way), "f")
 			r.cutAfter(cut, never)
 			if ways[way](r) == nil {
@@ -192,23 +192,23 @@ func TestResumeIsCheap(t *testing.T) {
 
 // TestForceBeginsAnew does not look at what a cut has left.
 func TestForceBeginsAnew(t *testing.T) {
-	r, data := newRig(t), octets(1<<20, 11)
+	r, data := newRig(t), randomBytes(1<<20, 11)
 	made(t, data, r.here, "f")
-	part := made(t, octets(3<<20, 12), r.there, ".f.iwarp-part")
+	part := made(t, randomBytes(3<<20, 12), r.there, ".f.iwarp-part")
 	other := filepath.Join(r.there, "hard")
 	testrig.Must(t, os.Link(part, other)) // whoever has it otherwise keeps it
 	testrig.Must(t, r.put("f", force))
 	has(t, data, r.there, "f")
-	has(t, octets(3<<20, 12), other)
+	has(t, randomBytes(3<<20, 12), other)
 	lists(t, r.there, "f", "hard")
 }
 
 // TestSpoiledPart resumes what is not what it was: a part with other bytes, or of another file, shorter or longer.
 func TestSpoiledPart(t *testing.T) {
 	t.Parallel()
-	data := octets(3<<20+7, 13)
+	data := randomBytes(3<<20+7, 13)
 	for name, part := range map[string][]byte{
-		"empty": nil, "other": octets(2<<20, 14), "longer": octets(9<<20, 15), "whole": data,
+		"empty": nil, "other": randomBytes(2<<20, 14), "longer": randomBytes(9<<20, 15), "whole": data,
 		"zeros":    make([]byte, len(data)),
 		"one byte": bytes.Join([][]byte{data[:2<<20], {data[2<<20] ^ 1}, data[2<<20+1:]}, nil),
 	} {
@@ -231,7 +231,7 @@ func TestSecondName(t *testing.T) {
 	for name, adjust := range map[string]func(*Client){"force": force,
 		"both": func(c *Client) { c.Force, c.Resume = true, true }} {
 		t.Run(name, func(t *testing.T) {
-			r, old, data := newRig(t), octets(2<<20, 16), octets(2<<20+1, 17)
+			r, old, data := newRig(t), randomBytes(2<<20, 16), randomBytes(2<<20+1, 17)
 			made(t, data, r.here, "f")
 			at := made(t, old, r.there, "f")
 			testrig.Must(t, os.Link(at, filepath.Join(r.there, ".f.iwarp-part")))
@@ -246,12 +246,12 @@ func TestSecondName(t *testing.T) {
 
 // TestChanges has a file change while it is sent: it does not get its name, and is right after the next copy.
 func TestChanges(t *testing.T) {
-	data := octets(4<<20+99, 18)
+	data := randomBytes(4<<20+99, 18)
 	for name, change := range map[string]func(t *testing.T, at string) []byte{
 		"grows":   func(t *testing.T, at string) []byte { return appended(t, at, data, []byte("more")) },
 		"shrinks": func(t *testing.T, at string) []byte { made(t, data[:5000], at); return data[:5000] },
 		"is another": func(t *testing.T, at string) []byte {
-			now := octets(len(data), 19)
+			now := randomBytes(len(data), 19)
 			testrig.Must(t, os.WriteFile(at, now, 0o640))
 			return now
 		},
@@ -268,7 +268,7 @@ func TestChanges(t *testing.T) {
 	}
 	t.Run("at the server", func(t *testing.T) {
 		r := newRig(t)
-		at := made(t, octets((window+3)*message.MaxBlock, 20), r.there, "f") // which is never sent before the change
+		at := made(t, randomBytes((window+3)*message.MaxBlock, 20), r.there, "f") // which is never sent before the change
 		r.leaves(r.get("f", r.during(func() { made(t, data[:5000], at) })), message.Changed)
 		lists(t, r.here, ".f.iwarp-part")
 	})

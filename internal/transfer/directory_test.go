@@ -90,8 +90,8 @@ func TestCutDirectory(t *testing.T) {
 // itself, and told.
 func TestIntoItself(t *testing.T) {
 	r := newRig(t)
-	made(t, octets(100, 31), r.there, "d", "f")
-	made(t, octets(200, 32), r.there, "z")
+	made(t, randomBytes(100, 31), r.there, "d", "f")
+	made(t, randomBytes(200, 32), r.there, "z")
 	_, err := r.client(recursive).Get(testrig.Within(t), []string{""}, filepath.Join(r.there, "everything"))
 	r.leavesOne(err)
 	lists(t, r.there, "d", "d/f", "z", "everything", "everything/d", "everything/d/f", "everything/z")
@@ -147,7 +147,7 @@ func TestNotThroughLinks(t *testing.T) {
 func TestDirectoryGoes(t *testing.T) {
 	r := newRig(t)
 	at := madeDir(t, 0o700, r.there, "d")
-	name := made(t, octets(3*message.MaxBlock, 33), r.here, "f")
+	name := made(t, randomBytes(3*message.MaxBlock, 33), r.here, "f")
 	_, err := r.client(r.during(func() { testrig.Must(t, os.Rename(at, at+"2")) })).Put(testrig.Within(t),
 		[]string{name}, "d")
 	var last *Outcome
@@ -203,11 +203,11 @@ func TestOtherPart(t *testing.T) {
 	left := map[string]func(root *os.Root) error{
 		"nothing": func(*os.Root) error { return nil },
 		"a part of a file": func(root *os.Root) error {
-			return root.WriteFile(partOf("l"), octets(9, 1),
+			return root.WriteFile(partOf("l"), randomBytes(9, 1),
 				0o600)
 		},
 		"a part that cannot be read": func(root *os.Root) error {
-			return root.WriteFile(partOf("l"), octets(9, 1),
+			return root.WriteFile(partOf("l"), randomBytes(9, 1),
 				0)
 		},
 		"a link":                       func(root *os.Root) error { return root.Symlink("nowhere", partOf("l")) },

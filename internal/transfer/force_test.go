@@ -13,7 +13,7 @@ import (
 // TestResumeForce has --resume and --force together replace a file of the same size and time with other contents,
 // wherever it differs, and leave one that is the same.
 func TestResumeForce(t *testing.T) {
-	data := octets((window+3)*message.MaxBlock+77, 31)
+	data := randomBytes((window+3)*message.MaxBlock+77, 31)
 	for name, at := range map[string]int{"first": 0, "second": message.MaxBlock + 5,
 		"late": (window + 1) * message.MaxBlock, "last": len(data) - 1} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestResumeForce(t *testing.T) {
 // TestResumeForceAfterCut has the replacement go on that was cut, with what it has left, of which a part is of neither
 // file.
 func TestResumeForceAfterCut(t *testing.T) {
-	r, data := newRig(t), octets((window+3)*message.MaxBlock, 32)
+	r, data := newRig(t), randomBytes((window+3)*message.MaxBlock, 32)
 	other := bytes.Clone(data)
 	other[message.MaxBlock] ^= 1
 	made(t, data, r.here, "f")
@@ -62,7 +62,7 @@ func TestReplacedChanges(t *testing.T) {
 	const changes = 5
 	for name, differs := range map[string]int{"before the difference": 7, "after it": 3} {
 		t.Run(name, func(t *testing.T) {
-			r, data := newRig(t), octets((window+3)*message.MaxBlock, 33)
+			r, data := newRig(t), randomBytes((window+3)*message.MaxBlock, 33)
 			other := bytes.Clone(data)
 			other[differs*message.MaxBlock] ^= 1
 			made(t, data, r.here, "f")

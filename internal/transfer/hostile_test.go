@@ -130,7 +130,7 @@ func playServer(t *testing.T, c *Client, to string, script ...message.Message) e
 		ours, theirs := testrig.Pipe("client", "server")
 		go func() {
 			defer close(ended)
-			req, err := iwarp.Respond(ctx, theirs, nil, iwarp.ListenConfig{})
+			req, err := new(iwarp.ListenConfig).Respond(ctx, theirs, nil)
 			if err != nil {
 				return
 			}
@@ -280,8 +280,8 @@ func FuzzServer(f *testing.F) {
 	seed := func(script ...message.Message) {
 		var b []byte
 		for _, m := range script {
-			octets := m.Append(nil)
-			b = append(append(b, byte(len(octets)>>8), byte(len(octets))), octets...)
+			data := m.Append(nil)
+			b = append(append(b, byte(len(data)>>8), byte(len(data))), data...)
 		}
 		f.Add(b)
 	}

@@ -131,9 +131,9 @@ func (k *killing) tree() []string {
 func (k *killing) fill() {
 	from, to := k.from(k.way), k.to(k.way)
 	soft(k.t, from, to)
-	made(k.t, octets(1<<20+5, 31), from, "d", "big")
+	made(k.t, randomBytes(1<<20+5, 31), from, "d", "big")
 	made(k.t, nil, from, "d", "none")
-	made(k.t, octets(7, 32), from, "d", "sub", "file")
+	made(k.t, randomBytes(7, 32), from, "d", "sub", "file")
 	testrig.Must(k.t, os.Mkdir(filepath.Join(from, "d", "empty"), 0o700))
 	if k.way == "get" {
 		testrig.Must(k.t, os.Symlink("big", filepath.Join(from, "d", "link")))
@@ -144,9 +144,9 @@ func (k *killing) fill() {
 	for _, name := range []string{"d/empty", "d/sub", "d"} {
 		testrig.Must(k.t, os.Chtimes(filepath.Join(from, name), long, long))
 	}
-	made(k.t, octets(9, 33), to, "own", "file")
+	made(k.t, randomBytes(9, 33), to, "own", "file")
 	if k.force {
-		made(k.t, octets(1<<20+5, 34), to, "d", "big")
+		made(k.t, randomBytes(1<<20+5, 34), to, "d", "big")
 		testrig.Must(k.t, os.Symlink("elsewhere", filepath.Join(to, "d", "link")))
 	}
 }
@@ -178,9 +178,9 @@ func (k *killing) forces(c *Client) { c.Force = k.force }
 
 // foreign wants what is somebody else's as it was, and each file of the tree that has its name to be whole.
 func (k *killing) foreign() {
-	has(k.t, octets(9, 33), k.to(k.way), "own", "file")
-	k.whole("d/big", octets(1<<20+5, 31))
-	k.whole("d/sub/file", octets(7, 32))
+	has(k.t, randomBytes(9, 33), k.to(k.way), "own", "file")
+	k.whole("d/big", randomBytes(1<<20+5, 31))
+	k.whole("d/sub/file", randomBytes(7, 32))
 	link, err := os.Readlink(filepath.Join(k.to(k.way), "d", "link"))
 	if (err == nil || k.force) && link != "elsewhere" && link != "big" {
 		k.t.Errorf("there is a link to %q (%v)", link, err)
@@ -194,7 +194,7 @@ func (k *killing) whole(name string, data []byte) {
 		return
 	}
 	testrig.Must(k.t, err)
-	if !slices.Equal(got, data) && (!k.force || !slices.Equal(got, octets(1<<20+5, 34))) {
+	if !slices.Equal(got, data) && (!k.force || !slices.Equal(got, randomBytes(1<<20+5, 34))) {
 		k.t.Errorf("%s has %d bytes that are of no file", name, len(got))
 	}
 }

@@ -45,7 +45,7 @@ func serveChild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (p *process) line(t *testing.T) string {
 // TestServerKilled kills a server at any moment, again and again, and goes on each time with another one.
 func TestServerKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	data := octets(20<<20+5, 27)
+	data := randomBytes(20<<20+5, 27)
 	for _, way := range []string{"put", "get"} {
 		r := newRig(t)
 		made(t, data, r.from(way), "f")
@@ -174,7 +174,7 @@ func finishes(t *testing.T, client func() *process) {
 // TestClientKilled kills a client at any moment, again and again, and another one goes on.
 func TestClientKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	data := octets(20<<20+6, 28)
+	data := randomBytes(20<<20+6, 28)
 	for _, way := range []string{"put", "get"} {
 		r := newRig(t)
 		made(t, data, r.from(way), "f")

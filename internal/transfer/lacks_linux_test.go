@@ -80,7 +80,7 @@ func TestLacks(t *testing.T) {
 func TestFarTimes(t *testing.T) {
 	for _, way := range []string{"put", "get"} {
 		r := newRig(t)
-		made(t, octets(10, 71), r.from(way), "f", "x")
+		made(t, randomBytes(10, 71), r.from(way), "f", "x")
 		far := make([]unix.Timespec, 2)
 		for i := range far {
 			reflect.ValueOf(&far[i].Sec).Elem().SetInt(14831769600) // 2440, and sooner on 32 bits

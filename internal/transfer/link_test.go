@@ -22,7 +22,7 @@ func linked(t *testing.T, rnic *iwarp.RNIC) (s, v *link) {
 	s, v = newLink(time.Minute), newLink(0)
 	accepted := make(chan error, 1)
 	go func() {
-		req, err := iwarp.Respond(t.Context(), theirs, nil, iwarp.ListenConfig{RNIC: rnic})
+		req, err := (&iwarp.ListenConfig{RNIC: rnic}).Respond(t.Context(), theirs, nil)
 		if err == nil {
 			_, err = req.Accept(t.Context(), iwarp.AcceptConfig{QP: v.config(), Prepare: v.prepare})
 		}
@@ -137,7 +137,7 @@ func TestBlocksShort(t *testing.T) {
 func TestTriedAgain(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		r := newRig(t)
-		made(t, octets(1000, 51), r.there, "f")
+		made(t, randomBytes(1000, 51), r.there, "f")
 		rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 		err := r.get("f", func(c *Client) {
 			c.Dial = func(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
@@ -146,9 +146,9 @@ func TestTriedAgain(t *testing.T) {
 				d.PD = pd
 				ours, theirs := testrig.Pipe("client", "server")
 				r.serving.Go(func() {
-					req, err := iwarp.Respond(ctx, theirs, nil, iwarp.ListenConfig{})
+					req, err := new(iwarp.ListenConfig).Respond(ctx, theirs, nil)
 					if err == nil {
-						_, err = req.Reject(nil)
+						err = req.Reject(nil)
 					}
 					testrig.Should(t, err)
 				})
@@ -180,7 +180,7 @@ func TestSaysNothing(t *testing.T) {
 // TestWrongBlocks has a sender answer what was not granted, or claim what is not so.
 func TestWrongBlocks(t *testing.T) {
 	grant := granted{Grant: message.Grant{Offset: 10, Length: 10, Have: true,
-		Digest: sha256.Sum256([]byte("ten bytes"))}}
+		Digest: sha256.Sum256([]byte("ten bytes."))}}
 	unknown := grant
 	unknown.Have, unknown.Digest = false, message.Digest{}
 	other := sha256.Sum256([]byte("others"))
@@ -239,7 +239,7 @@ func TestNotAccepted(t *testing.T) {
 	r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{})
 	ours, theirs := testrig.Pipe("client", "server")
 	r.serving.Go(func() {
-		req, err := iwarp.Respond(testrig.Within(t), theirs, nil, iwarp.ListenConfig{RNIC: r.rnic})
+		req, err := (&iwarp.ListenConfig{RNIC: r.rnic}).Respond(testrig.Within(t), theirs, nil)
 		testrig.Should(t, err)
 		over, end := context.WithCancel(t.Context())
 		end()
@@ -265,13 +265,13 @@ func TestKeepChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l := linked(t, nil)
 		p, dir := newPart(t)
-		old, err := os.Open(made(t, []byte("ten bytes"), dir, "old"))
+		old, err := os.Open(made(t, []byte("ten bytes."), dir, "old"))
 		testrig.Must(t, err)
 		defer old.Close()
 		b, _, err := l.acquireBlock(t.Context(), 10, iwarp.RemoteWrite)
 		testrig.Must(t, err)
 		v := &receiving{receiver: &receiver{link: l}, part: p, old: old}
-		for text, code := range map[string]message.Code{"ten bytes": message.OK, "others....": message.Changed} {
+		for text, code := range map[string]message.Code{"ten bytes.": message.OK, "others....": message.Changed} {
 			w := message.Wrote{State: message.Same, Length: 10, Digest: sha256.Sum256([]byte(text))}
 			if a := answerOf(v.keep(granted{b: b, old: true}, w)); a.Code != code {
 				t.Errorf("%s: %v", text, a)

@@ -21,8 +21,8 @@ import (
 const benchLen = 256 << 20
 
 // BenchmarkMapped sends a file that is in memory already over loopback as a copy does, block by block with its digest:
-// in turns from registered blocks into which it is read, and from a mapping of it that is registered. docs/cp.md has
-// what came of it.
+// in turns from registered blocks into which it is read, and from a mapping of it that is registered. docs/dev/cp.md
+// has what came of it.
 func BenchmarkMapped(b *testing.B) {
 	f := benchFile(b)
 	qp, to := benchPair(b)
@@ -98,7 +98,7 @@ func benchFile(b *testing.B) *os.File {
 
 // benchPair connects over loopback, and returns where the peer takes a block.
 func benchPair(b *testing.B) (*iwarp.QP, iwarp.Remote) {
-	ln, err := iwarp.Listen(b.Context(), "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(b.Context(), "tcp", "127.0.0.1:0")
 	testrig.Must(b, err)
 	b.Cleanup(func() { _ = ln.Close() })
 	came := make(chan *iwarp.QP, 1)

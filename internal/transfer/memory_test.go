@@ -44,7 +44,7 @@ func TestStalled(t *testing.T) {
 
 // TestLittleMemory has a server with memory for few blocks: files come all the same, also after small ones.
 func TestLittleMemory(t *testing.T) {
-	small, large := octets(minBlock, 41), octets(10*message.MaxBlock+5, 42)
+	small, large := randomBytes(minBlock, 41), randomBytes(10*message.MaxBlock+5, 42)
 	for _, blocks := range []int{1, 3} {
 		r := newRig(t)
 		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: int64(
@@ -68,7 +68,7 @@ func TestMemoryTaken(t *testing.T) {
 		r := newRig(t)
 		r.rnic = iwarp.NewRNIC(iwarp.RNICConfig{Limits: iwarp.Limits{Bytes: 9 << 20}})
 		for i, n := range []int{1, 3 * message.MaxBlock, minBlock + 1, 9*message.MaxBlock + 5, 1000, message.MaxBlock} {
-			made(t, octets(n, uint64(i)), r.from(way), "f", fmt.Sprint(i))
+			made(t, randomBytes(n, uint64(i)), r.from(way), "f", fmt.Sprint(i))
 		}
 		pd, err := r.rnic.AllocPD()
 		testrig.Must(t, err)
@@ -89,7 +89,7 @@ func TestMemoryTaken(t *testing.T) {
 		testrig.Must(t, err)
 		wantRefused(t, r, way)
 		release()
-		made(t, octets(5, 1), r.from(way), "f", "later")
+		made(t, randomBytes(5, 1), r.from(way), "f", "later")
 		testrig.Must(t, ways[way](r, recursive, resume))
 	}
 }

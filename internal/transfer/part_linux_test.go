@@ -98,7 +98,7 @@ func asNobody(t *testing.T, dir string, f func()) {
 func TestReadOnlyFile(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o444, 0o555} {
 		r := newRig(t)
-		testrig.Must(t, os.Chmod(made(t, octets(100, 51), r.here, "f"), mode))
+		testrig.Must(t, os.Chmod(made(t, randomBytes(100, 51), r.here, "f"), mode))
 		testrig.Must(t, r.put("f"))
 		info, err := os.Stat(filepath.Join(r.there, "f"))
 		testrig.Must(t, err)

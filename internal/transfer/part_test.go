@@ -60,7 +60,7 @@ func TestLongestName(t *testing.T) {
 
 // TestPartBesideAnother has a file of another length have the name: what a cut has left is gone on with.
 func TestPartBesideAnother(t *testing.T) {
-	r, data := newRig(t), octets(4*message.MaxBlock, 61)
+	r, data := newRig(t), randomBytes(4*message.MaxBlock, 61)
 	made(t, data, r.here, "f")
 	made(t, data[:3*message.MaxBlock], r.there, ".f.iwarp-part")
 	made(t, nil, r.there, "f")
@@ -76,7 +76,7 @@ func TestPartBesideAnother(t *testing.T) {
 func TestBegun(t *testing.T) {
 	for _, way := range []string{"put", "get"} {
 		r := newRig(t)
-		made(t, octets(1000, 62), r.from(way), "f")
+		made(t, randomBytes(1000, 62), r.from(way), "f")
 		testrig.Must(t, ways[way](r))
 		if b, ok := r.told[0].(Begun); !ok || filepath.Base(b.Path) != "f" || b.Size != 1000 {
 			t.Errorf("%s: told %v", way, r.told)
@@ -126,14 +126,14 @@ func TestLongTexts(t *testing.T) {
 
 // TestChangedInLength has a file of another length be another one, whatever time it has.
 func TestChangedInLength(t *testing.T) {
-	name := made(t, octets(1000, 63), t.TempDir(), "f")
+	name := made(t, randomBytes(1000, 63), t.TempDir(), "f")
 	f, err := os.Open(name)
 	testrig.Must(t, err)
 	defer f.Close()
 	before, err := f.Stat()
 	testrig.Must(t, err)
 	for _, n := range []int{1000, 999} {
-		made(t, octets(n, 63), name)
+		made(t, randomBytes(n, 63), name)
 		if (&sending{f: f}).changed(before) != (n != 1000) {
 			t.Errorf("%d bytes, and it was changed: %t", n, n == 1000)
 		}
@@ -161,10 +161,10 @@ func TestComesMeanwhile(t *testing.T) {
 		for _, c := range []struct {
 			there []byte
 			code  message.Code
-		}{{octets(n, 64), message.Already}, {octets(n+1, 64), message.Unlike},
-			{append(octets(n, 64), 'x')[1:], message.Unlike}} {
+		}{{randomBytes(n, 64), message.Already}, {randomBytes(n+1, 64), message.Unlike},
+			{append(randomBytes(n, 64), 'x')[1:], message.Unlike}} {
 			r := newRig(t)
-			made(t, octets(n, 64), r.here, "f")
+			made(t, randomBytes(n, 64), r.here, "f")
 			err := r.put("f", resume, r.during(func() { made(t, c.there, r.there, "f") }))
 			if got := r.outcome(); got != c.code || (err == nil) != (c.code == message.Already) {
 				t.Errorf("%d bytes, and %d come meanwhile: %v, %v", n, len(c.there), got, err)
@@ -175,9 +175,9 @@ func TestComesMeanwhile(t *testing.T) {
 		}
 	}
 	r := newRig(t)
-	made(t, octets(1000, 65), r.here, "f")
-	made(t, octets(1000, 65), r.there, "f")
-	made(t, octets(1000, 65), r.there, ".f.iwarp-part")
+	made(t, randomBytes(1000, 65), r.here, "f")
+	made(t, randomBytes(1000, 65), r.there, "f")
+	made(t, randomBytes(1000, 65), r.there, ".f.iwarp-part")
 	testrig.Must(t, r.put("f", resume))
 	lists(t, r.there, "f")
 }

@@ -72,14 +72,14 @@ func (v *receiving) block(g granted, w message.Wrote) error {
 	case w.State != message.Written || g.b == nil:
 		return fail(message.Corrupt, "")
 	}
-	octets := g.b.mr.Bytes()[:w.Length]
-	if sha256.Sum256(octets) != w.Digest {
+	data := g.b.mr.Bytes()[:w.Length]
+	if sha256.Sum256(data) != w.Digest {
 		return fail(message.Corrupt, "")
 	}
 	if err := v.differs(int64(w.Offset), before); err != nil {
 		return err
 	}
-	_, err := v.part.WriteAt(octets, int64(w.Offset))
+	_, err := v.part.WriteAt(data, int64(w.Offset))
 	return err
 }
 

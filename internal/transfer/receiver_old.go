@@ -61,14 +61,14 @@ func (v *receiving) keep(g granted, w message.Wrote) error {
 	if v.part == nil || !g.old {
 		return nil
 	}
-	octets := g.b.mr.Bytes()[:w.Length]
-	if _, err := v.old.ReadAt(octets, int64(w.Offset)); err != nil {
+	data := g.b.mr.Bytes()[:w.Length]
+	if _, err := v.old.ReadAt(data, int64(w.Offset)); err != nil {
 		return errOldChanged(err)
 	}
-	if sha256.Sum256(octets) != w.Digest {
+	if sha256.Sum256(data) != w.Digest {
 		return errOldChanged(nil)
 	}
-	_, err := v.part.WriteAt(octets, int64(w.Offset))
+	_, err := v.part.WriteAt(data, int64(w.Offset))
 	return err
 }
 

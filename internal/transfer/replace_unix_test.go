@@ -53,7 +53,7 @@ func TestSpecialsStay(t *testing.T) {
 	for name, special := range specials {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			made(t, octets(3<<20, 5), r.here, "f")
+			made(t, randomBytes(3<<20, 5), r.here, "f")
 			at := filepath.Join(r.there, "f")
 			stays := func() {
 				t.Helper()
@@ -68,12 +68,12 @@ func TestSpecialsStay(t *testing.T) {
 				stays()
 			}
 			testrig.Must(t, os.Remove(at))
-			made(t, octets(100, 6), r.there, "f")
+			made(t, randomBytes(100, 6), r.there, "f")
 			r.leaves(r.put("f", force, r.during(comes)), message.NotRegular)
 			stays()
 
 			at = filepath.Join(r.here, "g")
-			made(t, octets(100, 7), r.there, "g")
+			made(t, randomBytes(100, 7), r.there, "g")
 			comes()
 			r.leaves(r.get("g", force), message.NotRegular)
 			stays()
@@ -100,13 +100,13 @@ func TestSpecialsBelowLinks(t *testing.T) {
 // TestLinksReplaced has --force replace a link, and leave the file that it leads to.
 func TestLinksReplaced(t *testing.T) {
 	for _, to := range []string{"target", "nothing"} {
-		r, old := newRig(t), octets(10, 8)
+		r, old := newRig(t), randomBytes(10, 8)
 		made(t, old, r.here, "target")
-		made(t, octets(20, 9), r.there, "f")
+		made(t, randomBytes(20, 9), r.there, "f")
 		testrig.Must(t, os.Symlink(to, filepath.Join(r.here, "f")))
 		r.leaves(r.get("f"), message.Exists)
 		testrig.Must(t, r.get("f", force))
-		has(t, octets(20, 9), r.here, "f")
+		has(t, randomBytes(20, 9), r.here, "f")
 		has(t, old, r.here, "target")
 	}
 }

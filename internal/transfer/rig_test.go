@@ -74,7 +74,7 @@ func (r *rig) dial(ctx context.Context, d *iwarp.Dialer) (*iwarp.QP, error) {
 
 // serve is the server's end of a connection.
 func (r *rig) serve(ctx context.Context, conn net.Conn) {
-	req, err := iwarp.Respond(ctx, conn, nil, iwarp.ListenConfig{RNIC: r.rnic, RequestTimeout: testrig.Soon})
+	req, err := (&iwarp.ListenConfig{RNIC: r.rnic, RequestTimeout: testrig.Soon}).Respond(ctx, conn, nil)
 	if err == nil && !Knows(req) {
 		err = errors.New("not for this server")
 	}
@@ -156,8 +156,8 @@ func (r *rig) leaves(err error, code message.Code) {
 	}
 }
 
-// bytes are so many that are nowhere the same.
-func octets(n int, seed uint64) []byte {
+// randomBytes returns n bytes of a pseudo-random sequence.
+func randomBytes(n int, seed uint64) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(seed), 1}).Read(b)
 	return b

@@ -25,11 +25,11 @@ type sender struct {
 }
 
 // newPace returns what keeps to so many bytes a second; 0: nothing.
-func newPace(octets uint64) *rate.Limiter {
-	if octets == 0 {
+func newPace(n uint64) *rate.Limiter {
+	if n == 0 {
 		return nil
 	}
-	return rate.NewLimiter(rate.Limit(octets), int(min(max(octets/8, 1), 256<<10)))
+	return rate.NewLimiter(rate.Limit(n), int(min(max(n/8, 1), 256<<10)))
 }
 
 // send sends a source.

@@ -24,8 +24,8 @@ import (
 func wood(t *testing.T, dir string) string {
 	t.Helper()
 	root := filepath.Join(dir, "wood")
-	made(t, octets(100, 21), root, "a", "b", "deep")
-	made(t, octets(70000, 22), root, "a", "file")
+	made(t, randomBytes(100, 21), root, "a", "b", "deep")
+	made(t, randomBytes(70000, 22), root, "a", "file")
 	made(t, nil, root, "empty")
 	made(t, []byte("x"), root, "name with ü and \\")
 	testrig.Must(t, os.Mkdir(filepath.Join(root, "nothing"), 0o700))
@@ -42,8 +42,8 @@ func wood(t *testing.T, dir string) string {
 // grown wants a wood.
 func grown(t *testing.T, dir string, links bool) {
 	t.Helper()
-	has(t, octets(100, 21), dir, "a", "b", "deep")
-	has(t, octets(70000, 22), dir, "a", "file")
+	has(t, randomBytes(100, 21), dir, "a", "b", "deep")
+	has(t, randomBytes(70000, 22), dir, "a", "file")
 	has(t, nil, dir, "empty")
 	has(t, []byte("x"), dir, "name with ü and \\")
 	if many, err := os.ReadDir(filepath.Join(dir, "many")); err != nil || len(many) != batch+3 {
@@ -290,7 +290,7 @@ func TestPartInTheWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			made(t, octets(5000, 23), r.here, "f")
+			made(t, randomBytes(5000, 23), r.here, "f")
 			testrig.Must(t, make(filepath.Join(r.there, ".f.iwarp-part")))
 			for _, adjust := range []func(*Client){func(*Client) {}, resume, force} {
 				r.leaves(r.put("f", adjust), message.NotRegular)
@@ -305,11 +305,11 @@ func TestPartInTheWay(t *testing.T) {
 	}
 	for _, adjust := range []func(*Client){resume, force} {
 		r := newRig(t)
-		made(t, octets(5000, 23), r.here, "f")
+		made(t, randomBytes(5000, 23), r.here, "f")
 		testrig.Must(t, os.Symlink(secret, filepath.Join(r.there, ".f.iwarp-part")))
 		r.leaves(r.put("f"), message.NotRegular)
 		testrig.Must(t, r.put("f", adjust))
-		has(t, octets(5000, 23), r.there, "f")
+		has(t, randomBytes(5000, 23), r.there, "f")
 		lists(t, r.there, "f")
 		has(t, []byte("secret"), secret)
 	}
@@ -335,7 +335,7 @@ func TestDenied(t *testing.T) {
 func TestFull(t *testing.T) {
 	var limit unix.Rlimit
 	testrig.Must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &limit))
-	r, data := newRig(t), octets(5<<20, 24)
+	r, data := newRig(t), randomBytes(5<<20, 24)
 	made(t, data, r.here, "f")
 	signal.Ignore(unix.SIGXFSZ)
 	defer signal.Reset(unix.SIGXFSZ)

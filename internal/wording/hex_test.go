@@ -8,16 +8,16 @@ import (
 )
 
 func TestHex(t *testing.T) {
-	octets := []byte("seventeen bytes.and more")
+	data := []byte("seventeen bytes.and more")
 	for _, c := range []struct {
 		b    []byte
 		most int
 		want string
 	}{
 		{nil, 9, ""},
-		{octets[:3], 9, "0 73 65 76|"},
-		{octets, 17, "0 73 65 76 65 6e 74 65 65 6e 20 6f 63 74 65 74 73|16 2e|"},
-		{octets[:16], 99, "0 73 65 76 65 6e 74 65 65 6e 20 6f 63 74 65 74 73|"},
+		{data[:3], 9, "0 73 65 76|"},
+		{data, 17, "0 73 65 76 65 6e 74 65 65 6e 20 62 79 74 65 73 2e|16 61|"},
+		{data[:16], 99, "0 73 65 76 65 6e 74 65 65 6e 20 62 79 74 65 73 2e|"},
 	} {
 		got := ""
 		for at, line := range wording.Hex(c.b, c.most) {

@@ -5,6 +5,7 @@ package wording
 import (
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,24 @@ func Things[N Number](n N, what string) string {
 
 // Bytes is a number of bytes in words.
 func Bytes[N Number](n N) string { return Count(n, "byte") }
+
+// Size returns a number of bytes in the unit that makes it a number below 1024, such as 1.5 GiB. If that is not all of
+// it, the bytes follow: 977 KiB (1000001 bytes).
+func Size(n int64) string {
+	if n < 1<<10 {
+		return Bytes(n)
+	}
+	unit := int64(1 << 10)
+	names := "KMGTP"
+	for ; n/unit >= 1<<10 && len(names) > 1; unit <<= 10 {
+		names = names[1:]
+	}
+	text := strconv.FormatFloat(math.Round(float64(n)/float64(unit)*100)/100, 'f', -1, 64) + " " + names[:1] + "iB"
+	if n%unit*100%unit == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s (%s)", text, Bytes(n))
+}
 
 // Seconds is a time in seconds, with so many decimals.
 func Seconds(d time.Duration, decimals int) string {
@@ -116,18 +135,18 @@ func Name[T ~uint8](v T, what string, names []string) string {
 	return fmt.Sprintf("%s %d", what, uint8(v))
 }
 
-// ParseBytes reads a number of bytes, which a K, M or G at its end, in either case,
-// multiplies by 2^10, 2^20 or 2^30.
+// ParseBytes reads a number of bytes, which a K, M, G or T at its end, in either case,
+// multiplies by 2^10, 2^20, 2^30 or 2^40.
 func ParseBytes(text string) (int64, error) {
 	digits, shift := text, 0
 	if n := len(digits); n > 0 {
-		if i := strings.IndexByte("KMG", digits[n-1]&^0x20); i >= 0 {
+		if i := strings.IndexByte("KMGT", digits[n-1]&^0x20); i >= 0 {
 			digits, shift = digits[:n-1], 10*(i+1)
 		}
 	}
 	n, err := strconv.ParseUint(digits, 10, 63-shift)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a number of bytes, such as 65536, 64K, 10M or 1024G", text)
+		return 0, fmt.Errorf("%q is not a size in bytes, such as 65536, 64K, 10M, 1G or 1T", text)
 	}
 	return int64(n) << shift, nil
 }

@@ -57,10 +57,21 @@ func TestLines(t *testing.T) {
 	}
 }
 
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 bytes", 1023: "1023 bytes", 1 << 10: "1 KiB", 1000001: "976.56 KiB (1000001 bytes)", 3 << 29: "1.5 GiB",
+		1<<30 - 512: "1024 MiB (1073741312 bytes)", 5 << 38: "1.25 TiB", 1 << 62: "4096 PiB",
+	} {
+		if got := Size(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1000": 1000, "3K": 3 << 10, "256M": 256 << 20, "2g": 2 << 30, "8589934591G": 8589934591 << 30,
-		"": -1, "K": -1, "-1": -1, "1T": -1, "1.5M": -1, "8589934592G": -1, "9223372036854775808": -1,
+		"": -1, "K": -1, "-1": -1, "1T": 1 << 40, "8388608t": -1, "1P": -1, "64KB": -1, "1.5M": -1, "8589934592G": -1, "9223372036854775808": -1,
 	} {
 		if got, err := ParseBytes(text); (err != nil) != (want < 0) || err == nil && got != want {
 			t.Errorf("%q: got %d (%v)", text, got, err)

@@ -163,6 +163,7 @@ func TestPostAfterThePeer(t *testing.T) {
 				t.Errorf("in the state %v, want %v: %v", ini.State(), s, err)
 			}
 		}
+		eventsOf(ini) // so that our half stays open
 		rig.Must(t, res.CloseWrite())
 		time.Sleep(50 * time.Millisecond)
 		posts(iwarp.StateRTS)

@@ -79,7 +79,11 @@ func TestHalfClose(t *testing.T) {
 func TestAfterLinger(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			ini, res := rig.Setup{Pipe: true}.Connect(t)
+			s := rig.Setup{Pipe: true}
+			if asked {
+				s.Accept.QP.Linger = time.Second // or our half may have ended before CloseWrite
+			}
+			ini, res := s.Connect(t)
 			synctest.Wait()
 			rig.Must(t, ini.CloseWrite())
 			res.WantEvent(iwarp.EventHalfClosed)
@@ -145,11 +149,11 @@ func TestPeerCloses(t *testing.T) {
 	for _, orderly := range []bool{true, false} {
 		res, p := rig.RespondToPeer(t, iwarp.QPConfig{})
 		res.MustPostRecv(1, res.MR(64, iwarp.LocalWrite).Slice(0, 64))
-		octets := p.Message(rdmap.OpSend, 1, []byte("last"))
+		data := p.Message(rdmap.OpSend, 1, []byte("last"))
 		if orderly {
-			p.Send(octets)
+			p.Send(data)
 		} else {
-			p.Send(octets[:len(octets)-1])
+			p.Send(data[:len(data)-1])
 		}
 		_ = p.Link.CloseWrite()
 		err := res.WantEnd()

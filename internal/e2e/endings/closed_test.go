@@ -26,7 +26,7 @@ func TestUseAfterClose(t *testing.T) {
 	rig.Must(t, err)
 	mr, err := pd.Register(make([]byte, 8), iwarp.LocalWrite)
 	rig.Must(t, err)
-	ln, err := iwarp.Listen(rig.Within(t), "tcp", "127.0.0.1:0", iwarp.ListenConfig{PD: other})
+	ln, err := (&iwarp.ListenConfig{PD: other}).Listen(rig.Within(t), "tcp", "127.0.0.1:0")
 	rig.Must(t, err)
 	rig.Must(t, ln.Close())
 	rig.Must(t, ln.Shutdown(rig.Within(t)))
@@ -225,7 +225,7 @@ func TestWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := rig.NewPipe(t)
 		accepted := rig.DialInBackground(t, func() error {
-			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
+			req, err := new(iwarp.ListenConfig).Respond(t.Context(), b, nil)
 			if err == nil {
 				_, err = req.Accept(t.Context(), iwarp.AcceptConfig{})
 			}
@@ -260,8 +260,8 @@ func TestCloseAgain(t *testing.T) {
 	rig.Must(t, err)
 	mr, err := pd.Register(make([]byte, 8), 0)
 	rig.Must(t, err)
-	overSCTP, err := iwarp.Listen(t.Context(), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), RNIC: rnic})
+	overSCTP, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), RNIC: rnic}).Listen(
+		t.Context(), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	for _, c := range []struct {
 		close func() error

@@ -87,8 +87,8 @@ var endings = map[string]ending{
 	},
 	"GapTimeout": func(t *testing.T) *rig.End {
 		res := rig.NewEnd(t, iwarp.RNICConfig{})
-		ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-			iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1})
+		ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1}).Listen(
+			rig.Within(t), "sctp4", "127.0.0.1:0")
 		rig.Must(t, err)
 		t.Cleanup(func() { _ = ln.Close() })
 		accepted := res.Takes(ln, iwarp.AcceptConfig{QP: iwarp.QPConfig{GapTimeout: 20 * time.Millisecond},
@@ -144,7 +144,7 @@ var endings = map[string]ending{
 		rig.WantSaid(t, "Err", res.Err(), context.DeadlineExceeded, "Shutdown ran out of time")
 		return res
 	},
-	"Close of a Responder that was not heard": func(t *testing.T) *rig.End {
+	"Close of a Responder before the first FPDU": func(t *testing.T) *rig.End {
 		ini, res := rig.Setup{Dialer: iwarp.Dialer{MPA: mpa.Offer{ClientServer: true}}}.Connect(t)
 		res.MustPostRecv(1)
 		res.MustPost(&iwarp.SendWR{ID: 2, Op: iwarp.OpSend, Inline: []byte("x")})

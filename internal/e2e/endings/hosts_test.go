@@ -120,11 +120,11 @@ func (h *host) takeCalls() {
 	}
 }
 
-func (h *host) called(octets []byte, err error) {
+func (h *host) called(data []byte, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	from := len(h.out)
-	h.out, h.fin = append(h.out, octets...), err == io.EOF
+	h.out, h.fin = append(h.out, data...), err == io.EOF
 	switch {
 	case h.lost != nil:
 	case err == nil || h.fin:
@@ -147,9 +147,9 @@ func (h *host) sendFromLocked(at int) {
 	h.sendLocked(what, at, h.out[at:])
 }
 
-func (h *host) sendLocked(what byte, at int, octets []byte) {
+func (h *host) sendLocked(what byte, at int, data []byte) {
 	p := binary.BigEndian.AppendUint32([]byte{what}, h.una+uint32(at))
-	_, _ = h.wire.WriteToUDPAddrPort(append(binary.BigEndian.AppendUint32(p, h.rcv), octets...), netip.AddrPort{})
+	_, _ = h.wire.WriteToUDPAddrPort(append(binary.BigEndian.AppendUint32(p, h.rcv), data...), netip.AddrPort{})
 }
 
 // sendAgain sends again what is not acknowledged, until patience is over.
@@ -197,7 +197,7 @@ func (h *host) takePackets() {
 }
 
 // took takes a packet in. Of a connection that is lost the host knows nothing any more.
-func (h *host) took(what byte, at, next uint32, octets []byte) {
+func (h *host) took(what byte, at, next uint32, data []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -208,7 +208,7 @@ func (h *host) took(what byte, at, next uint32, octets []byte) {
 		h.sendLocked(hostResets, 0, nil)
 	default:
 		h.acknowledgedLocked(next)
-		h.arrivedLocked(what == hostEnds, at, octets)
+		h.arrivedLocked(what == hostEnds, at, data)
 	}
 }
 
@@ -226,13 +226,13 @@ func (h *host) acknowledgedLocked(next uint32) {
 }
 
 // arrivedLocked gives the program what is next, and acknowledges what has come.
-func (h *host) arrivedLocked(fin bool, at uint32, octets []byte) {
-	if len(octets) == 0 && !fin {
+func (h *host) arrivedLocked(fin bool, at uint32, data []byte) {
+	if len(data) == 0 && !fin {
 		return
 	}
-	if known := int(int32(h.rcv - at)); known >= 0 && known <= len(octets) {
-		h.rcv += uint32(len(octets) - known)
-		if _, err := h.calls.Write(octets[known:]); err != nil && len(octets) > known {
+	if known := int(int32(h.rcv - at)); known >= 0 && known <= len(data) {
+		h.rcv += uint32(len(data) - known)
+		if _, err := h.calls.Write(data[known:]); err != nil && len(data) > known {
 			h.endLocked(syscall.ECONNRESET)
 			h.sendLocked(hostResets, 0, nil)
 			return

@@ -155,8 +155,8 @@ func silentUserTCP(t *testing.T, s rig.Silence) [2]int {
 	stacks := hushedStacks(t, &h, usertcp.Path{Delay: 5 * time.Millisecond})
 	qp := iwarp.QPConfig{HalfClose: true, CloseTimeout: patience, CloseLimit: -1}
 	ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(t.Context(), "tcp", "192.0.2.2:7174",
-		iwarp.ListenConfig{PD: res.PD, Stack: stacks[1], RequestTimeout: rig.Soon})
+	ln, err := (&iwarp.ListenConfig{PD: res.PD, Stack: stacks[1], RequestTimeout: rig.Soon}).Listen(
+		t.Context(), "tcp", "192.0.2.2:7174")
 	rig.Must(t, err)
 	defer ln.Close()
 	accepted := res.Takes(ln, iwarp.AcceptConfig{QP: qp})

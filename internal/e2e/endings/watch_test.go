@@ -119,7 +119,7 @@ func TestNotIdleWhileClosing(t *testing.T) {
 		a, b := rig.NewPipe(t)
 		res := &rig.End{T: t}
 		accepted := rig.DialInBackground(t, func() error {
-			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
+			req, err := new(iwarp.ListenConfig).Respond(t.Context(), b, nil)
 			if err == nil {
 				res.QP, err = req.Accept(t.Context(), iwarp.AcceptConfig{})
 			}

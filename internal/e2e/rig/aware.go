@@ -39,7 +39,7 @@ type wire struct {
 	Sniff func([]byte) // gets each segment that is sent
 
 	showing sync.Mutex
-	Show    func(at uint64, octets []byte)
+	Show    func(at uint64, data []byte)
 	base    uint64
 }
 
@@ -239,7 +239,7 @@ func (c *AwareConn) WriteFPDUs(fpdus [][]byte) (int, error) { return c.Out.write
 func (c *AwareConn) EMSS() int { return c.Out.emss() }
 
 // ShowAhead has f called with what arrives ahead of order.
-func (c *AwareConn) ShowAhead(f func(at uint64, octets []byte)) {
+func (c *AwareConn) ShowAhead(f func(at uint64, data []byte)) {
 	c.in.showing.Lock()
 	defer c.in.showing.Unlock()
 	c.in.Show, c.in.base = f, c.read

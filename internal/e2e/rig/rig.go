@@ -181,7 +181,7 @@ func (s *Setup) ways(t testing.TB) (func() (*iwarp.QP, error), func() (*iwarp.Re
 			func() (*iwarp.Request, error) { return ln.Accept(ctx) }
 	}
 	return func() (*iwarp.QP, error) { return s.Initiate(ctx, a, nil) },
-		func() (*iwarp.Request, error) { return iwarp.Respond(ctx, b, nil, s.Listen) }
+		func() (*iwarp.Request, error) { return s.Listen.Respond(ctx, b, nil) }
 }
 
 // Connect is the default setup.
@@ -194,7 +194,7 @@ func Connect(t testing.TB) (ini, res *End) {
 func Listen(t testing.TB, cfg iwarp.ListenConfig) *iwarp.Listener {
 	t.Helper()
 	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, Soon)
-	ln, err := iwarp.Listen(t.Context(), "tcp", "127.0.0.1:0", cfg)
+	ln, err := cfg.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return ln

@@ -72,7 +72,7 @@ func NewShuffled(seed uint64, pause func()) (a, b *Shuffled) {
 }
 
 // Send puts segments on their way.
-func (s *Shuffled) Send(segments [][]byte) (octets int, err error) {
+func (s *Shuffled) Send(segments [][]byte) (n int, err error) {
 	l := s.out
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -82,10 +82,10 @@ func (s *Shuffled) Send(segments [][]byte) (octets int, err error) {
 	for _, b := range segments[:1+l.rand.IntN(len(segments))] {
 		l.Pending = append(l.Pending, iwarp.SegmentArrival{Number: 5 + l.sent, Segment: bytes.Clone(b)})
 		l.sent++
-		octets += len(b)
+		n += len(b)
 	}
 	l.Moved.Broadcast()
-	return octets, nil
+	return n, nil
 }
 
 // Recv has any of what is pending arrive. What it gave before is overwritten.

@@ -108,7 +108,7 @@ func RespondOverPipe(ctx context.Context, t *testing.T, cfg iwarp.ListenConfig,
 	a, b := NewPipe(t)
 	p := NewPeer(t, a)
 	p.Meanwhile(func() { part(p) })
-	req, err := iwarp.Respond(ctx, b, nil, cfg)
+	req, err := cfg.Respond(ctx, b, nil)
 	Must(t, err)
 	return p, req
 }

@@ -24,8 +24,8 @@ func newPath(t testing.TB, delay time.Duration) (a, b net.Conn) {
 // carry brings bytes, and the FIN after them, from one connection to another.
 func carry(from, to net.Conn, delay time.Duration) {
 	type piece struct {
-		octets []byte
-		due    time.Time
+		bytes []byte
+		due   time.Time
 	}
 	way := make(chan piece, 1<<12)
 	go func() {
@@ -41,8 +41,8 @@ func carry(from, to net.Conn, delay time.Duration) {
 	}()
 	for p := range way {
 		time.Sleep(time.Until(p.due))
-		if len(p.octets) > 0 {
-			_, _ = to.Write(p.octets)
+		if len(p.bytes) > 0 {
+			_, _ = to.Write(p.bytes)
 		}
 	}
 	_ = to.(interface{ CloseWrite() error }).CloseWrite()

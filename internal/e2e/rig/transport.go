@@ -39,8 +39,8 @@ func (o *Transport) Needed(t testing.TB) {
 	switch {
 	case o.Shuffled, o.Aware != nil, o.User:
 	case o.Sctp:
-		ln, err := iwarp.Listen(t.Context(), o.Network, net.JoinHostPort(o.Host, "0"),
-			iwarp.ListenConfig{Network: new(iwarpsctp.Network)})
+		ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network)}).Listen(
+			t.Context(), o.Network, net.JoinHostPort(o.Host, "0"))
 		if errors.Is(err, errors.ErrUnsupported) {
 			t.Skipf("not on this system: %v", err)
 		}
@@ -81,7 +81,7 @@ func (o *Transport) ways(t testing.TB, s *Setup) (func() (*iwarp.QP, error), fun
 		s.Network, s.Listen.Network = new(iwarpsctp.Network), new(iwarpsctp.Network)
 	}
 	if o.Sctp || o.Aware != nil || o.User {
-		ln, err := iwarp.Listen(ctx, network, addr, s.Listen)
+		ln, err := s.Listen.Listen(ctx, network, addr)
 		Must(t, err)
 		t.Cleanup(func() { ln.Close() })
 		return func() (*iwarp.QP, error) { return s.Dial(ctx, network, ln.Addr().String()) },
@@ -93,7 +93,7 @@ func (o *Transport) ways(t testing.TB, s *Setup) (func() (*iwarp.QP, error), fun
 		server = o.Encrypt(t, s)
 		tcp = tls.NewListener(tcp, server)
 	}
-	ln := iwarp.NewListener(tcp, s.Listen)
+	ln := s.Listen.NewListener(tcp)
 	t.Cleanup(func() { ln.Close() })
 	return func() (*iwarp.QP, error) { return o.dial(ctx, s, ln.Addr()) },
 		func() (*iwarp.Request, error) { return ln.Accept(ctx) }

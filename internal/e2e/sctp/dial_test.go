@@ -25,8 +25,8 @@ import (
 
 // TestSCTPTurnedAway: a peer that ends the association right after the handshake is not waited for.
 func TestSCTPTurnedAway(t *testing.T) {
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), MaxPerSource: 1, RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), MaxPerSource: 1, RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	go func() {
@@ -44,8 +44,8 @@ func TestSCTPTurnedAway(t *testing.T) {
 
 // TestSCTPNeverAccepted: the error of a context says what was waited for.
 func TestSCTPNeverAccepted(t *testing.T) {
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -64,8 +64,8 @@ func TestSCTPNeverAccepted(t *testing.T) {
 func TestSCTPAddresses(t *testing.T) {
 	t.Parallel()
 	ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", ":0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", ":0")
 	rig.Must(t, err)
 	defer ln.Close()
 	accepted := res.Takes(ln, iwarp.AcceptConfig{})

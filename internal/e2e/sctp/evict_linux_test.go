@@ -14,8 +14,8 @@ import (
 //
 // Proves Z04.
 func TestSCTPTurnedAside(t *testing.T) {
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), MaxHalfOpen: 2, MaxPerSource: 2})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), MaxHalfOpen: 2, MaxPerSource: 2}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.RNIC().Close() // with its QPs
 	asks := func(from string, waiting int) *rig.SCTPPeer {

@@ -17,8 +17,10 @@ import (
 // Proves Z01.
 func TestHeldBytes(t *testing.T) {
 	res := rig.NewEnd(t, iwarp.RNICConfig{Limits: iwarp.Limits{HeldBytes: 3600}})
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RNIC: res.RNIC, RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{
+		Network: new(iwarpsctp.Network), PD: res.PD, RNIC: res.RNIC, RequestTimeout: -1,
+	}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	join := func() (*rig.SCTPPeer, *iwarp.QP) {

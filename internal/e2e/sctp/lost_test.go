@@ -108,8 +108,8 @@ func newLostInbox(e *rig.End) *lostInbox {
 // dialsOver connects two ends by a link that loses something.
 func dialsOver(e *rig.End, l *loser, d iwarp.Dialer, res *rig.End, accept iwarp.AcceptConfig) {
 	e.T.Helper()
-	ln, err := iwarp.Listen(rig.Within(e.T), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: rig.Soon})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: rig.Soon}).Listen(
+		rig.Within(e.T), "sctp4", "127.0.0.1:0")
 	rig.Must(e.T, err)
 	e.T.Cleanup(func() { _ = ln.Close() })
 	link, err := script.RelaySCTP(ln.Addr().String(), l.pass)
@@ -164,8 +164,8 @@ func TestSCTPReordered(t *testing.T) {
 	t.Parallel()
 	const rounds, size = 40, 20_000
 	ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: rig.Soon})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: rig.Soon}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	link, err := script.RelaySCTP(ln.Addr().String(), script.Permute(20, 1))

@@ -22,8 +22,8 @@ func TestSCTPMTU(t *testing.T) {
 		s := newSharers(t)
 		s.dialer.Network = &iwarpsctp.Network{MTU: c.dialer}
 		rig.Must(t, s.ln.Close())
-		ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-			iwarp.ListenConfig{Network: &iwarpsctp.Network{MTU: c.listener}, RequestTimeout: -1})
+		ln, err := (&iwarp.ListenConfig{Network: &iwarpsctp.Network{MTU: c.listener}, RequestTimeout: -1}).Listen(
+			rig.Within(t), "sctp4", "127.0.0.1:0")
 		rig.Must(t, err)
 		s.ln = ln
 		ini, res := s.dial()
@@ -41,8 +41,8 @@ func TestSCTPMTU(t *testing.T) {
 			"127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("MTU %d: dialed: %v", mtu, err)
 		}
-		if _, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-			iwarp.ListenConfig{Network: over}); !errors.Is(err, iwarp.ErrInvalid) {
+		if _, err := (&iwarp.ListenConfig{Network: over}).Listen(
+			rig.Within(t), "sctp4", "127.0.0.1:0"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("MTU %d: listening: %v", mtu, err)
 		}
 	}
@@ -57,8 +57,8 @@ func TestMTUElsewhere(t *testing.T) {
 			"127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%s: dialed: %v", network, err)
 		}
-		if _, err := iwarp.Listen(rig.Within(t), network, "127.0.0.1:0",
-			iwarp.ListenConfig{Network: over}); !errors.Is(err, iwarp.ErrInvalid) {
+		if _, err := (&iwarp.ListenConfig{Network: over}).Listen(
+			rig.Within(t), network, "127.0.0.1:0"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%s: listening: %v", network, err)
 		}
 	}

@@ -141,7 +141,7 @@ func TestSCTPRefused(t *testing.T) {
 		if _, err := (&iwarp.Dialer{Network: over}).Dial(rig.Within(t), network, addr); err == nil {
 			t.Errorf("%s %s: connected", network, addr)
 		}
-		if _, err := iwarp.Listen(rig.Within(t), network, addr, iwarp.ListenConfig{Network: over}); err == nil {
+		if _, err := (&iwarp.ListenConfig{Network: over}).Listen(rig.Within(t), network, addr); err == nil {
 			t.Errorf("%s %s: listening", network, addr)
 		}
 	}
@@ -150,14 +150,14 @@ func TestSCTPRefused(t *testing.T) {
 // rejectedOverSCTP dials a Listener whose program rejects everything.
 func rejectedOverSCTP(t *testing.T, d iwarp.Dialer) (r *iwarp.RejectError) {
 	t.Helper()
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	go func() {
 		req, err := ln.Accept(rig.Within(t))
 		rig.Must(t, err)
-		c, err := req.RejectDepths([]byte("no"), 1, 2)
+		c, err := req.RejectKeep([]byte("no"), 1, 2)
 		rig.Must(t, err)
 		if _, err := c.Read(nil); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the connection is open: %v", err)
@@ -180,8 +180,8 @@ func TestSCTPListenerClosed(t *testing.T) {
 		t.Run(fmt.Sprint("share ", share), func(t *testing.T) {
 			t.Parallel()
 			ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
-			ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-				iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1})
+			ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1}).Listen(
+				rig.Within(t), "sctp4", "127.0.0.1:0")
 			rig.Must(t, err)
 			accepted := res.Takes(ln, iwarp.AcceptConfig{})
 			d := iwarp.Dialer{PD: ini.PD, Network: &iwarpsctp.Network{ShareAssociations: share}, Timeout: time.Minute}
@@ -224,8 +224,8 @@ func TestSCTPViolations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := rig.NewEnd(t, iwarp.RNICConfig{})
-			ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-				iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1})
+			ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, RequestTimeout: -1}).Listen(
+				rig.Within(t), "sctp4", "127.0.0.1:0")
 			rig.Must(t, err)
 			defer ln.Close()
 			accepted := res.Takes(ln, iwarp.AcceptConfig{})
@@ -266,8 +266,8 @@ func TestSCTPBeforeAccept(t *testing.T) {
 		"segment":   {16, "\x00\x01early"},
 		"Terminate": {17, "\x00\x01\x00\x04"},
 	} {
-		ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-			iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1})
+		ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1}).Listen(
+			rig.Within(t), "sctp4", "127.0.0.1:0")
 		rig.Must(t, err)
 		p := rig.NewSCTPPeer(t, ln)
 		p.Says(17, "\x00\x00\x00\x01")
@@ -293,15 +293,15 @@ func TestSCTPBeforeAccept(t *testing.T) {
 // Proves Z04.
 func TestSCTPUnused(t *testing.T) {
 	t.Parallel()
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: 100 * time.Millisecond})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: 100 * time.Millisecond}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	if err := <-rig.NewSCTPPeer(t, ln).Lost; !errors.Is(err, lowerlayer.ErrShutdown) {
 		t.Errorf("lost: %v", err)
 	}
-	full, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), MaxHalfOpen: 1, RequestTimeout: -1})
+	full, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), MaxHalfOpen: 1, RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer full.Close()
 	first := rig.NewSCTPPeer(t, full)

@@ -37,8 +37,8 @@ func TestSCTPHasNone(t *testing.T) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
-	_, err = iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), Stack: new(usertcp.Stack)})
+	_, err = (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), Stack: new(usertcp.Stack)}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	if !errors.Is(err, iwarp.ErrInvalid) || !strings.Contains(err.Error(), "ListenConfig.Stack") {
 		t.Errorf("listening with a Stack: %v", err)
 	}
@@ -89,7 +89,7 @@ func TestSCTPLocalAddr(t *testing.T) {
 func TestSCTPStats(t *testing.T) {
 	ctx := rig.Within(t)
 	over := new(iwarpsctp.Network)
-	ln, err := iwarp.Listen(ctx, "sctp4", "127.0.0.1:0", iwarp.ListenConfig{Network: over})
+	ln, err := (&iwarp.ListenConfig{Network: over}).Listen(ctx, "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	conn, err := net.Dial("udp4", ln.Addr().String())
@@ -110,7 +110,7 @@ func TestSCTPStats(t *testing.T) {
 	if got := over.Stats(); got != (sctp.Stats{Ordered: 1, Dropped: 1}) {
 		t.Errorf("counted %+v", got)
 	}
-	_, err = req.Reject(nil)
+	err = req.Reject(nil)
 	rig.Must(t, err)
 	if got := over.Stats(); got != (sctp.Stats{Ordered: 1, Dropped: 1}) {
 		t.Errorf("counted twice: %+v", got)
@@ -124,7 +124,7 @@ func TestSCTPElsewhere(t *testing.T) {
 	for _, network := range []string{"sctp", "sctp4", "sctp:udp", "sctp6:kernel"} {
 		_, err := iwarp.Dial(rig.Within(t), network, "127.0.0.1:1")
 		rig.WantSaid(t, network, err, iwarp.ErrInvalid, name+"Dialer.Network to new(iwarpsctp.Network)")
-		_, err = iwarp.Listen(rig.Within(t), network, "127.0.0.1:0", iwarp.ListenConfig{})
+		_, err = iwarp.Listen(rig.Within(t), network, "127.0.0.1:0")
 		rig.WantSaid(t, network, err, iwarp.ErrInvalid, name+"ListenConfig.Network to new(iwarpsctp.Network)")
 	}
 }

@@ -34,8 +34,8 @@ func newSharers(t *testing.T) *sharers {
 	pd, err := c.rnic.AllocPD()
 	rig.Must(t, err)
 	c.dialer = iwarp.Dialer{PD: pd, Network: c.over, Timeout: time.Minute, QP: rig.Unhurried(iwarp.QPConfig{})}
-	c.ln, err = iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1})
+	c.ln, err = (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	t.Cleanup(func() { c.ln.Close() })
 	return c
@@ -190,7 +190,7 @@ func TestSCTPSharedHostile(t *testing.T) {
 	go func() {
 		req, err := c.ln.Accept(rig.Within(t))
 		rig.Must(t, err)
-		_, err = req.Reject([]byte("no"))
+		err = req.Reject([]byte("no"))
 		rig.Must(t, err)
 	}()
 	var rejected *iwarp.RejectError

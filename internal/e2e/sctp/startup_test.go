@@ -19,8 +19,10 @@ import (
 // has given its place back.
 func TestSCTPStartups(t *testing.T) {
 	ini, res := rig.NewEnd(t, iwarp.RNICConfig{}), rig.NewEnd(t, iwarp.RNICConfig{})
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), PD: res.PD, MaxPerSource: 1, RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{
+		Network: new(iwarpsctp.Network), PD: res.PD, MaxPerSource: 1, RequestTimeout: -1,
+	}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	dial := func(ctx context.Context, addr net.Addr) <-chan error {
@@ -38,10 +40,10 @@ func TestSCTPStartups(t *testing.T) {
 	dialed = dial(rig.Within(t), ln.Addr())
 	req, err := ln.Accept(rig.Within(t))
 	rig.Must(t, err)
-	if _, err := req.Reject(make([]byte, 600)); !errors.Is(err, mpa.ErrOffer) { // which leaves the Request as it is
+	if err := req.Reject(make([]byte, 600)); !errors.Is(err, mpa.ErrOffer) { // which leaves the Request as it is
 		t.Errorf("too much private data: %v", err)
 	}
-	_, err = req.Reject(nil)
+	err = req.Reject(nil)
 	rig.Must(t, err)
 	if err := <-dialed; !errors.As(err, new(*iwarp.RejectError)) {
 		t.Errorf("rejected: %v", err)
@@ -56,7 +58,7 @@ func TestSCTPStartups(t *testing.T) {
 		t.Errorf("given up: %v", err)
 	}
 	rig.Until(t, func() bool { // what cannot be said is refused, until the peer has withdrawn
-		_, err = req.Reject(make([]byte, 600))
+		err = req.Reject(make([]byte, 600))
 		return !errors.Is(err, mpa.ErrOffer)
 	}, "the news that the Dial was given up")
 	if err == nil {
@@ -123,8 +125,8 @@ func TestSCTPResolver(t *testing.T) {
 //
 // Proves Z04.
 func TestSCTPNoRoom(t *testing.T) {
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), MaxPerSource: 1, RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), MaxPerSource: 1, RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	defer ln.Close()
 	first := rig.NewSCTPPeer(t, ln)
@@ -144,8 +146,8 @@ func TestSCTPNoRoom(t *testing.T) {
 		t.Errorf("counted %+v", s)
 	}
 
-	unused, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1})
+	unused, err := (&iwarp.ListenConfig{Network: new(iwarpsctp.Network), RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	waits := rig.NewSCTPPeer(t, unused)
 	rig.Until(t, func() bool { return unused.Stats().HalfOpen == 1 }, "an association")

@@ -28,12 +28,11 @@ func TestWrappedIsEnlarged(t *testing.T) {
 	rig.Must(t, err)
 	defer func() { rig.Must(t, other.Close()) }()
 	var receive, send int
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: &iwarpsctp.Network{WrapUDP: func(s iwarpsctp.UDPSocket) (iwarpsctp.UDPSocket,
-			error) {
-			receive, send = room(s)
-			return s, nil
-		}}})
+	ln, err := (&iwarp.ListenConfig{Network: &iwarpsctp.Network{WrapUDP: func(
+		s iwarpsctp.UDPSocket) (iwarpsctp.UDPSocket, error) {
+		receive, send = room(s)
+		return s, nil
+	}}}).Listen(rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	rig.Must(t, ln.Close())
 	if r, s := room(other); receive <= r || send <= s {

@@ -42,8 +42,8 @@ func TestWrapUDP(t *testing.T) {
 	}
 	s := newSharers(t)
 	rig.Must(t, s.ln.Close())
-	ln, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-		iwarp.ListenConfig{Network: &iwarpsctp.Network{WrapUDP: wrap(1)}, RequestTimeout: -1})
+	ln, err := (&iwarp.ListenConfig{Network: &iwarpsctp.Network{WrapUDP: wrap(1)}, RequestTimeout: -1}).Listen(
+		rig.Within(t), "sctp4", "127.0.0.1:0")
 	rig.Must(t, err)
 	s.ln, s.over.WrapUDP = ln, wrap(0)
 	ini, res := s.dial()
@@ -80,8 +80,8 @@ func TestWrapUDPFails(t *testing.T) {
 			t.Errorf("dialed: %v", err)
 		}
 		wantClosed()
-		if _, err := iwarp.Listen(rig.Within(t), "sctp4", "127.0.0.1:0",
-			iwarp.ListenConfig{Network: over}); !errors.Is(err, c.want) {
+		if _, err := (&iwarp.ListenConfig{Network: over}).Listen(
+			rig.Within(t), "sctp4", "127.0.0.1:0"); !errors.Is(err, c.want) {
 			t.Errorf("listening: %v", err)
 		}
 		wantClosed()
@@ -107,8 +107,8 @@ func TestWrapUDPElsewhere(t *testing.T) {
 			"127.0.0.1:1"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%s: dialed: %v", network, err)
 		}
-		if _, err := iwarp.Listen(rig.Within(t), network, "127.0.0.1:0",
-			iwarp.ListenConfig{Network: over}); !errors.Is(err, iwarp.ErrInvalid) {
+		if _, err := (&iwarp.ListenConfig{Network: over}).Listen(
+			rig.Within(t), network, "127.0.0.1:0"); !errors.Is(err, iwarp.ErrInvalid) {
 			t.Errorf("%s: listening: %v", network, err)
 		}
 	}

@@ -170,7 +170,7 @@ func TestNoLastMessage(t *testing.T) {
 			}
 			return err
 		})
-		req, err := iwarp.Respond(rig.Within(t), res, nil, iwarp.ListenConfig{})
+		req, err := new(iwarp.ListenConfig).Respond(rig.Within(t), res, nil)
 		rig.Must(t, err)
 		if len(ini.sizes) != 1 || len(res.sizes) != 0 {
 			t.Errorf("the Initiator has written %d bytes, the Responder %d", ini.sizes, res.sizes)
@@ -187,7 +187,7 @@ func TestFailedRespondIsCounted(t *testing.T) {
 	a, b := rig.NewPipe(t)
 	go a.Write(rig.Frame(rig.Reply(2)))
 	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
-	if _, err := iwarp.Respond(rig.Within(t), b, nil, iwarp.ListenConfig{RNIC: rnic}); err == nil {
+	if _, err := (&iwarp.ListenConfig{RNIC: rnic}).Respond(rig.Within(t), b, nil); err == nil {
 		t.Fatal("it was taken for a Request")
 	}
 	if s := rnic.Stats().Startup; s.Started != 1 || s.Failed[mpa.FailureResponderResponder.String()] != 1 {

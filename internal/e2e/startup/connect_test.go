@@ -209,7 +209,7 @@ func TestTooMuchPrivateData(t *testing.T) {
 		513)}}); !errors.Is(err, mpa.ErrOffer) {
 		t.Errorf("513 bytes in revision 1: %v", err)
 	}
-	if _, err := req.Reject(make([]byte, 512)); err != nil {
+	if err := req.Reject(make([]byte, 512)); err != nil {
 		t.Error(err)
 	}
 	if f := p.WantFrame(mpa.KeyReply); !f.R() || len(f.ULPData()) != 512 {

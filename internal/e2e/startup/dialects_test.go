@@ -249,7 +249,7 @@ func TestStartKeyReject(t *testing.T) {
 			if req.MPA().Dialect != mpa.DialectStartKey || string(req.PrivateData()) != "let me in" {
 				t.Errorf("the Request is %+v", req.MPA())
 			}
-			c, err := req.Reject([]byte(data))
+			c, err := req.RejectKeep([]byte(data), 0, 0)
 			if err != nil {
 				return err
 			}
@@ -275,10 +275,10 @@ func TestStartKeyReject(t *testing.T) {
 	// Without messages there is no way to say why.
 	ln := rig.Listen(t, iwarp.ListenConfig{})
 	p, req := rig.Ask(t, ln, startKey(false))
-	if _, err := req.Reject([]byte("why")); !errors.Is(err, mpa.ErrOffer) {
+	if err := req.Reject([]byte("why")); !errors.Is(err, mpa.ErrOffer) {
 		t.Errorf("Reject with private data: %v", err)
 	}
-	c, err := req.Reject(nil)
+	c, err := req.RejectKeep(nil, 0, 0)
 	rig.Must(t, err)
 	wantGone(t, c)
 	if b := p.WantFIN(); len(b) > 0 {
@@ -322,7 +322,7 @@ func TestLateMarkers(t *testing.T) {
 	if err := <-accepted; !errors.Is(err, iwarp.ErrMarkersRequired) {
 		t.Error(err)
 	}
-	if _, err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
+	if err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("Reject: %v", err)
 	}
 }

@@ -147,17 +147,16 @@ func TestEarly(t *testing.T) {
 	}{{true, true}, {false, true}, {false, false}} {
 		a, b := rig.TCPPair(t)
 		p := rig.NewPeer(t, a)
-		octets := append([]byte(hello), rig.Frame(rig.Request(2))...)
+		data := append([]byte(hello), rig.Frame(rig.Request(2))...)
 		if c.early {
-			octets = append(octets, p.Write(1, 0, nil)...)
+			data = append(data, p.Write(1, 0, nil)...)
 		}
-		p.Send(octets)
+		p.Send(data)
 		r := bufio.NewReaderSize(b, 16) // a part of the bytes is ahead in it, and the rest in the socket
 		if s, err := r.ReadString('\n'); s != hello {
 			t.Fatalf("streamed %q (%v)", s, err)
 		}
-		req, err := iwarp.Respond(rig.Within(t), iwarp.Buffered(b, r), nil,
-			iwarp.ListenConfig{TolerateEarly: c.tolerate})
+		req, err := (&iwarp.ListenConfig{TolerateEarly: c.tolerate}).Respond(rig.Within(t), iwarp.Buffered(b, r), nil)
 		rig.Must(t, err)
 		qp, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{})
 		if c.early && !c.tolerate {

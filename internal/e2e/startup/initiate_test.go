@@ -32,7 +32,7 @@ func TestDelayedStartup(t *testing.T) {
 			if _, err := io.ReadFull(c, b); err != nil || string(b) != hello {
 				t.Errorf("heard %q (%v)", b, err)
 			}
-			req, err := iwarp.Respond(rig.Within(t), c, []byte(last), iwarp.ListenConfig{PD: res.PD})
+			req, err := (&iwarp.ListenConfig{PD: res.PD}).Respond(rig.Within(t), c, []byte(last))
 			if err == nil {
 				res.QP, err = req.Accept(rig.Within(t), iwarp.AcceptConfig{})
 			}
@@ -79,7 +79,7 @@ func TestSwitchSplits(t *testing.T) {
 			if _, err := io.ReadFull(b, streamed); err != nil || string(streamed) != hello {
 				t.Fatalf("cut at %d: streamed %q (%v)", cut, streamed, err)
 			}
-			req, err := iwarp.Respond(t.Context(), b, nil, iwarp.ListenConfig{})
+			req, err := new(iwarp.ListenConfig).Respond(t.Context(), b, nil)
 			if err != nil || string(req.PrivateData()) != "pd" {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
@@ -100,8 +100,8 @@ func receiveSplit(t *testing.T, p *rig.Peer, req *iwarp.Request, cut int) {
 	}})
 	rig.Must(t, err)
 	synctest.Wait()
-	octets := append(p.Write(1, 0, nil), p.Message(rdmap.OpSend, 1, []byte("first"))...)
-	p.SendInTwo(octets, min(cut, len(octets)))
+	data := append(p.Write(1, 0, nil), p.Message(rdmap.OpSend, 1, []byte("first"))...)
+	p.SendInTwo(data, min(cut, len(data)))
 	if wc := res.WantReceived(1, iwarp.StatusSuccess); wc.Length != 5 {
 		t.Errorf("cut at %d: %d bytes", cut, wc.Length)
 	}
@@ -119,8 +119,8 @@ func receiveSplit(t *testing.T, p *rig.Peer, req *iwarp.Request, cut int) {
 func TestPipelined(t *testing.T) {
 	ln := rig.Listen(t, iwarp.ListenConfig{TolerateEarly: true})
 	p := rig.DialPeer(t, ln.Addr())
-	octets := append(rig.Frame(rig.Request(1)), p.Message(rdmap.OpSend, 1, []byte("one"))...)
-	p.Send(append(octets, p.Message(rdmap.OpSend, 2, []byte("two"))...))
+	data := append(rig.Frame(rig.Request(1)), p.Message(rdmap.OpSend, 1, []byte("one"))...)
+	p.Send(append(data, p.Message(rdmap.OpSend, 2, []byte("two"))...))
 	req, err := ln.Accept(rig.Within(t))
 	rig.Must(t, err)
 	res := rig.NewEnd(t, iwarp.RNICConfig{})
@@ -140,8 +140,8 @@ func TestPipelinedReply(t *testing.T) {
 	d := iwarp.Dialer{PD: ini.PD, Prepare: ini.TwoReceives}
 	dialed := (&rig.End{T: t}).Dials(d, ln)
 	p := rig.AcceptRequest(t, ln)
-	octets := append(rig.Frame(rig.Reply(2)), p.Message(rdmap.OpSend, 1, []byte("one"))...)
-	p.Send(append(octets, p.Message(rdmap.OpSend, 2, []byte("two"))...))
+	data := append(rig.Frame(rig.Reply(2)), p.Message(rdmap.OpSend, 1, []byte("one"))...)
+	p.Send(append(data, p.Message(rdmap.OpSend, 2, []byte("two"))...))
 	rig.Must(t, <-dialed)
 	ini.WantReceived(0, iwarp.StatusSuccess)
 	ini.WantReceived(1, iwarp.StatusSuccess)

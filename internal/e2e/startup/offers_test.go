@@ -65,10 +65,10 @@ func TestBadAnswers(t *testing.T) {
 		rig.WantSaid(t, c.what, err, iwarp.ErrInvalid, c.words)
 		wantOnce(t, err)
 	}
-	_, err = req.Reject(make([]byte, 600))
+	err = req.Reject(make([]byte, 600))
 	rig.WantSaid(t, "rejection", err, iwarp.ErrInvalid, "reject ", "600 bytes of private data")
 	wantOnce(t, err)
-	_, err = req.Reject(nil)
+	err = req.Reject(nil)
 	rig.Must(t, err)
 	p.WantFrame(mpa.KeyReply)
 }
@@ -94,7 +94,7 @@ func TestListenRefuses(t *testing.T) {
 	} {
 		for network, over := range map[string]iwarp.SegmentNetwork{"tcp": nil, "sctp": new(iwarpsctp.Network)} {
 			cfg.Network = over
-			_, err := iwarp.Listen(context.Background(), network, "127.0.0.1:0", cfg)
+			_, err := cfg.Listen(context.Background(), network, "127.0.0.1:0")
 			rig.WantSaid(t, network, err, iwarp.ErrInvalid, words)
 		}
 	}

@@ -87,9 +87,9 @@ func longCrashes(t *testing.T, p *iwarp.Preset) {
 	rig.Must(t, err)
 	_, err = req.Accept(rig.Within(t), iwarp.AcceptConfig{MPA: mpa.Answer{PrivateData: long}})
 	wantPresetError(t, err, p, len(fits))
-	_, err = req.Reject(long)
+	err = req.Reject(long)
 	wantPresetError(t, err, p, len(fits))
-	c, err := req.Reject(fits)
+	c, err := req.RejectKeep(fits, 0, 0)
 	rig.Must(t, err)
 	c.Close()
 	wantRefused(t, <-refused, peers.Closes, "R=1")
@@ -178,7 +178,7 @@ func piped(t *testing.T, dialing bool, p *iwarp.Preset, o mpa.Offer) (qp *iwarp.
 		qp, err = (&iwarp.Dialer{Preset: p, MPA: o}).Initiate(t.Context(), x, nil)
 	} else {
 		var req *iwarp.Request
-		if req, err = iwarp.Respond(t.Context(), x, nil, iwarp.ListenConfig{Preset: p}); err == nil {
+		if req, err = (&iwarp.ListenConfig{Preset: p}).Respond(t.Context(), x, nil); err == nil {
 			qp, err = req.Accept(t.Context(), iwarp.AcceptConfig{MPA: o.Answer()})
 		}
 	}

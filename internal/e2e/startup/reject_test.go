@@ -49,11 +49,11 @@ func rejectAndTalk(t testing.TB, ln *iwarp.Listener) error {
 	if string(req.PrivateData()) != "let me in" {
 		return errors.New("other private data")
 	}
-	c, err := req.RejectDepths([]byte("not you"), 5, 6)
+	c, err := req.RejectKeep([]byte("not you"), 5, 6)
 	if err != nil {
 		return err
 	}
-	if _, err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
+	if err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
 		return errors.New("rejected twice")
 	}
 	talk(t, c, "the server", "the client")
@@ -112,7 +112,7 @@ func TestRequestAnsweredOnce(t *testing.T) {
 	_, req := rig.Ask(t, ln, rig.Frame(rig.Request(2)))
 	qp, err := req.Accept(rig.Within(t), iwarp.AcceptConfig{})
 	rig.Must(t, err)
-	if _, err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
+	if err := req.Reject(nil); !errors.Is(err, iwarp.ErrBadState) {
 		t.Errorf("Reject: %v", err)
 	}
 	if err := req.Close(); !errors.Is(err, iwarp.ErrBadState) {
@@ -144,7 +144,7 @@ func TestRejectedDialLeavesNothing(t *testing.T) {
 					_, _ = req.Accept(rig.Within(t), iwarp.AcceptConfig{})
 					return
 				}
-				conn, err := req.Reject(nil)
+				conn, err := req.RejectKeep(nil, 0, 0)
 				rig.Should(t, err)
 				served <- conn
 			}()

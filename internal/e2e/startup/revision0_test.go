@@ -71,8 +71,8 @@ func TestRevision0Lingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := rig.NewPipe(t)
 		p := rig.NewPeer(t, a)
-		ln := iwarp.NewListener(&oneConn{conn: b, closed: make(chan struct{})},
-			iwarp.ListenConfig{RNIC: rig.NewRNIC(t, iwarp.RNICConfig{Kind: nonPermissive})})
+		ln := (&iwarp.ListenConfig{RNIC: rig.NewRNIC(t, iwarp.RNICConfig{Kind: nonPermissive})}).NewListener(
+			&oneConn{conn: b, closed: make(chan struct{})})
 		began := time.Now()
 		p.Meanwhile(func() { p.Send(rig.Frame(revision0(mpa.KeyRequest))) })
 		p.WantFrame(mpa.KeyReply)

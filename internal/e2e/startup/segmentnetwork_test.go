@@ -161,7 +161,7 @@ func (*memoryPath) RemoteAddr() net.Addr { return memoryAddr("a peer") }
 func overMemory(t *testing.T, n *memoryNetwork, cfg iwarp.ListenConfig) *iwarp.Listener {
 	t.Helper()
 	cfg.Network = n
-	ln, err := iwarp.Listen(rig.Within(t), "memory", "", cfg)
+	ln, err := cfg.Listen(rig.Within(t), "memory", "")
 	rig.Must(t, err)
 	t.Cleanup(func() { _ = ln.Close() })
 	return ln
@@ -200,7 +200,7 @@ func TestSegmentNetworkRefused(t *testing.T) {
 	rejected := rig.DialInBackground(t, func() error {
 		req, err := ln.Accept(rig.Within(t))
 		if err == nil {
-			_, err = req.Reject([]byte("no"))
+			err = req.Reject([]byte("no"))
 		}
 		return err
 	})
@@ -226,7 +226,7 @@ func TestSegmentNetworkRefused(t *testing.T) {
 	over := d
 	over.Stack = new(usertcp.Stack)
 	rig.WantSaid(t, "a Stack", dial(over, "memory"), iwarp.ErrInvalid, "Dialer.Stack is a TCP, and Dialer.Network")
-	_, err = iwarp.Listen(rig.Within(t), "memory", "", iwarp.ListenConfig{Network: n, Stack: new(usertcp.Stack)})
+	_, err = (&iwarp.ListenConfig{Network: n, Stack: new(usertcp.Stack)}).Listen(rig.Within(t), "memory", "")
 	rig.WantSaid(t, "listening with a Stack", err, iwarp.ErrInvalid, "ListenConfig.Stack is a TCP")
 	want := iwarp.StartupStats{Started: 3, Rejected: 2, Failed: map[string]uint64{"other": 1}}
 	rig.WantStartups(t, "the Initiator", ini, want)

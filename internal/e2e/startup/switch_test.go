@@ -80,8 +80,8 @@ func TestReadAhead(t *testing.T) {
 				how.run(t, func(t *testing.T) {
 					a, b := how.make(t)
 					p := rig.NewPeer(t, a)
-					octets := append([]byte(hello), o.first...)
-					p.Meanwhile(func() { p.SendInTwo(octets, cut) })
+					data := append([]byte(hello), o.first...)
+					p.Meanwhile(func() { p.SendInTwo(data, cut) })
 					r := bufio.NewReaderSize(b, 4096)
 					if s, err := r.ReadString('\n'); s != hello {
 						t.Fatalf("streamed %q (%v)", s, err)
@@ -104,7 +104,7 @@ func (o *opening) carryOn(t *testing.T, p *rig.Peer, c net.Conn, cut int) {
 		defer close(said)
 		p.WantBytes([]byte(last))
 	}()
-	req, err := iwarp.Respond(rig.Within(t), c, []byte(last), o.cfg)
+	req, err := o.cfg.Respond(rig.Within(t), c, []byte(last))
 	if err != nil || string(req.PrivateData()) != o.ulp {
 		t.Fatalf("%s, cut at %d: %v", o.name, cut, err)
 	}
@@ -122,8 +122,8 @@ func (o *opening) carryOn(t *testing.T, p *rig.Peer, c net.Conn, cut int) {
 		t.Fatalf("%s, cut at %d: %v", o.name, cut, err)
 	}
 	o.ready(p)
-	octets := append(o.begin(p), p.Message(rdmap.OpSend, 1, []byte("first"))...)
-	p.SendInTwo(octets, cut%len(octets))
+	data := append(o.begin(p), p.Message(rdmap.OpSend, 1, []byte("first"))...)
+	p.SendInTwo(data, cut%len(data))
 	if wc := res.WantReceived(0, iwarp.StatusSuccess); wc.Length != 5 {
 		t.Errorf("%s, cut at %d: %d bytes", o.name, cut, wc.Length)
 	}
@@ -146,18 +146,18 @@ func TestReadAheadFPDUs(t *testing.T) {
 	for size := 100; size < 5000; size = size*3 + 7 { // of the reader's buffer
 		a, b := rig.TCPPair(t)
 		p := rig.NewPeer(t, a)
-		octets := append([]byte(hello), rig.Frame(rig.Request(1))...)
+		data := append([]byte(hello), rig.Frame(rig.Request(1))...)
 		for i := range sends {
-			octets = append(octets, p.Message(rdmap.OpSend, uint32(i+1), rig.Pattern(100, byte(i)))...)
+			data = append(data, p.Message(rdmap.OpSend, uint32(i+1), rig.Pattern(100, byte(i)))...)
 		}
-		p.Send(octets[:len(octets)/2])
+		p.Send(data[:len(data)/2])
 		r := bufio.NewReaderSize(b, size)
 		if s, err := r.ReadString('\n'); s != hello {
 			t.Fatalf("streamed %q (%v)", s, err)
 		}
 		res := rig.NewEnd(t, iwarp.RNICConfig{})
-		req, err := iwarp.Respond(rig.Within(t), iwarp.Buffered(b, r), nil,
-			iwarp.ListenConfig{PD: res.PD, TolerateEarly: true})
+		req, err := (&iwarp.ListenConfig{PD: res.PD, TolerateEarly: true}).Respond(
+			rig.Within(t), iwarp.Buffered(b, r), nil)
 		rig.Must(t, err)
 		mr := res.MR(100*sends, iwarp.LocalWrite)
 		_, err = req.Accept(rig.Within(t), iwarp.AcceptConfig{Prepare: func(qp *iwarp.QP) error {
@@ -168,7 +168,7 @@ func TestReadAheadFPDUs(t *testing.T) {
 			return nil
 		}})
 		rig.Must(t, err)
-		p.Send(octets[len(octets)/2:])
+		p.Send(data[len(data)/2:])
 		for i := range sends {
 			res.WantReceived(uint64(i), iwarp.StatusSuccess)
 			if string(mr.Bytes()[100*i:100*i+100]) != string(rig.Pattern(100, byte(i))) {
@@ -262,7 +262,7 @@ func respondAfterLines(t *testing.T, c net.Conn, hearNow bool, cfg iwarp.ListenC
 		}
 		last = nil
 	}
-	req, err := iwarp.Respond(rig.Within(t), iwarp.Buffered(c, r), last, cfg)
+	req, err := cfg.Respond(rig.Within(t), iwarp.Buffered(c, r), last)
 	if err != nil {
 		return nil, err
 	}
@@ -288,10 +288,10 @@ func TestRejectAfterStream(t *testing.T) {
 					p.Meanwhile(func() { p.Send(append(append([]byte(hello), o.first...), more...)) })
 					r := bufio.NewReader(b)
 					lines(t, r, hello)
-					req, err := iwarp.Respond(rig.Within(t), iwarp.Buffered(b, r), nil, o.cfg)
+					req, err := o.cfg.Respond(rig.Within(t), iwarp.Buffered(b, r), nil)
 					rig.Must(t, err)
 					p.Meanwhile(func() { p.WantFrame(mpa.KeyReply) })
-					c, err := req.Reject([]byte("no"))
+					c, err := req.RejectKeep([]byte("no"), 0, 0)
 					rig.Must(t, err)
 					if !old {
 						r = bufio.NewReader(c)

@@ -25,7 +25,7 @@ import (
 func respondTo(ctx context.Context, t *testing.T, cfg iwarp.ListenConfig) (*rig.Peer, <-chan error) {
 	a, b := rig.NewPipe(t)
 	return rig.NewPeer(t, a), rig.DialInBackground(t, func() error {
-		_, err := iwarp.Respond(ctx, b, nil, cfg)
+		_, err := cfg.Respond(ctx, b, nil)
 		return err
 	})
 }
@@ -247,7 +247,7 @@ func TestReplyUnread(t *testing.T) {
 			p, req := rig.AskOverPipe(t.Context(), t, iwarp.ListenConfig{}, rig.Frame(rig.Request(2)))
 			var err error
 			if reject {
-				_, err = req.Reject(nil)
+				err = req.Reject(nil)
 			} else {
 				_, err = req.Accept(t.Context(), iwarp.AcceptConfig{})
 			}

@@ -75,21 +75,21 @@ var all = []struct {
 // TestMessages has the bytes of each type.
 func TestMessages(t *testing.T) {
 	for _, c := range all {
-		octets := testrig.Bytes(t, c.hex)
-		m, err := message.Parse(octets)
+		data := testrig.Bytes(t, c.hex)
+		m, err := message.Parse(data)
 		testrig.Must(t, err)
 		if diff := cmp.Diff(c.m, m); diff != "" {
 			t.Errorf("%v: %s", c.m.Type(), diff)
 		}
-		if got := c.m.Append(nil); !bytes.Equal(got, octets) {
+		if got := c.m.Append(nil); !bytes.Equal(got, data) {
 			t.Errorf("%v: appended as % x", c.m.Type(), got)
 		}
-		for n := range octets {
-			if m, err := message.Parse(octets[:n]); err == nil {
+		for n := range data {
+			if m, err := message.Parse(data[:n]); err == nil {
 				t.Errorf("the first %d bytes of %v are %v", n, c.m.Type(), m)
 			}
 		}
-		if m, err := message.Parse(append(octets, 0)); err == nil {
+		if m, err := message.Parse(append(data, 0)); err == nil {
 			t.Errorf("%v and a byte more is %v", c.m.Type(), m)
 		}
 	}
@@ -136,9 +136,9 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, m, err)
 		}
 	}
-	for _, octets := range []string{"00 00 0000", "09 00 0000", "07 01 0000", "07 00 0001", "06 02 0000" + digestHex} {
-		if m, err := message.Parse(testrig.Bytes(t, octets)); err == nil {
-			t.Errorf("%s is %v", octets, m)
+	for _, data := range []string{"00 00 0000", "09 00 0000", "07 01 0000", "07 00 0001", "06 02 0000" + digestHex} {
+		if m, err := message.Parse(testrig.Bytes(t, data)); err == nil {
+			t.Errorf("%s is %v", data, m)
 		}
 	}
 }

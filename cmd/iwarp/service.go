@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/goiwarp/iwarp/internal/monitor"
+	"github.com/goiwarp/iwarp/internal/serve"
+)
+
+// serviceFlags are those of commands that run as services.
+type serviceFlags struct {
+	Metrics string `placeholder:"HOST:PORT" help:"Serve metrics and health checks at this address (plain HTTP): /metrics for Prometheus, /healthz, and /readyz, which fails while the server ends. With port 0 a free port is taken and printed."`
+	Log     string `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
+}
+
+// checkService refuses an address that is none.
+func (f *serviceFlags) checkService(command string) error {
+	if f.Metrics == "" {
+		return nil
+	}
+	return wantListen(command+": --metrics", f.Metrics)
+}
+
+// logger logs what is of a level, or above.
+func (f *serviceFlags) logger(std streams, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if f.Log == "json" {
+		return slog.New(slog.NewJSONHandler(std.err, options))
+	}
+	return slog.New(slog.NewTextHandler(std.err, options))
+}
+
+// monitor serves the metrics of --metrics until stop is called.
+func (f *serviceFlags) monitor(ctx context.Context, std streams, of monitor.Sources,
+	log *slog.Logger) (stop func(), err error) {
+	if f.Metrics == "" {
+		return func() {}, nil
+	}
+	m, err := monitor.Listen(ctx, f.Metrics, of, log)
+	if err != nil {
+		return nil, fmt.Errorf("%s: --metrics: %w", of.Name, err)
+	}
+	fmt.Fprintf(std.out, "metrics at http://%v/metrics\n", m.Addr())
+	return func() { _ = m.Close() }, nil
+}
+
+// notifySocket names the socket where systemd wants to be told how a service is: sd_notify(3).
+const notifySocket = "NOTIFY_SOCKET"
+
+// notify returns what tells systemd, if it has started this process and wants to know; otherwise what does nothing.
+func notify(log *slog.Logger) func(serve.State) {
+	path := os.Getenv(notifySocket)
+	if path == "" {
+		return func(serve.State) {}
+	}
+	return func(state serve.State) {
+		if err := tellSystemd(path, state); err != nil {
+			log.Warn("systemd cannot be told", "state", state.String(), "error", err.Error())
+		}
+	}
+}
+
+func tellSystemd(path string, state serve.State) error {
+	message, ok := map[serve.State]string{serve.Serving: "READY=1", serve.Draining: "STOPPING=1"}[state]
+	if !ok {
+		return nil
+	}
+	conn, err := net.Dial("unixgram", path) //nolint:noctx // it takes no time
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Write([]byte(message + "\nSTATUS=" + state.String()))
+	return err
+}
