@@ -107,7 +107,7 @@ type piece struct {
 // pieces returns the bytes of all events, each on its own.
 func (c *connection) pieces() (all []piece) {
 	for _, e := range c.events {
-		all = append(all, piece{e.dir, e.octets})
+		all = append(all, piece{e.dir, e.bytes})
 	}
 	return all
 }
@@ -195,7 +195,7 @@ func wantDamage(t *testing.T, c *connection, i int) {
 			e.offset == c.events[i].offset
 	})
 	if j < 0 || got.events[j].fpdu.Err == nil || got.events[j].fpdu.Err.Code != mpa.CodeCRC ||
-		!bytes.Equal(got.events[j].octets, bad) {
+		!bytes.Equal(got.events[j].bytes, bad) {
 		t.Errorf("event %d, %v: damaged, it gives %q", i, c.events[i], lines(got))
 		return
 	}

@@ -62,13 +62,13 @@ const smallestFPDU = 8
 
 // isSegment says whether an event came as one segment.
 func (c *connection) isSegment(e event) bool {
-	return slices.Contains(c.segments[e.dir], capture.Span{Offset: e.offset, Length: len(e.octets)})
+	return slices.Contains(c.segments[e.dir], capture.Span{Offset: e.offset, Length: len(e.bytes)})
 }
 
 // endsAtMarker says whether a marker is due right after an FPDU. It belongs to
 // the next: RFC 5044, section 4.3.
 func endsAtMarker(e, startup event) bool {
-	end := e.offset + uint64(len(e.octets)) - uint64(len(startup.octets))
+	end := e.offset + uint64(len(e.bytes)) - uint64(len(startup.bytes))
 	return e.startup == nil && end%512 == 0
 }
 
@@ -76,7 +76,7 @@ func endsAtMarker(e, startup event) bool {
 func (c *connection) firstPart(e event) int {
 	for _, s := range c.segments[e.dir] {
 		if end := s.Offset + uint64(s.Length); end > e.offset {
-			return min(len(e.octets), int(end-e.offset))
+			return min(len(e.bytes), int(end-e.offset))
 		}
 	}
 	return 0

@@ -147,7 +147,7 @@ func (g *Guest) listen(ctx context.Context, cfg iwarp.ListenConfig) (ln *iwarp.L
 	if g.card != nil {
 		host = ourIP
 	}
-	if ln, err = iwarp.Listen(ctx, "tcp", host+":0", cfg); err != nil {
+	if ln, err = cfg.Listen(ctx, "tcp", host+":0"); err != nil {
 		return nil, "", err
 	}
 	_, port, err = net.SplitHostPort(ln.Addr().String())

@@ -15,7 +15,7 @@ import (
 // UDP, with rping's server. A socket answers in UDP only if net.sctp.udp_port was set before it was made.
 func kernelTools(t *testing.T, g *Guest) {
 	t.Run("perf", func(t *testing.T) {
-		p := g.Start(t, "iwarp perf --network sctp:kernel --size 1001 --duration 50ms --tcp off 2>/dev/null")
+		p := g.Start(t, "iwarp perf --table --network sctp:kernel --size 1001 --duration 50ms --tcp off 2>/dev/null")
 		p.WantSuccess(t, 60*time.Second)
 		p.WantOutput(t, "All data was verified.")
 		for _, op := range []string{"Send", "Write", "Read"} {

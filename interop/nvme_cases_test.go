@@ -17,7 +17,7 @@ import (
 // An nvmeCase is what a case of blktests' nvme group asks of a target, asked of our command's disk by Linux's host.
 type nvmeCase struct {
 	number string // blktests'
-	what   string // as in docs/disk.md
+	what   string // as in docs/dev/disk.md
 	// script runs in the guest under "set -e" with the functions of nvmeCaseScript.
 	script string
 }
@@ -32,9 +32,9 @@ if dmesg | grep 'failed nvme_keep_alive_end_io'; then exit 1; fi
 nvme disconnect -n nqn.2014-08.org.nvmexpress.discovery`},
 	{"004", "The namespace has its UUID, and by that its name for the system.",
 		`attach; [ "$(cat /sys/block/$ns/wwid)" = uuid.$UUID ]`},
-	{"005", "A reset, and at once the end.", `attach; echo 1 >/sys/class/nvme/$ctl/reset_controller`},
-	{"006", "It is found by discovery.", `nvme discover -t rdma -a $PEER_IP -s $PORT | grep "^subnqn: *$NQN$"`},
-	{"008", "A host connects, and knows subsystem and disk.",
+	{"005", "A reset, and a disconnect directly after it.", `attach; echo 1 >/sys/class/nvme/$ctl/reset_controller`},
+	{"006", "Discovery finds the target.", `nvme discover -t rdma -a $PEER_IP -s $PORT | grep "^subnqn: *$NQN$"`},
+	{"008", "A host connects, and sees subsystem and disk.",
 		`attach; nvme id-ctrl /dev/$ctl | grep "^subnqn *: $NQN$"; nvme id-ns /dev/$ns | grep '^nsze'`},
 	{"010", "fio writes, reads back and compares.", `attach; verify`},
 	{"014", "Flush after writes.", `attach; dd if=/dev/urandom of=/dev/$ns bs=4k count=1024 2>/dev/null; nvme flush /dev/$ns`},
@@ -42,27 +42,27 @@ nvme disconnect -n nqn.2014-08.org.nvmexpress.discovery`},
 if nvme read /dev/$ns --start-block $(blockdev --getsz /dev/$ns) --block-count 0 --data-size 512 >/tmp/out 2>&1; then exit 1; fi
 grep -i 'lba out of range' /tmp/out`},
 	{"019", "Discard of ten ranges at once.", `attach; nvme dsm /dev/$ns --ad --slbs 100,200,300,400,500,600,700,800,900,1000 --blocks 10,10,10,10,10,10,10,10,10,10`},
-	{"021", "It is in the host's list of disks.", `attach; nvme list | grep "/dev/$ns "`},
+	{"021", "The disk is in the host's list of disks.", `attach; nvme list | grep "/dev/$ns "`},
 	{"022", "A reset.", `attach; nvme reset /dev/$ctl; state live`},
 	{"023", "The log of its health.", `attach; nvme smart-log /dev/$ns`},
 	{"025", "The log of its commands' effects.", `attach; nvme effects-log /dev/$ctl`},
 	{"026", "The descriptors of the namespace.", `attach; nvme ns-descs /dev/$ns | grep "uuid *: $UUID"`},
-	{"027", "The namespaces are looked for once more.", `attach; nvme ns-rescan /dev/$ctl; [ -b /dev/$ns ]`},
-	{"028", "It is in the host's list of subsystems.",
+	{"027", "A rescan of the namespaces.", `attach; nvme ns-rescan /dev/$ctl; [ -b /dev/$ns ]`},
+	{"028", "The subsystem is in the host's list.",
 		`attach; nvme list-subsys | grep "$NQN"; nvme list-subsys | grep 'rdma traddr='`},
-	{"029", "Writes and reads by commands of a program, of lengths about a power of two.", `attach
+	{"029", "Writes and reads by commands of a program, with lengths near a power of two.", `attach
 for blocks in 1,512 1,511 1,513 511,1024 511,1023 511,1025; do passthrough ${blocks%,*} ${blocks#*,}; done`},
-	{"031", "Ten times a host connects, and goes at once (the kernel's target is made anew each time, ours is not).", `for i in 1 2 3 4 5 6 7 8 9 10; do
+	{"031", "A host connects and disconnects ten times (blktests makes the kernel's target anew each time).", `for i in 1 2 3 4 5 6 7 8 9 10; do
 	connect $NQN; nvme disconnect -n $NQN
 done`},
-	{"040", "A reset, and then the removal, amid a program's work.", `attach; work &
+	{"040", "A reset, and then a removal, while a program works.", `attach; work &
 usleep 2000000; nvme reset /dev/$ctl; state live; usleep 500000
 echo 1 >/sys/class/nvme/$ctl/delete_controller
 wait
 gone`},
-	{"047", "Queues for writes alone, and those that are polled (with fio on the disk itself, in place of XFS).", `attach -W 1; verify; disconnect
+	{"047", "Queues for writes alone, and polled queues (fio on the disk itself, not on XFS).", `attach -W 1; verify; disconnect
 attach -W 1 -P 1; verify`},
-	{"061", "The target ends and comes again amid a program's work, six times.", `attach -k 5 -c 1; work &
+	{"061", "The target ends and returns while a program works, six times.", `attach -k 5 -c 1; work &
 for i in 1 2 3 4 5 6; do
 	echo "DOWN $i"; state connecting
 	echo "UP $i"; state live
@@ -75,7 +75,7 @@ wait`},
 func (c *nvmeCase) row() string { return "| " + c.number + " | " + c.what + " |" }
 
 // diskDoc has the tables of blktests' cases.
-const diskDoc = "../docs/disk.md"
+const diskDoc = "../docs/dev/disk.md"
 
 const (
 	nvmeCasesHead  = "| case | what is asked |\n|---|---|\n"

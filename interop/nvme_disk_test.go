@@ -104,7 +104,7 @@ func serveDisk(t *testing.T, path, port string) *servedDisk {
 	testrig.Must(t, err)
 	under, err := net.Listen("tcp", "127.0.0.1:"+port)
 	testrig.Must(t, err)
-	d.ln = iwarp.NewListener(cutListener{under, &d.cuts}, iwarp.ListenConfig{})
+	d.ln = new(iwarp.ListenConfig).NewListener(cutListener{under, &d.cuts})
 	_, d.port, err = net.SplitHostPort(under.Addr().String())
 	testrig.Must(t, err)
 	go d.target.Serve(context.Background(), d.ln)

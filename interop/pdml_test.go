@@ -157,7 +157,7 @@ func (f *field) number(t testing.TB) uint64 {
 func (f *field) flag(t testing.TB, name string) bool { return f.num(t, name) != 0 }
 
 // bytes returns a field's bytes, nil without the field.
-func (f *field) octets(t testing.TB, name string) []byte {
+func (f *field) byteSplit(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(f.find(name).Value)
 	if err != nil {
@@ -171,13 +171,13 @@ func (f *field) octets(t testing.TB, name string) []byte {
 
 func (f *field) mpa(t testing.TB, packet uint64) reported {
 	t.Helper()
-	if key := f.octets(t, "iwarp_mpa.key."); key != nil {
+	if key := f.byteSplit(t, "iwarp_mpa.key."); key != nil {
 		return reported{packet: packet, startup: f.startup(t, string(key))}
 	}
 	check := f.find("iwarp_mpa.crc_check")
 	r := reported{
-		packet: packet, length: int(f.num(t, "iwarp_mpa.ulpdulength")), pad: f.octets(t, "iwarp_mpa.pad"),
-		crc: f.octets(t, "iwarp_mpa.crc"), checked: check.Name != "",
+		packet: packet, length: int(f.num(t, "iwarp_mpa.ulpdulength")), pad: f.byteSplit(t, "iwarp_mpa.pad"),
+		crc: f.byteSplit(t, "iwarp_mpa.crc"), checked: check.Name != "",
 		right: strings.Contains(check.ShowName, "(Good CRC32)"),
 	}
 	for _, m := range f.find("iwarp_mpa.markers").Fields {
@@ -198,7 +198,7 @@ func (f *field) startup(t testing.TB, key string) mpa.StartupFrame {
 		M:   f.flag(t, "iwarp_mpa.marker_flag"), C: f.flag(t, "iwarp_mpa.crc_flag"), R: f.flag(t, "iwarp_mpa.rej_flag"),
 		S: res&0x10 != 0, Res: uint8(res & 0xf), Rev: uint8(f.num(t, "iwarp_mpa.rev")),
 		PDLength:    int(f.num(t, "iwarp_mpa.pdlength")),
-		PrivateData: f.octets(t, "iwarp_mpa.privatedata"),
+		PrivateData: f.byteSplit(t, "iwarp_mpa.privatedata"),
 	}
 	return mpa.AppendStartup(nil, &frame)
 }
@@ -231,7 +231,7 @@ func (f *field) ddp(t testing.TB) ddp.Header {
 		RsvdULP: uint8(f.num(t, "iwarp_rdma.version")<<6 | f.num(t,
 			"iwarp_rdma.rsv")<<4 | f.num(t, "iwarp_rdma.opcode")),
 	}
-	if ulp := f.octets(t, "iwarp_ddp.rsvdulp"); len(ulp) == 5 {
+	if ulp := f.byteSplit(t, "iwarp_ddp.rsvdulp"); len(ulp) == 5 {
 		h.RsvdULP, h.ULP = ulp[0], binary.BigEndian.Uint32(ulp[1:])
 	}
 	return h
@@ -255,10 +255,10 @@ func (f *field) terminate(t testing.TB) *rdmap.Terminate {
 	term := &rdmap.Terminate{
 		Code:        rdmap.Code(code),
 		HasLength:   f.flag(t, "iwarp_rdma.term_hdrct_m"),
-		DDPHeader:   f.octets(t, "iwarp_rdma.term_ddp_h"),
-		RDMAPHeader: f.octets(t, "iwarp_rdma.term_rdma_h"),
+		DDPHeader:   f.byteSplit(t, "iwarp_rdma.term_ddp_h"),
+		RDMAPHeader: f.byteSplit(t, "iwarp_rdma.term_rdma_h"),
 	}
-	if length := f.octets(t, "iwarp_rdma.term_ddp_seg_len"); len(length) == 2 {
+	if length := f.byteSplit(t, "iwarp_rdma.term_ddp_seg_len"); len(length) == 2 {
 		term.SegmentLength = binary.BigEndian.Uint16(length)
 	}
 	return term

@@ -47,9 +47,9 @@ func putNetcat(t *testing.T) map[string]string {
 func TestPreloaded(t *testing.T) {
 	t.Parallel()
 	g := Boot(t, Options{Put: putNetcat(t)})
-	const octets = 1_000_000
-	fromNetcat := bytes.Repeat([]byte("0123456789\n"), octets/11+1)[:octets]
-	toNetcat := bytes.Repeat([]byte("all that netcat gets\n"), octets/21+1)[:octets]
+	const total = 1_000_000
+	fromNetcat := bytes.Repeat([]byte("0123456789\n"), total/11+1)[:total]
+	toNetcat := bytes.Repeat([]byte("all that netcat gets\n"), total/21+1)[:total]
 	const says, hears = "yes 0123456789 | head -c 1000000 |", "| sha256sum"
 	t.Run("guest serves", func(t *testing.T) {
 		server := g.Serve(t, fmt.Sprintf("%s %s -l -p %d 0.0.0.0 %s", says, netcat, rpingPort, hears))
@@ -61,7 +61,7 @@ func TestPreloaded(t *testing.T) {
 	t.Run("guest connects", func(t *testing.T) {
 		under, port, err := g.listen(t.Context(), iwarp.ListenConfig{})
 		testrig.Must(t, err)
-		ln := stream.NewListener(under, stream.Acceptor{RDMA: iwarp.AcceptConfig{MPA: mpa.Answer{NoCRC: true}}})
+		ln := (&stream.Acceptor{RDMA: iwarp.AcceptConfig{MPA: mpa.Answer{NoCRC: true}}}).NewListener(under)
 		defer ln.Close()
 		late := time.AfterFunc(2*time.Minute, func() { _ = ln.Close() }) // Accept has no context
 		defer late.Stop()

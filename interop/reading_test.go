@@ -45,7 +45,7 @@ type event struct {
 	dir    capture.Dir
 	packet uint64 // the number of the packet that completed it
 	offset uint64 // of the first byte in the direction's stream
-	octets []byte // on the stream
+	bytes  []byte // on the stream
 
 	startup mpa.StartupFrame // nil for an FPDU
 	kind    decode.Frame     // of a startup frame
@@ -86,7 +86,7 @@ func (r *reading) Segment(c *decode.Connection, s *decode.Segment) {
 
 func (r *reading) Startup(c *decode.Connection, s *decode.Startup) {
 	r.add(c, event{
-		dir: s.Dir, packet: s.Last.Number, offset: s.Offset, octets: bytes.Clone(s.Bytes),
+		dir: s.Dir, packet: s.Last.Number, offset: s.Offset, bytes: bytes.Clone(s.Bytes),
 		startup: mpa.StartupFrame(bytes.Clone(s.Fields)), kind: s.Frame,
 	})
 }
@@ -100,7 +100,7 @@ func (r *reading) FPDU(c *decode.Connection, f *decode.FPDU) {
 		t.DDPHeader, t.RDMAPHeader = bytes.Clone(t.DDPHeader), bytes.Clone(t.RDMAPHeader)
 		kept.Terminate = &t
 	}
-	r.add(c, event{dir: f.Dir, packet: f.Last.Number, offset: f.Offset, octets: kept.Bytes, fpdu: kept})
+	r.add(c, event{dir: f.Dir, packet: f.Last.Number, offset: f.Offset, bytes: kept.Bytes, fpdu: kept})
 }
 
 func (r *reading) add(c *decode.Connection, e event) {
@@ -144,10 +144,10 @@ func (c *connection) wantWhole(t testing.TB) {
 			t.Errorf("%v is at offset %d, want %d", e, e.offset, next[e.dir])
 		}
 		if e.startup == nil && (e.fpdu.Err != nil || !e.fpdu.HasSegment ||
-			int(e.fpdu.End-e.fpdu.Offset) != len(e.octets)) {
-			t.Errorf("%v of %d bytes: %v", e, len(e.octets), e.fpdu.Err)
+			int(e.fpdu.End-e.fpdu.Offset) != len(e.bytes)) {
+			t.Errorf("%v of %d bytes: %v", e, len(e.bytes), e.fpdu.Err)
 		}
-		next[e.dir] = e.offset + uint64(len(e.octets))
+		next[e.dir] = e.offset + uint64(len(e.bytes))
 	}
 	for d := range next {
 		if end := c.tcp.Halves[d].Next(); next[d] != end && !c.iwarp.Rejected {
@@ -166,7 +166,7 @@ func only(events []event, dir capture.Dir) []event {
 // String describes the event without its place in the stream.
 func (e event) String() string {
 	if e.kind == decode.FrameStartKey {
-		return fmt.Sprintf("%v %v", e.dir, mpa.StartKey(e.octets))
+		return fmt.Sprintf("%v %v", e.dir, mpa.StartKey(e.bytes))
 	}
 	if e.kind != 0 {
 		return strings.TrimSpace(fmt.Sprintf("%v %v %x", e.dir, e.startup, e.startup.ULPData()))
@@ -199,9 +199,9 @@ func describe(f *decode.FPDU) string {
 	return s
 }
 
-func shown(name string, octets []byte) string {
-	if len(octets) == 0 {
+func shown(name string, data []byte) string {
+	if len(data) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s %x", name, octets)
+	return fmt.Sprintf("%s %x", name, data)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // A siwCase is a way for iwarp and siw to start a connection, and what comes of
-// it. It is a row of a table in docs/interop.md.
+// it. It is a row of a table in docs/dev/interop.md.
 type siwCase struct {
 	// siw is what the driver's constants are set to, "name=value ..."; with each of
 	// several values, "name=1,2", the same comes of it. All else is as in the
@@ -76,7 +76,7 @@ const (
 	errRevision2Only = "revision 1 is not served"
 )
 
-// siwTables are the tables of docs/interop.md, by name.
+// siwTables are the tables of docs/dev/interop.md, by name.
 var siwTables = map[string][]siwCase{
 	"parameters, siw as Responder": siwParametersResponder,
 	"parameters, siw as Initiator": siwParametersInitiator,

@@ -3,9 +3,9 @@
 package interop_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -19,64 +19,66 @@ import (
 // A conformRun is a run of the suite's safe cases against rdma-core's rping over the
 // unchanged driver.
 type conformRun struct {
-	title   string // of its table
+	file    string // its records
 	role    mpa.Role
 	dialect mpa.Dialect
 }
 
 var conformRuns = []conformRun{
-	{"Responder: rping -s of rdma-core 44, dialect rfc6581", mpa.RoleResponder, mpa.DialectRFC6581},
-	{"Responder: rping -s of rdma-core 44, dialect rfc5044", mpa.RoleResponder, mpa.DialectRFC5044},
-	{"Initiator: rping -c of rdma-core 44, dialect rfc6581", mpa.RoleInitiator, mpa.DialectRFC6581},
+	{"testdata/siw-conform/responder-rfc6581.jsonl", mpa.RoleResponder, mpa.DialectRFC6581},
+	{"testdata/siw-conform/responder-rfc5044.jsonl", mpa.RoleResponder, mpa.DialectRFC5044},
+	{"testdata/siw-conform/initiator-rfc6581.jsonl", mpa.RoleInitiator, mpa.DialectRFC6581},
 }
 
 // TestConformSiw runs iwarp conform's safe cases, in both roles: the guest's kernel
-// survives each, and what siw passes and fails, and why, is as in
-// docs/conformance-siw.md, which -update writes.
+// survives each, and what siw passes and fails, and why, is as recorded in
+// testdata/siw-conform, which -update writes.
 func TestConformSiw(t *testing.T) {
-	tables := make([]string, len(conformRuns))
+	results := make([][]conform.Result, len(conformRuns))
 	t.Run("runs", func(t *testing.T) {
 		for i := range conformRuns {
-			t.Run(conformRuns[i].title, func(t *testing.T) {
+			t.Run(path.Base(conformRuns[i].file), func(t *testing.T) {
 				t.Parallel()
-				tables[i] = conformRuns[i].try(t, Options{})
+				results[i] = conformRuns[i].try(t, Options{})
 			})
 		}
 	})
-	if *update && !t.Failed() && !slices.Contains(tables, "") { // not with a part of them
-		writeConformTables(t, tables)
+	if !*update || t.Failed() || slices.ContainsFunc(results, func(of []conform.Result) bool { return len(of) == 0 }) {
+		return // without a part of them
+	}
+	for i := range conformRuns {
+		writeConformRecords(t, conformRuns[i].file, results[i])
 	}
 }
 
 // TestConformSiwUserTCP runs them over our TCP in user space: the same comes of each.
 func TestConformSiwUserTCP(t *testing.T) {
 	for i := range conformRuns {
-		t.Run(conformRuns[i].title, func(t *testing.T) {
+		t.Run(path.Base(conformRuns[i].file), func(t *testing.T) {
 			t.Parallel()
 			conformRuns[i].try(t, Options{UserTCP: true})
 		})
 	}
 }
 
-// try runs all cases and returns their table. Where the guest's kernel does not survive
+// try runs all cases and returns their results. Where the guest's kernel does not survive
 // they are all run once more, in another guest: siw has races that no case is about, and
 // a case that is to blame does it again.
-func (c *conformRun) try(t *testing.T, o Options) string {
-	var table string
+func (c *conformRun) try(t *testing.T, o Options) (results []conform.Result) {
 	survived := false
 	for _, name := range []string{"guest", "another-guest"} {
 		if !survived {
-			t.Run(name, func(t *testing.T) { table, survived = c.run(t, o, name != "guest") })
+			t.Run(name, func(t *testing.T) { results, survived = c.run(t, o, name != "guest") })
 		}
 	}
-	return table
+	return results
 }
 
 // run runs all cases in a guest. It reports whether the guest has survived, which it
 // must the last time.
-func (c *conformRun) run(t *testing.T, o Options, last bool) (table string, survived bool) {
+func (c *conformRun) run(t *testing.T, o Options, last bool) (results []conform.Result, survived bool) {
 	g := Boot(t, o)
-	k := conformCheck{Guest: g, documented: conformRows(t, c.title)}
+	k := conformCheck{Guest: g, file: c.file, recorded: readConformRecords(t, c.file)}
 	k.opts = conform.Options{Role: c.role, Dialect: c.dialect, App: conform.AppRping, Timeout: conformTimeout}
 	k.start(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,27 +91,25 @@ func (c *conformRun) run(t *testing.T, o Options, last bool) (table string, surv
 	if k.harmed != "" {
 		t.Log(k.harmed)
 		g.expendable = !last
-		return "", last
+		return nil, last
 	}
 	if err != nil || sum.Stopped != "" {
 		t.Fatalf("the run is not complete: %v %s", err, sum.Stopped)
 	}
 	t.Log(&sum)
 	k.wantAll(t)
-	var b bytes.Buffer
-	report := conform.Report{Title: c.title, Results: k.results}
-	testrig.Must(t, report.WriteMarkdown(&b))
-	return b.String(), true
+	return k.results, true
 }
 
 // A conformCheck takes the results of a run.
 type conformCheck struct {
 	*Guest
-	opts       conform.Options
-	documented map[string]string // rows of the table, by case
-	results    []conform.Result
-	server     *Proc
-	harmed     string // what the guest's kernel has reported, and in which case
+	opts     conform.Options
+	file     string // of the records
+	recorded map[string]conformRecord
+	results  []conform.Result
+	server   *Proc
+	harmed   string // what the guest's kernel has reported, and in which case
 }
 
 // start starts rping in the guest anew, or is ready to.
@@ -128,7 +128,7 @@ func (k *conformCheck) start(t *testing.T) {
 }
 
 // conformTries is how often a case is run again, by itself, whose result is another than
-// documented: on a busy machine a peer may be late, and rping -s -P may lose a connection
+// recorded: on a busy machine a peer may be late, and rping -s -P may lose a connection
 // that follows another closely.
 const conformTries = 3
 
@@ -142,7 +142,7 @@ var conformVaries = map[string]string{
 // that a Request is given up.
 const conformTimeout = 5 * time.Second
 
-// compare compares a result with the document. It returns false if the guest's kernel has
+// compare compares a result with the recorded one. It returns false if the guest's kernel has
 // not survived.
 func (k *conformCheck) compare(ctx context.Context, t *testing.T, r *conform.Result) bool {
 	t.Helper()
@@ -160,26 +160,26 @@ func (k *conformCheck) compare(ctx context.Context, t *testing.T, r *conform.Res
 		return false
 	}
 	switch why := conformVaries[r.Case.ID]; {
-	case k.asDocumented(&final) || *update:
+	case k.asRecorded(&final) || *update:
 	case why != "":
 		t.Logf("%s is known to vary: %s", r.Case.ID, why)
-	case k.judgedAsDocumented(&final): // in other words, as timing has it
-		t.Logf("%s has other words for this:\n%s", siwConformDoc, conformRow(&final))
+	case k.judgedAsRecorded(&final): // in other words, as timing has it
+		t.Logf("%s has other words for this:\n%+v", k.file, recordOf(&final))
 	default:
-		t.Errorf("%s does not have this (see -update):\n%s\n%s", siwConformDoc, conformRow(&final), dialogue(&final))
+		t.Errorf("%s does not have this (see -update):\n%+v\n%s", k.file, recordOf(&final), dialogue(&final))
 	}
 	return true
 }
 
-// wantAll: every case of the document was run.
+// wantAll: every case that is recorded was run.
 func (k *conformCheck) wantAll(t *testing.T) {
 	t.Helper()
 	for _, r := range k.results {
-		delete(k.documented, r.Case.ID)
+		delete(k.recorded, r.Case.ID)
 	}
-	for id := range k.documented {
+	for id := range k.recorded {
 		if !*update {
-			t.Errorf("%s has %s, which is no case (see -update)", siwConformDoc, id)
+			t.Errorf("%s has %s, which is no case (see -update)", k.file, id)
 		}
 	}
 }
@@ -187,7 +187,8 @@ func (k *conformCheck) wantAll(t *testing.T) {
 // mayVary reports whether a case ended otherwise than it once did. One that is unsafe was
 // not run, and must not be.
 func (k *conformCheck) mayVary(r *conform.Result) bool {
-	return k.documented[r.Case.ID] != "" && !k.judgedAsDocumented(r) && len(r.Dialogue) > 0 && r.Case.Unsafe == ""
+	_, known := k.recorded[r.Case.ID]
+	return known && !k.judgedAsRecorded(r) && len(r.Dialogue) > 0 && r.Case.Unsafe == ""
 }
 
 func dialogue(r *conform.Result) string {

@@ -14,7 +14,7 @@ import (
 )
 
 // siwDoc has the tables of what comes of starting with siw.
-const siwDoc = "../docs/interop.md"
+const siwDoc = "../docs/dev/interop.md"
 
 const siwTableHead = "| siw's constants | iwarp | on the wire | outcome |\n|---|---|---|---|\n"
 

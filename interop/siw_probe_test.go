@@ -156,16 +156,16 @@ markers: rejected: Rep C R S rev 2: ird 0 ord 0
 no CRC: accepted: Rep S rev 2: A ird 16 ord 16 rtr write
 reserved bits: accepted: Rep C S res 0xf rev 2: A ird 16 ord 16 rtr write
 R in a Request: rejected: Rep C R S rev 2: A ird 16 ord 16 rtr write
-508 octets of private data: closed by RST
-254 octets of private data: closed by RST
-127 octets of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
-190 octets of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
-222 octets of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
-238 octets of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
-246 octets of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
-250 octets of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
-252 octets of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
-253 octets of private data: closed by RST
+508 bytes of private data: closed by RST
+254 bytes of private data: closed by RST
+127 bytes of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
+190 bytes of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
+222 bytes of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
+238 bytes of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
+246 bytes of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
+250 bytes of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
+252 bytes of private data: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
+253 bytes of private data: closed by RST
 a Request in two parts: accepted: Rep C S rev 2: A ird 16 ord 16 rtr write
 a zero-length Read: accepted: Rep C S rev 2: A ird 16 ord 16 rtr read; response
 an FPDU glued to the Request: closed by RST

@@ -60,7 +60,7 @@ func (c *connection) startup() (text []string) {
 		case decode.FrameRtr:
 			text, rtr = append(text, "Rtr frame"), true
 		case decode.FrameStartKey:
-			text = append(text, mpa.StartKey(e.octets).String())
+			text = append(text, mpa.StartKey(e.bytes).String())
 		case 0:
 			return append(text, kind(&e.fpdu))
 		default:

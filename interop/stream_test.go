@@ -48,7 +48,7 @@ func streams(t *testing.T, g *Guest) {
 		t.Run("guest connects "+options, func(t *testing.T) {
 			under, port, err := g.listen(t.Context(), iwarp.ListenConfig{})
 			testrig.Must(t, err)
-			ln := stream.NewListener(under, stream.Acceptor{RDMA: iwarp.AcceptConfig{MPA: mpa.Answer{NoCRC: noCRC}}})
+			ln := (&stream.Acceptor{RDMA: iwarp.AcceptConfig{MPA: mpa.Answer{NoCRC: noCRC}}}).NewListener(under)
 			defer ln.Close()
 			client := g.Start(t, fmt.Sprintf("timeout -s KILL 120 rstream -s $PEER_IP -p %s %s", port, options))
 			conn, err := ln.Accept()

@@ -54,10 +54,10 @@ func (r ratios) String() string {
 // compare runs the work 21 times each way.
 func (l *link) compare(t *testing.T, markers bool, w workload) (c comparison) {
 	t.Helper()
-	const octets, pairs = 8 << 20, 21
+	const total, pairs = 8 << 20, 21
 	lanes := [2]func() spent{}
 	for i, fpdus := range []iwarp.FPDUs{iwarp.FPDUsAligned, others()} {
-		a, b := l.connect(t, markers, fpdus, octets)
+		a, b := l.connect(t, markers, fpdus, total)
 		lanes[i] = func() spent {
 			begin := now()
 			w.run(a, b)
@@ -75,7 +75,7 @@ func (l *link) compare(t *testing.T, markers bool, w workload) (c comparison) {
 			lane := (i + pair) % 2
 			took[lane] = lanes[lane]()
 		}
-		c.rate = append(c.rate, octets/took[0].wall.Seconds()/(1<<20))
+		c.rate = append(c.rate, total/took[0].wall.Seconds()/(1<<20))
 		c.bandwidth = append(c.bandwidth, took[1].wall.Seconds()/took[0].wall.Seconds())
 		c.cpu = append(c.cpu, took[0].cpu.Seconds()/took[1].cpu.Seconds())
 	}

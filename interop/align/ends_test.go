@@ -57,7 +57,7 @@ func (l *link) connect(t testing.TB, markers bool, fpdus iwarp.FPDUs, n int) (a,
 		c, err := ln.Accept()
 		if err == nil {
 			var req *iwarp.Request
-			if req, err = iwarp.Respond(t.Context(), c, nil, iwarp.ListenConfig{}); err == nil {
+			if req, err = new(iwarp.ListenConfig).Respond(t.Context(), c, nil); err == nil {
 				var qp *iwarp.QP
 				qp, err = req.Accept(t.Context(), iwarp.AcceptConfig{QP: cfg, MPA: mpa.Answer{Markers: markers}})
 				served <- qp
