@@ -12,7 +12,7 @@
 //     waits for Accept gives way only if its source has at least two more than the newcomer's. Of bytes that are held,
 //     the connection that holds most gives way.
 //   - If nobody may give way, the newcomer gets no place. A server rejects it with the reason, and gives it the time to
-//     read that ([Rejecter]).
+//     read that ([Rejecter], [Dismissals]).
 //
 // [NewHalfOpenTable] and [NewServerTable] make a [Table] for connections; [Quota] and [EarlyQuota] are for bytes.
 // Nothing here knows what a connection is: it has a function that ends it, which is called without a lock.

@@ -1,29 +1,21 @@
 package admission
 
-import (
-	"net"
-	"sync/atomic"
-	"time"
-)
-
-const (
-	patience   = time.Second // how long a rejected peer has to close first
-	maxWaiting = 64          // of the peers that a Rejecter waits for at a time
-)
+import "sync/atomic"
 
 // A Request is a peer's request for a connection, as package iwarp has it.
 type Request interface {
-	Reject(privateData []byte) (net.Conn, error)
+	Reject(privateData []byte) error
+	Dismissed() <-chan struct{}
 	Close() error
 }
 
 // A Rejecter is where a server rejects requests, so that peers hear the reason. The zero value is usable.
 type Rejecter struct{ waiting atomic.Int32 }
 
-// RejectAndWait rejects a request with private data, and leaves it to the peer to close: Linux's siw now and then loses
-// the private data of a Reply after which the stream ends. It returns when the peer has closed, a second later at most;
-// at once where there are no private data to lose, or while 64 other peers are waited for. The error says why the peer
-// did not get the private data: it was rejected without them then, or its connection is closed.
+// RejectAndWait rejects a request with private data, and returns when the peer has closed, 5 s later at most, or the
+// RNIC was closed: the program may end then. It does not wait where there are no private data to lose, or while 64 other peers are waited
+// for. The error says why the peer did not get the private data: it was rejected without them then, or its connection
+// is closed.
 func (r *Rejecter) RejectAndWait(req Request, privateData []byte) error {
 	wait, err := r.BeginReject(req, privateData)
 	if err == nil {
@@ -32,46 +24,30 @@ func (r *Rejecter) RejectAndWait(req Request, privateData []byte) error {
 	return err
 }
 
-// BeginReject is RejectAndWait for a caller who must not wait: wait does that, and closes the connection.
+// BeginReject is RejectAndWait for a caller who must not wait: wait does that.
 func (r *Rejecter) BeginReject(req Request, privateData []byte) (wait func(), err error) {
-	conn, err := req.Reject(privateData)
-	if err != nil {
+	waits := r.waiting.Add(1) <= maxWaiting && len(privateData) > 0
+	leave := func() { r.waiting.Add(-1) }
+	switch err = req.Reject(privateData); {
+	case err != nil:
+		leave()
 		rejectSilently(req)
 		return nil, err
+	case !waits:
+		return leave, nil
 	}
 	return func() {
-		defer conn.Close()
-		defer r.waiting.Add(-1)
-		if r.waiting.Add(1) <= maxWaiting && len(privateData) > 0 {
-			awaitEnd(conn)
-		}
+		defer leave()
+		<-req.Dismissed()
 	}, nil
-}
-
-// awaitEnd waits until the peer has closed, or has had the time to.
-func awaitEnd(conn net.Conn) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = conn.Read(make([]byte, 1)) // nothing comes but the end
-	}()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case <-ended:
-	case <-late.C:
-	}
 }
 
 // rejectSilently rejects a request without private data, for which there was no room. If even that fails it ends the
 // connection, as a peer that hears nothing would wait.
 func rejectSilently(req Request) {
-	conn, err := req.Reject(nil)
-	if err != nil {
+	if req.Reject(nil) != nil {
 		_ = req.Close()
-		return
 	}
-	_ = conn.Close()
 }
 
 // A RejectedError says why a server has rejected a peer.

@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 // What a Rejecter promises: so long, for so many.
 const (
 	patience = time.Second
+	farewell = 5 * time.Second
 	most     = 64
 )
 
@@ -31,7 +33,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	under := testrig.NewListener("server")
-	r := &rig{T: t, under: under, ln: iwarp.NewListener(under, iwarp.ListenConfig{})}
+	r := &rig{T: t, under: under, ln: new(iwarp.ListenConfig).NewListener(under)}
 	t.Cleanup(func() { testrig.Should(t, r.ln.Close()) })
 	return r
 }
@@ -62,7 +64,7 @@ func (r *rig) hears(heard chan error, privateData string) *iwarp.RejectError {
 	return rejected
 }
 
-// TestWaits: the peer closes first, or has a second to do so.
+// TestWaits: the peer closes first, or has a second to do so, and five to close at all.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -75,11 +77,13 @@ func TestWaits(t *testing.T) {
 			if len(done) != 0 {
 				t.Error("the peer was not waited for")
 			}
-			want := patience
+			want := farewell
 			if closes {
 				want = patience / 4
 				time.Sleep(want)
 				testrig.Should(t, rejected.Conn.Close())
+			} else if _, err := rejected.Conn.Read(make([]byte, 1)); err != io.EOF || time.Since(began) != patience {
+				t.Errorf("our half was closed after %v: %v", time.Since(began), err)
 			}
 			testrig.Should(t, <-done)
 			if got := time.Since(began); got != want {
@@ -121,12 +125,12 @@ func TestWaitsForSome(t *testing.T) {
 		if got := time.Since(began); got != 0 {
 			t.Errorf("waited for %v", got)
 		}
-		time.Sleep(patience)
+		time.Sleep(farewell)
 		synctest.Wait()
 		req, heard := r.comes(nil)
 		go func() { time.Sleep(patience / 4); _ = r.hears(heard, "nor now").Conn.Close() }()
 		testrig.Should(t, r.door.RejectAndWait(req, []byte("nor now")))
-		if got := time.Since(began); got != patience+patience/4 {
+		if got := time.Since(began); got != farewell+patience/4 {
 			t.Errorf("when all have gone, the next was waited for until %v", got)
 		}
 	})
@@ -154,6 +158,45 @@ func TestUntold(t *testing.T) {
 		testrig.Should(t, r.hears(heard, "").Conn.Close())
 		if err := r.door.RejectAndWait(req, []byte("again")); !errors.Is(err, iwarp.ErrBadState) {
 			t.Errorf("one that has been answered: %v", err)
+		}
+	})
+}
+
+// TestFailuresHoldNoPlace: a peer that could not be rejected is not one of those that are waited for.
+func TestFailuresHoldNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		answered, heard := r.comes(nil)
+		testrig.Must(t, answered.Reject(nil))
+		testrig.Should(t, r.hears(heard, "").Conn.Close())
+		for range most {
+			if err := r.door.RejectAndWait(answered, []byte("again")); !errors.Is(err, iwarp.ErrBadState) {
+				t.Fatal(err)
+			}
+		}
+		req, heard := r.comes(nil)
+		began := time.Now()
+		go func() { time.Sleep(patience / 4); _ = r.hears(heard, "not today").Conn.Close() }()
+		testrig.Should(t, r.door.RejectAndWait(req, []byte("not today")))
+		if got := time.Since(began); got != patience/4 {
+			t.Errorf("the peer was waited for until %v", got)
+		}
+	})
+}
+
+// TestRejectLetsPeerCloseFirst: after private data our half is open for a second, and else it is closed at once.
+func TestRejectLetsPeerCloseFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for data, want := range map[string]time.Duration{"": 0, "not today": patience} {
+			req, heard := r.comes(nil)
+			began := time.Now()
+			testrig.Must(t, req.Reject([]byte(data)))
+			conn := r.hears(heard, data).Conn
+			if _, err := conn.Read(make([]byte, 1)); err != io.EOF || time.Since(began) != want {
+				t.Errorf("%q: our half was closed after %v: %v", data, time.Since(began), err)
+			}
+			testrig.Should(t, conn.Close())
 		}
 	})
 }

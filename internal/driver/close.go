@@ -31,7 +31,12 @@ func (c *Conn) BeginHalfClose() error {
 }
 
 // BeginClose begins an orderly close. No more work is taken.
-func (c *Conn) BeginClose() {
+func (c *Conn) BeginClose() { c.beginClose(false) }
+
+// BeginPolledClose is BeginClose for who calls PollFIN next, which no timer is set for.
+func (c *Conn) BeginPolledClose() { c.beginClose(true) }
+
+func (c *Conn) beginClose(polled bool) {
 	moved := c.whole.moves()
 	c.mu.Lock()
 	p := path{sent: c.machine.StreamSent()}
@@ -41,6 +46,7 @@ func (c *Conn) BeginClose() {
 	now := time.Now()
 	c.machine.Moved(now, c.whole.noteMoved(moved))
 	c.path.learn(&p)
+	c.fin.polled = polled
 	c.machine.BeginClose(now, c.roundTrip(&p))
 	if c.state == Open {
 		c.enter(Closing)
@@ -197,25 +203,38 @@ func (c *Conn) learnRoundTrip(now time.Time) {
 // longer than all of a connection. maxPolls bounds it where the time stands still.
 const (
 	pollTime = 200 * time.Microsecond
-	maxPolls = 1000
+	maxPolls = 10_000
 )
 
 // polledFor reports whether the time until something is due is too short for a timer; the zero time is never.
 func polledFor(at, now time.Time) bool { return !at.IsZero() && at.Sub(now) <= pollTime }
 
-// PollFIN receives until a FIN that is held back for a short time is sent.
+// PollFIN waits until a FIN that is held back for a short time is sent. The receiving goroutine takes in what comes
+// meanwhile.
 func (c *Conn) PollFIN() {
 	for range maxPolls {
 		at, now := c.finHeldBack(), time.Now()
 		if !polledFor(at, now) {
-			return
+			break
 		}
-		if !now.Before(at) {
-			c.onTimer()
+		if now.Before(at) {
+			runtime.Gosched()
+			continue
 		}
-		c.Poll()
-		runtime.Gosched()
+		c.onDeadline(true)
 	}
+	c.mu.Lock()
+	c.fin.polled = false
+	c.release(turn{mode: sendNothing, now: c.now()}) // which sets the timer
+}
+
+// timerAt returns when the timer is to ring.
+func (c *Conn) timerAt() time.Time {
+	at := c.machine.Deadline()
+	if c.fin.polled && at.Equal(c.machine.FINHeldUntil()) {
+		return time.Time{}
+	}
+	return at
 }
 
 // finHeldBack returns until when the FIN is held back, and zero if it is not.
@@ -225,10 +244,13 @@ func (c *Conn) finHeldBack() time.Time {
 	return c.machine.FINHeldUntil()
 }
 
-// onTimer acts on the deadlines of the Machine that have passed when it is called. It empties the socket first: a Read
+// onTimer is called when the timer rings.
+func (c *Conn) onTimer() { c.onDeadline(false) }
+
+// onDeadline acts on the deadlines of the Machine that have passed when it is called. It empties the socket first: a Read
 // that has come is to be answered before the FIN that was held back for it. That may take a while. A wait that begins
 // meanwhile is not over, as the time is that of the call.
-func (c *Conn) onTimer() {
+func (c *Conn) onDeadline(polled bool) {
 	now := time.Now()
 	if c.tcp != nil && !c.finHeldBack().IsZero() {
 		ok, err := c.tcp.RecvRest() // a Read that is there already is answered before the FIN
@@ -239,7 +261,7 @@ func (c *Conn) onTimer() {
 	}
 	moved := c.whole.moves()
 	c.mu.Lock()
-	if c.timer.Take() {
+	if c.timer.Take() || polled {
 		c.timeout(now, moved)
 	}
 	c.release(turn{receiving: true, now: c.now()})

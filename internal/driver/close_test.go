@@ -52,6 +52,52 @@ func TestPollFIN(t *testing.T) {
 	})
 }
 
+// closing returns an end that holds its FIN back, and that somebody is about to poll for.
+func closing(t *testing.T, trip time.Duration) *end {
+	t.Helper()
+	a, b := testrig.Pipe("ini", "res")
+	s := newSetup(mpa.RoleInitiator).peerToPeer()
+	s.params.RTT = trip
+	e := s.on(t, a)
+	newSetup(mpa.RoleResponder).peerToPeer().on(t, b)
+	synctest.Wait() // the RTR indication has gone
+	e.BeginPolledClose()
+	return e
+}
+
+// TestPolledClose: who is about to poll for the FIN needs no timer, and sends it.
+func TestPolledClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := closing(t, pollTime)
+		time.Sleep(10 * pollTime) // of virtual time
+		if e.finHeldBack().IsZero() {
+			t.Error("a timer has sent the FIN that somebody is about to poll for")
+		}
+		if e.PollFIN(); !e.finHeldBack().IsZero() {
+			t.Error("the FIN is still held back")
+		}
+		e.Abort(nil)
+	})
+}
+
+// TestPollFINGivesUp: where the wait for the FIN is long, or the time stands still, the timer takes over.
+func TestPollFINGivesUp(t *testing.T) {
+	for _, trip := range []time.Duration{pollTime, 10 * pollTime} {
+		synctest.Test(t, func(t *testing.T) {
+			e := closing(t, trip)
+			if e.PollFIN(); e.finHeldBack().IsZero() {
+				t.Errorf("%v: the FIN is sent before its time", trip)
+			}
+			time.Sleep(trip) // of virtual time
+			synctest.Wait()
+			if !e.finHeldBack().IsZero() {
+				t.Errorf("%v: nothing sends the FIN", trip)
+			}
+			e.Abort(nil)
+		})
+	}
+}
+
 // A pathTeller is a connection that knows how long its path is.
 type pathTeller struct {
 	net.Conn

@@ -41,6 +41,7 @@ type Config struct {
 	FPDUs       FPDUs
 	RNR         bool // Sends wait for receives
 	IdleTimeout time.Duration
+	Spin        time.Duration // how long a wait looks before it sleeps; zero or less: never
 	// RTRTimeout bounds how long the peer may owe its RTR indication; zero: it owes none.
 	RTRTimeout time.Duration
 	// CloseTimeout and CloseLimit bound the wait for the peer to have the end of our half.
@@ -84,8 +85,11 @@ type Conn struct {
 	counts    Counts
 }
 
-// Counts counts the system calls of a connection.
-type Counts struct{ SendCalls, ReceiveCalls uint64 }
+// Counts counts the system calls of a connection, but for those of looks, and how long these took.
+type Counts struct {
+	SendCalls, ReceiveCalls uint64
+	Spun                    time.Duration
+}
 
 // An End is how a connection has ended.
 type End struct {
@@ -133,6 +137,7 @@ func New(t *tcp.Conn, loopback bool, cfg *Config) *Conn {
 	c := newConn(cfg, t)
 	c.tcp = t
 	c.segments = measured(t, cfg.FPDUs, loopback)
+	t.SetSpin(cfg.Spin)
 	return c
 }
 
@@ -189,7 +194,7 @@ func (c *Conn) Figures() Figures {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := Figures{
-		Params: c.params(), EMSS: c.segments.emss, Stats: c.machine.Stats(), Counts: c.counts,
+		Params: c.params(), EMSS: c.segments.emss, Stats: c.machine.Stats(), Counts: c.counted(),
 		ArrivingSends: c.up.sends, ArrivingRecvs: c.up.recvs,
 	}
 	f.Sends, f.Recvs = c.machine.Outstanding()
@@ -203,11 +208,21 @@ func (c *Conn) AddStats(s *engine.Stats, n *Counts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.machine.AddStats(s)
-	n.Add(c.counts)
+	n.Add(c.counted())
+}
+
+// counted returns the counts so far.
+func (c *Conn) counted() Counts {
+	n := c.counts
+	if c.tcp != nil {
+		n.Spun = c.tcp.Spun()
+	}
+	return n
 }
 
 // Add adds o to n.
 func (n *Counts) Add(o Counts) {
 	n.SendCalls += o.SendCalls
 	n.ReceiveCalls += o.ReceiveCalls
+	n.Spun += o.Spun
 }

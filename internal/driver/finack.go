@@ -13,9 +13,10 @@ import (
 // of our half. To the consumer it has when the wait for that is over: until then the state is Closing, and the notices
 // that tell of the end are kept.
 type fin struct {
-	sent bool          // on a plain socket
-	stop chan struct{} // closed to end the wait early; nil: there is none, or it has ended
-	kept []engine.Notice
+	sent   bool          // on a plain socket
+	polled bool          // somebody is about to call PollFIN, or is in it
+	stop   chan struct{} // closed to end the wait early; nil: there is none, or it has ended
+	kept   []engine.Notice
 }
 
 // keeps reports whether a notice is one of an orderly end that is still to be waited for, and keeps it.

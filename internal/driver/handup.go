@@ -93,7 +93,7 @@ func (c *Conn) pack() *parcel {
 		p.end = &End{
 			State: c.machine.State(), Cause: p.cause, Lingered: c.machine.Lingered(), Params: c.params(),
 			EMSS:  c.segments.emss,
-			Stats: c.machine.Stats(), Counts: c.counts,
+			Stats: c.machine.Stats(), Counts: c.counted(),
 		}
 	}
 	return p

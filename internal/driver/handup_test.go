@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"io"
+	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -313,12 +314,50 @@ func TestHeldBackAnew(t *testing.T) {
 			ini.post(engine.SendWork{Op: engine.OpSend})
 			synctest.Wait()
 			time.Sleep(time.Second)
-			if d := res.HeldBack(); d != time.Second {
+			if d := res.HeldBack(true); d != time.Second {
 				t.Errorf("%d: held back for %v, want 1 s", id, d)
+			}
+			if d := res.HeldBack(false); d != 0 {
+				t.Errorf("%d: held back for %v, and no request waits for an answer", id, d)
 			}
 			res.receive(uint64(id))
 			synctest.Wait()
 			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// A reporter is a connection that tells, when it is asked, whether it was lost.
+type reporter struct {
+	net.Conn
+	lost  atomic.Bool
+	asked atomic.Int32
+}
+
+func (r *reporter) LossError() error {
+	if r.asked.Add(1); r.lost.Load() {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// TestLooksWhileHeldBack: an end that takes in nothing learns within 2 s that the connection was lost, and looks no more
+// often for long.
+func TestLooksWhileHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := testrig.Pipe("ini", "res")
+		waits, held := newSetup(mpa.RoleResponder), &reporter{Conn: b}
+		waits.machine.RNR = engine.RNR{Bytes: 1 << 10, Messages: 1}
+		ini, res := newSetup(mpa.RoleInitiator).on(t, a), waits.on(t, held)
+		ini.post(engine.SendWork{Op: engine.OpSend})
+		time.Sleep(time.Minute)
+		if n := held.asked.Load(); n < 30 || n > 33 {
+			t.Errorf("it has looked %d times in a minute", n)
+		}
+		held.lost.Store(true)
+		time.Sleep(2 * time.Second)
+		if res.owner.ended() == nil {
+			t.Error("it has not noticed the loss in 2 s")
 		}
 	})
 }

@@ -35,7 +35,7 @@ func (r receiver) run() {
 	r.turn(turn{receiving: true, now: r.now()})
 	for {
 		r.awaitRoom()
-		if !r.takeIn(r.tcp.Recv()) {
+		if !r.takeIn(r.tcp.RecvSoon()) {
 			return
 		}
 		switch woke, back := r.yieldsRole(); {

@@ -56,6 +56,9 @@ func (c *Conn) release(t turn) (listening bool) {
 		c.mu.Unlock()
 		switch e {
 		case toWrite:
+			if t.wrote && c.isAwaited() { // this write may wait for the peer, and the one before has made room
+				c.owner.Settled(t.receiving)
+			}
 			c.sender.out.write(c)
 		case toHandUp:
 			t.parcel.give(c.owner)
@@ -145,7 +148,7 @@ func (c *Conn) applyOutputs() {
 	}
 	c.path.noteUnsent(c.machine.FINHeldUntil(), c.machine.StreamSent())
 	c.signalRoom()
-	c.timer.Set(c.machine.Deadline(), c, (*Conn).onTimer)
+	c.timer.Set(c.timerAt(), c, (*Conn).onTimer)
 	if c.machine.Slack() && c.state != Over {
 		c.reclaim.Add(c.cfg.Reclaimer, c)
 	}

@@ -2,13 +2,16 @@ package driver
 
 import "time"
 
-// probeEvery is how often a connection that is held back is looked at: nobody receives from it, who would learn of a
-// reset.
-const probeEvery = 250 * time.Millisecond
+// A connection that is held back is looked at now and then: nobody receives from it, who would learn of a reset. A look
+// wakes its goroutine, so that the looks become rarer, for the sake of a process with a thousand of them.
+const (
+	firstProbe = 250 * time.Millisecond
+	probeEvery = 2 * time.Second
+)
 
 // awaitRoom waits until the Machine may take something in, or the connection ends.
 func (c *Conn) awaitRoom() {
-	for c.cfg.RNR && c.heldBack() {
+	for probe := firstProbe; c.cfg.RNR && c.heldBack(probe); probe = min(2*probe, probeEvery) {
 		if err := c.link.Gone(); err != nil {
 			c.fail(err)
 		}
@@ -24,15 +27,15 @@ func (c *Conn) fail(err error) {
 	c.release(turn{receiving: true, now: c.now()})
 }
 
-// heldBack waits for room, for a while, and reports whether there is none still.
-func (c *Conn) heldBack() bool {
+// heldBack waits for room, for so long, and reports whether there is none still.
+func (c *Conn) heldBack(wait time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.holdsBack() {
 		if c.heldSince.IsZero() {
 			c.heldSince = time.Now()
 		}
-		probe := time.AfterFunc(probeEvery, c.wakeReceiver)
+		probe := time.AfterFunc(wait, c.wakeReceiver)
 		c.room.Wait()
 		probe.Stop()
 	}
@@ -53,12 +56,13 @@ func (c *Conn) isHeldBack() bool {
 	return c.holdsBack()
 }
 
-// HeldBack returns for how long the receiving goroutine has taken in nothing, as too much waits for receives; 0: it
-// takes in what comes.
-func (c *Conn) HeldBack() time.Duration {
+// HeldBack returns for how long the receiving goroutine has taken in nothing, because too much waits for receives. It
+// returns 0 while it takes in what comes, and for a request that waits for no answer: asked says that the peer answers
+// the request itself.
+func (c *Conn) HeldBack(asked bool) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.heldSince.IsZero() || !c.holdsBack() {
+	if c.heldSince.IsZero() || !c.holdsBack() || !asked && !c.machine.AwaitsAnswer() {
 		return 0
 	}
 	return time.Since(c.heldSince)

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,7 +101,7 @@ func toBlocked(t *testing.T, others func(e *end)) *end {
 		}
 	}
 	s := newSetup(mpa.RoleInitiator)
-	s.machine.CloseTimeout = time.Second
+	s.machine.CloseTimeout, s.conn.Waiters = time.Second, new(atomic.Int32)
 	e := s.over(t, stream)
 	e.post(emptyWrite())
 	synctest.Wait()
@@ -137,6 +138,22 @@ func TestFailedLocalWorkOfBlockedSender(t *testing.T) {
 		synctest.Wait()
 		if e.ended() == nil {
 			t.Error("the connection goes on")
+		}
+	})
+}
+
+// TestRoomBehindBlockedSender: who waits for room learns of what the first write has left, though the second waits for
+// the peer.
+func TestRoomBehindBlockedSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var before int64
+		e := toBlocked(t, func(e *end) {
+			e.post(emptyWrite())
+			e.cfg.Waiters.Add(1)
+			before = e.owner.settled[0].Load()
+		})
+		if n, posted := e.owner.settled[0].Load()-before, e.left(); n != 1 || posted != 1 {
+			t.Errorf("%d requests are left, and who waits was told %d times, want 1 and 1", posted, n)
 		}
 	})
 }

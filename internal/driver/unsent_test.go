@@ -114,7 +114,7 @@ func TestReadBeforeFIN(t *testing.T) {
 	release := withhold(t, a)
 	peer, e := patient().on(t, b), telling(t, a)
 	defer release()
-	from := e.region([]byte("bytes"), memory.RemoteRead)
+	from := e.region([]byte("memory"), memory.RemoteRead)
 	got := make([]byte, 6)
 	to := peer.region(got, memory.LocalWrite)
 	peer.post(engine.SendWork{Op: engine.OpRead, SGL: listOf(to, 6), RemoteSTag: from.STag()})
@@ -123,7 +123,7 @@ func TestReadBeforeFIN(t *testing.T) {
 	}
 	e.closeByHand()
 	e.onTimer()
-	if c := peer.awaitCompletions(1)[0]; c.Status != engine.StatusSuccess || string(got) != "bytes" {
+	if c := peer.awaitCompletions(1)[0]; c.Status != engine.StatusSuccess || string(got) != "memory" {
 		t.Errorf("%v: %q", c.Status, got)
 	}
 }

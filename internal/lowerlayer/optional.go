@@ -41,4 +41,4 @@ type LossError interface{ LossError() error }
 
 // Held is what a stream of whole segments may have: it is told how many bytes are held of what it has brought, as
 // segments in front of it are missing, so that it can hold its peer back.
-type Held interface{ Held(octets int) }
+type Held interface{ Held(n int) }

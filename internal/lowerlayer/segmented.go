@@ -7,7 +7,7 @@ type SegmentedConn interface {
 	net.Conn
 	CloseWrite() error
 	Reset() error
-	ShowAhead(f func(at uint64, octets []byte))
+	ShowAhead(f func(at uint64, data []byte))
 	EMSS() int
-	WriteFPDUs(fpdus [][]byte) (octets int, err error)
+	WriteFPDUs(fpdus [][]byte) (n int, err error)
 }

@@ -33,7 +33,7 @@ func TestSendsAtOnce(t *testing.T) {
 		if layered {
 			c = built{a, d}
 		}
-		New(c)
+		New(c).SendAtOnce()
 		if !d.off {
 			t.Errorf("layered %v: an FPDU waits for an acknowledgement", layered)
 		}

@@ -10,7 +10,7 @@ func (c *Conn) TellsEnd() bool {
 
 // Unacked returns how many bytes of what was sent the peer has not acknowledged, as far as the system tells; our FIN
 // counts as one. Its error is that of a connection that was reset.
-func (c *Conn) Unacked() (octets int, err error) {
+func (c *Conn) Unacked() (n int, err error) {
 	if c.raw == nil {
 		return 0, nil
 	}

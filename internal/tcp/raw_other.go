@@ -12,6 +12,8 @@ func newRaw(net.Conn) *rawConn { return nil }
 func (*rawConn) recv() error                         { panic("unreachable") }
 func (*rawConn) tryRecv() (bool, error)              { panic("unreachable") }
 func (*rawConn) recvNow() (bool, error)              { panic("unreachable") }
+func (*rawConn) look() (bool, bool)                  { panic("unreachable") }
+func (*rawConn) outcome() error                      { panic("unreachable") }
 func (*rawConn) trySend([][]byte) (int, bool, error) { panic("unreachable") }
 func (*rawConn) send([][]byte) (int, error)          { panic("unreachable") }
 func (*rawConn) limits() (int, int)                  { return 0, 0 }

@@ -95,6 +95,21 @@ func (r *rawConn) recvNow() (ok bool, err error) {
 	return true, r.outcome()
 }
 
+// look is recvNow for one that looks again and again: it keeps the memory of the buffer while there is nothing. Over
+// tells that there is no point in looking again.
+func (r *rawConn) look() (found, over bool) {
+	if r.pollFn == nil {
+		r.pollFn = r.readOnce
+	}
+	switch {
+	case r.rx.released || r.rc.Control(r.pollFn) != nil || r.atEnd():
+		return false, true
+	case r.readErr == syscall.EAGAIN:
+		return false, false
+	}
+	return true, true
+}
+
 // atEnd reports a FIN, which whoever waits in recv sees too.
 func (r *rawConn) atEnd() bool { return r.readErr == nil && r.readN == 0 }
 

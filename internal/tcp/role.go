@@ -158,6 +158,7 @@ func (r *role) arm(on bool) {
 
 // guard arms the bell while nobody reads, and gives back the receive buffer.
 func (c *Conn) guard() {
+	c.allowWakeUps()
 	c.role.arm(true)
 	c.Rest()
 }
@@ -204,7 +205,10 @@ func (c *Conn) AcquireRole() bool {
 		return false
 	}
 	r.state = taken
-	c.allowWakeUps()
+	if !c.looks() {
+		c.allowWakeUps()
+	}
+	c.quiet = r.suppressed // by looks, or by one who polled
 	r.leads++
 	r.arm(false)
 	return true
@@ -253,6 +257,7 @@ func (c *Conn) End() {
 	if c.segments != nil {
 		c.segments.ShowAhead(nil)
 	}
+	c.forget()
 	r := &c.role
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,6 +271,7 @@ func (c *Conn) End() {
 // Close closes the connection, from whichever goroutine.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
+	c.forget()
 	c.role.mu.Lock()
 	defer c.role.mu.Unlock()
 	c.role.closeBell()
@@ -306,6 +312,7 @@ func (c *Conn) Interrupt() {
 	defer r.mu.Unlock()
 	if r.awaits && !r.interrupted {
 		r.interrupted = true
+		c.poked.Store(true)
 		_ = c.SetReadDeadline(time.Unix(1, 0))
 	}
 }
@@ -316,6 +323,7 @@ func (c *Conn) endWait() {
 	r.awaits = false
 	if r.interrupted {
 		r.interrupted = false
+		c.poked.Store(false)
 		_ = c.SetReadDeadline(time.Time{})
 	}
 }
@@ -323,7 +331,7 @@ func (c *Conn) endWait() {
 // RecvTaken is Recv for the consumer that has the role. If it was interrupted, the receive
 // buffer is not the caller's, and there is nothing in it.
 func (c *Conn) RecvTaken() (interrupted bool, err error) {
-	err = c.Recv()
+	err = c.RecvSoon()
 	c.role.mu.Lock()
 	c.endWait()
 	c.role.mu.Unlock()

@@ -10,7 +10,7 @@ func (c *Conn) Segmented() bool { return c.segments != nil }
 // place, counted from the first byte that Recv brings. It is called before the first Recv; End ends
 // it. f is called by a goroutine of TCP's, and never twice at once; it may take locks, but not those of
 // who calls ShowAhead or End.
-func (c *Conn) ShowAhead(f func(at uint64, octets []byte)) {
+func (c *Conn) ShowAhead(f func(at uint64, data []byte)) {
 	if c.segments == nil {
 		return
 	}
@@ -18,7 +18,7 @@ func (c *Conn) ShowAhead(f func(at uint64, octets []byte)) {
 	for _, r := range c.ahead {
 		first += uint64(r.Buffered())
 	}
-	c.segments.ShowAhead(func(at uint64, octets []byte) { f(first+at, octets) })
+	c.segments.ShowAhead(func(at uint64, data []byte) { f(first+at, data) })
 }
 
 // sendSegments sends records, each of which begins a segment, or a stream that TCP cuts as it likes.

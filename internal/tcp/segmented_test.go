@@ -64,16 +64,16 @@ func TestLanding(t *testing.T) {
 // An awareConn is a connection of an MPA-aware TCP that notes what it is asked for.
 type awareConn struct {
 	trickle
-	show    func(at uint64, octets []byte)
+	show    func(at uint64, data []byte)
 	fpdus   int
 	written int
 	reset   bool
 }
 
-func (c *awareConn) CloseWrite() error                          { return nil }
-func (c *awareConn) Reset() error                               { c.reset = true; return nil }
-func (c *awareConn) ShowAhead(f func(at uint64, octets []byte)) { c.show = f }
-func (c *awareConn) EMSS() int                                  { return 1000 }
+func (c *awareConn) CloseWrite() error                        { return nil }
+func (c *awareConn) Reset() error                             { c.reset = true; return nil }
+func (c *awareConn) ShowAhead(f func(at uint64, data []byte)) { c.show = f }
+func (c *awareConn) EMSS() int                                { return 1000 }
 
 func (c *awareConn) WriteFPDUs(fpdus [][]byte) (int, error) {
 	c.fpdus++

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goiwarp/iwarp/internal/lowerlayer"
+	"github.com/goiwarp/iwarp/internal/spin"
 )
 
 // BufferSize is the size of a pooled receive buffer in bytes: room for the
@@ -32,6 +33,11 @@ type Conn struct {
 	base *rawConn // whose EMSS it is; nil: not known
 	rx   rx
 	role role
+	// spin is of who has the role, and quiet whether its looks have suppressed wake-ups.
+	spin  *spin.Spinner
+	quiet bool
+	// poked tells who looks that its wait is interrupted; inside, that the other end is in this process.
+	poked, inside atomic.Bool
 	// Of an MPA-aware TCP, else nil: segments is the connection, and below what one that is none is built
 	// on. records is what EndRecords has set.
 	segments, below lowerlayer.SegmentedConn
@@ -47,7 +53,6 @@ type Conn struct {
 // the bytes buffered come first, and then the socket is used directly.
 func New(c net.Conn) *Conn {
 	c, ahead := unwrap(c)
-	sendAtOnce(c)
 	t := &Conn{Conn: c, raw: newRaw(c), ahead: ahead}
 	t.isAhead.Store(len(ahead) > 0)
 	if t.base = t.raw; t.raw == nil {
@@ -60,12 +65,11 @@ func New(c net.Conn) *Conn {
 	return t
 }
 
-// sendAtOnce turns the Nagle algorithm off, which package net has done already where its user has not turned it on:
+// SendAtOnce turns the Nagle algorithm off, which package net has done already where its user has not turned it on:
 // with it, an FPDU that does not fill a segment waits for the acknowledgement of what was sent before.
-//
-// CULLEY, section 7.3: "To achieve the previous segmentation rule, TCP's Nagle algorithm SHOULD be disabled." [S04]
-func sendAtOnce(c net.Conn) {
-	if on, ok := basis(c).(interface{ SetNoDelay(yes bool) error }); ok {
+func (c *Conn) SendAtOnce() {
+	// CULLEY, section 7.3: "To achieve the previous segmentation rule, TCP's Nagle algorithm SHOULD be disabled." [S04]
+	if on, ok := basis(c.Conn).(interface{ SetNoDelay(yes bool) error }); ok {
 		_ = on.SetNoDelay(true) // it fails on a closed one only, which the next call finds
 	}
 }

@@ -52,7 +52,7 @@ func recv(t *testing.T, c *Conn, n, need int) []byte {
 
 func sendAll(t *testing.T, c *Conn, v ...[]byte) {
 	t.Helper()
-	for left := octets(v); left > 0; {
+	for left := totalLen(v); left > 0; {
 		n, err := c.Send(v)
 		if err != nil {
 			t.Error(err)
@@ -63,7 +63,7 @@ func sendAll(t *testing.T, c *Conn, v ...[]byte) {
 	}
 }
 
-func octets(v [][]byte) (n int) {
+func totalLen(v [][]byte) (n int) {
 	for _, b := range v {
 		n += len(b)
 	}
@@ -223,7 +223,7 @@ func TestTryRecv(t *testing.T) {
 	}()
 	go func() {
 		for range n {
-			sendAll(t, a, []byte("bytes"))
+			sendAll(t, a, []byte("memory"))
 		}
 		_ = a.CloseWrite()
 	}()

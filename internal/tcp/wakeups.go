@@ -57,12 +57,18 @@ func (c *Conn) SuppressWakeUps() {
 	if r.suppressed || r.state == taken || r.state == over || c.isAhead.Load() {
 		return
 	}
+	if c.suppress(); r.suppressed {
+		c.lookAfterPolls()
+	}
+}
+
+// suppress suppresses wake-ups. The caller holds the role's lock.
+func (c *Conn) suppress() {
+	r := &c.role
 	if r.suppression == nil {
 		r.suppression = &suppression{every: suppressTime}
 	}
-	if r.suppressed = c.raw.wakeFrom(r.suppression, suppressBytes); r.suppressed {
-		c.lookAfterPolls()
-	}
+	r.suppressed = c.raw.wakeFrom(r.suppression, suppressBytes)
 }
 
 // lookAfterPolls has the timer look how many polls there are from now on. The caller holds the role's lock.
@@ -97,7 +103,9 @@ func (c *Conn) pollsOn() {
 func (c *Conn) allowWakeUps() {
 	if r := &c.role; r.suppressed {
 		r.suppressed = false
-		r.suppression.timer.Stop()
+		if r.suppression.timer != nil {
+			r.suppression.timer.Stop()
+		}
 		c.raw.wakeFrom(r.suppression, 1)
 	}
 }

@@ -5,20 +5,20 @@ import "golang.org/x/sys/unix"
 const canSuppress = true
 
 // wakeFrom has a socket wake who waits for bytes when there are so many.
-func (r *rawConn) wakeFrom(h *suppression, octets int) bool {
+func (r *rawConn) wakeFrom(h *suppression, n int) bool {
 	if h.setFn == nil {
 		if !tellsOfLower(kernel()) {
 			return false
 		}
 		h.setFn = func(fd uintptr) { h.done = setWakeFrom(int(fd), h.want) }
 	}
-	h.want, h.done = octets, false
+	h.want, h.done = n, false
 	return r.rc.Control(h.setFn) == nil && h.done
 }
 
 // setWakeFrom sets SO_RCVLOWAT.
-func setWakeFrom(fd, octets int) bool {
-	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, octets) == nil
+func setWakeFrom(fd, n int) bool {
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) == nil
 }
 
 // tellsOfLower reports whether a kernel wakes those who wait for what is there already when SO_RCVLOWAT is lowered.
