@@ -39,21 +39,55 @@ func TestDocumentedCode(t *testing.T) {
 	}
 }
 
-// TestDocumentLinks looks for what documents refer to within the repository.
+// TestDocumentLinks looks for what documents refer to within the repository: files, and headings in them.
 func TestDocumentLinks(t *testing.T) {
 	links := 0
 	for _, file := range filesWith(t, ".md") {
 		text, err := os.ReadFile(file)
 		must(t, err)
-		for _, link := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(string(text), -1) {
+		for _, link := range regexp.MustCompile(`\]\(([^):#]*)(#[^)]+)?\)`).FindAllStringSubmatch(string(text), -1) {
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), link[1])); err != nil {
+			to := filepath.Join(filepath.Dir(file), link[1])
+			if link[1] == "" {
+				to = file
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s refers to %s: %v", file, link[1], err)
+			} else if strings.HasSuffix(to, ".md") && link[2] != "" && !slices.Contains(anchors(t, to), link[2][1:]) {
+				t.Errorf("%s refers to %s, which has no heading %s", file, to, link[2])
 			}
 		}
 	}
 	if links < 100 {
 		t.Errorf("only %d links", links)
+	}
+}
+
+// anchors are those of a document's headings, as GitHub makes them.
+func anchors(t *testing.T, file string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	link := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		words := strings.ToLower(link.ReplaceAllString(heading[1], "$1"))
+		all = append(all, strings.ReplaceAll(regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(words, ""), " ", "-"))
+	}
+	return all
+}
+
+// TestDocumentIndex: docs/README.md leads to each page of docs.
+func TestDocumentIndex(t *testing.T) {
+	index, err := os.ReadFile("docs/README.md")
+	must(t, err)
+	for _, file := range filesWith(t, ".md") {
+		page, err := filepath.Rel("docs", file)
+		if err != nil || strings.HasPrefix(page, "..") || page == "README.md" {
+			continue
+		}
+		if !strings.Contains(string(index), "]("+filepath.ToSlash(page)+")") {
+			t.Errorf("docs/README.md does not lead to %s", file)
+		}
 	}
 }
 

@@ -40,12 +40,14 @@ var mayImport = map[string][]string{
 	"internal/peers": {"mpa", "internal/ulpdata"},
 
 	// The endpoint.
-	"internal/memory":     {"ddp", "internal/layout"},
+	"internal/memory":     {"ddp", "internal/layout", "internal/stags"},
+	"internal/stags":      {},
 	"internal/lowerlayer": {"internal/deadline"},
 	"internal/neterr":     {},
 	"internal/deadline":   {},
-	"internal/admission":  {"internal/engine", "internal/wording"},
-	"internal/tcp":        {"internal/lowerlayer"},
+	"internal/admission":  {"internal/engine", "internal/tcp", "internal/wording", "mpa"},
+	"internal/spin":       {},
+	"internal/tcp":        {"internal/lowerlayer", "internal/spin"},
 	"internal/startup":    {"mpa", "internal/deadline", "internal/neterr", "internal/tcp"},
 
 	// DDP over SCTP: the carrier, and what drives the machine of package sctp over it.
@@ -87,12 +89,15 @@ var mayImport = map[string][]string{
 	"perf": {"", "mpa", "internal/engine", "internal/ulpdata", "internal/admission", "internal/procstat",
 		"internal/network", "internal/quantile", "internal/wording"},
 	"internal/rping":   {"", "mpa", "internal/admission", "internal/rping/message"},
+	"internal/demo":    {"", "mpa", "rdmap", "internal/procstat"},
 	"internal/inbox":   {""},
 	"internal/sparse":  {},
 	"internal/serve":   {"", "internal/admission", "internal/sparse"},
 	"internal/monitor": {"internal/serve", "internal/sparse", "metrics"},
 	"internal/manual":  {"internal/wording"},
 	"metrics":          {"", "rdmap", "sctp"},
+	"credits":          {"", "internal/deadline"},
+	"notify":           {""},
 	"internal/matrix": {"", "mpa", "ddp", "rdmap", "sctp", "internal/chunk", "internal/network", "internal/report",
 		"internal/wording", "internal/script"},
 
@@ -104,8 +109,8 @@ var mayImport = map[string][]string{
 
 	// Programs to learn from.
 	"examples/flag":      {"", "mpa"},
-	"examples/kv":        {"", "mpa"},
-	"examples/queue":     {"", "mpa"},
+	"examples/kv":        {"", "mpa", "credits"},
+	"examples/queue":     {"", "mpa", "credits"},
 	"examples/twolayers": {"", "mpa", "iwarpsctp"},
 	"examples/web":       {"stream"},
 
@@ -113,30 +118,35 @@ var mayImport = map[string][]string{
 	// protocols' codecs alone.
 	"conform": {"mpa", "internal/layout", "ddp", "rdmap", "sctp", "internal/chunk", "capture",
 		"internal/peers", "internal/tcp", "internal/report", "internal/wording", "internal/script",
-		"internal/rping/message"},
+		"internal/rping/message", "conform/peer"},
 	"internal/probe": {"mpa", "internal/layout", "internal/ulpdata", "ddp", "rdmap", "sctp", "internal/chunk",
 		"capture", "internal/peers", "internal/report", "internal/script", "internal/wording"},
 	"internal/peersim": {"mpa", "internal/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
 	"capture":          {"internal/chunk", "internal/lowerlayer", "internal/neterr", "internal/wording"},
 	"capture/decode": {"mpa", "internal/layout", "internal/recovery", "internal/ulpdata", "ddp", "rdmap", "sctp",
 		"capture", "internal/peers", "internal/wording"},
-	"capture/page": {"rdmap", "capture", "capture/decode", "internal/wording"},
+	"capture/export": {"capture", "capture/decode"},
+	"capture/page":   {"rdmap", "capture", "capture/decode", "internal/wording"},
 
-	// The peer that is played by hand.
+	// The peer that is played by hand: what others see of it, and its plumbing.
+	"conform/peer":           {"mpa", "ddp", "rdmap", "internal/mempipe", "internal/script"},
+	"internal/mempipe":       {},
 	"internal/script":        {"mpa", "internal/layout", "ddp", "rdmap", "sctp", "internal/chunk", "internal/wording"},
 	"internal/rping/message": {},
 
 	// What a tool prints, and tests.
-	"internal/report":      {"internal/wording"},
-	"internal/terminal":    {},
-	"internal/subprocess":  {},
-	"internal/procstat":    {},
-	"internal/pcapfile":    {"capture", "internal/filelock"},
-	"internal/quantile":    {},
-	"internal/testrig":     {},
-	"internal/e2e/startup": {},
-	"internal/e2e/endings": {},
-	"internal/e2e/sctp":    {},
+	"internal/report":       {"internal/wording"},
+	"internal/terminal":     {},
+	"internal/subprocess":   {},
+	"internal/procstat":     {},
+	"internal/hostinfo":     {},
+	"internal/pcapfile":     {"capture", "internal/filelock"},
+	"internal/quantile":     {},
+	"internal/testrig":      {"internal/mempipe"},
+	"internal/e2e/startup":  {},
+	"internal/e2e/endings":  {},
+	"internal/e2e/sctp":     {},
+	"internal/e2e/spinning": {},
 	"internal/e2e/rig": {"", "mpa", "ddp", "rdmap", "sctp", "internal/association", "internal/engine",
 		"internal/script", "internal/sctpudp", "internal/testrig", "iwarpsctp", "usertcp"},
 	"internal/housecheck": {},
@@ -147,13 +157,14 @@ var mayImport = map[string][]string{
 	"programs":                   {},
 	"internal/programs/settings": {"", "mpa", "capture", "internal/pcapfile", "internal/wording"},
 	"internal/programs/datagram": {"internal/ulpdata"},
-	"internal/programs/verbs": {"", "internal/emulation", "mpa", "internal/ulpdata", "capture", "internal/filelock",
-		"internal/pcapfile", "internal/admission", "internal/programs/datagram", "internal/programs/settings"},
+	"internal/programs/verbs": {"", "internal/emulation", "internal/stags", "mpa", "rdmap", "internal/ulpdata", "capture",
+		"internal/filelock", "internal/pcapfile", "internal/admission", "internal/programs/datagram",
+		"internal/programs/settings"},
 	"programs/engine": {"internal/programs/datagram", "internal/programs/verbs"},
 	"interop/align":   {},
 	"cmd/iwarp": {
-		"", "mpa", "internal/ulpdata", "capture", "capture/decode", "capture/page", "conform", "perf",
-		"internal/subprocess", "internal/manual", "internal/matrix", "internal/monitor", "internal/network",
+		"", "mpa", "internal/ulpdata", "capture", "capture/decode", "capture/export", "capture/page", "conform", "perf",
+		"internal/demo", "internal/hostinfo", "internal/subprocess", "internal/manual", "internal/matrix", "internal/monitor", "internal/network",
 		"internal/pcapfile", "internal/probe", "internal/admission", "internal/report", "internal/rping",
 		"internal/serve", "internal/sparse", "internal/oooexperiment", "internal/terminal", "internal/transfer",
 		"internal/transfer/message", "internal/wording",
@@ -181,7 +192,7 @@ var core = []string{
 	"rdmap", "internal/ring",
 	"internal/lowerlayer", "internal/deadline", "internal/driver", "internal/emulation", "internal/engine",
 	"internal/neterr", "internal/reclaim", "internal/memory", "internal/admission", "internal/peers",
-	"internal/startup", "internal/tcp", "internal/wording",
+	"internal/spin", "internal/stags", "internal/startup", "internal/tcp", "internal/wording",
 }
 
 // list has, for each package of the module, what it imports on any system, with any tags.

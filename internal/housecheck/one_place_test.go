@@ -23,7 +23,7 @@ type place struct {
 type sight func(*types.Info, ast.Node) bool
 
 var places = []place{
-	{"rejects a request", methods("Reject", "RejectDepths"), map[string]string{
+	{"rejects a request", methods("Reject", "RejectDepths", "RejectKeep"), map[string]string{
 		"internal/admission":   "it is where the rule is: how long who is rejected is waited for, and what becomes of who could not be told",
 		"":                     "it has the Request",
 		"internal/association": "its Reject is that of the machine of package sctp",

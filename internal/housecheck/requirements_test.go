@@ -31,7 +31,7 @@ const (
 // letter of the table it is broken down in.
 var wholeDocument = map[string]string{"X01": "D", "X02": "P", "X03": "A", "X04": "Z"}
 
-var update = flag.Bool("update", false, "rewrite the Tests column of "+requirementsFile)
+var update = flag.Bool("update", false, "rewrite what a test compares: "+requirementsFile+", "+apiFile+", the picture")
 
 var (
 	idPattern    = regexp.MustCompile(`\b[A-Z][0-9]{2}\b`)

@@ -34,32 +34,39 @@ var (
 	testName    = regexp.MustCompile("`([a-z]+\\.(?:Test|Fuzz)[A-Za-z0-9_]*)`")
 )
 
-// TestSecurity holds docs/security.md: it has a row for each section of RFC 5042, in order, but for those that
-// withoutRow excuses, and the tests that it names exist, in the rows and elsewhere.
+// TestSecurity holds docs/security.md and docs/dev/security.md: each has a row for each section of RFC 5042, in order,
+// but for those that withoutRow excuses. The tests that they name exist, in the rows and elsewhere.
 func TestSecurity(t *testing.T) {
-	text, err := os.ReadFile("docs/security.md")
-	must(t, err)
 	tests := allTests(t)
-	var sections []string
-	for _, name := range testName.FindAllStringSubmatch(string(text), -1) {
-		if !tests[name[1]] {
-			t.Errorf("there is no %s", name[1])
+	want := slices.DeleteFunc(strings.Fields(rfc5042), func(s string) bool { return withoutRow[s] != "" })
+	for file, cells := range map[string]int{"docs/security.md": 3, "docs/dev/security.md": 2} {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, name := range testName.FindAllStringSubmatch(string(text), -1) {
+			if !tests[name[1]] {
+				t.Errorf("%s: there is no %s", file, name[1])
+			}
+		}
+		if sections := sectionRows(t, string(text), cells); !slices.Equal(sections, want) {
+			t.Errorf("%s: the rows are about\n%s, want\n%s", file, sections, want)
 		}
 	}
-	for line := range strings.Lines(string(text)) {
+}
+
+// sectionRows returns the sections that a text has rows about, each of so many cells.
+func sectionRows(t *testing.T, text string, cells int) (sections []string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
 		m := securityRow.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
 		sections = append(sections, m[1])
-		if cells := strings.Split(line, " | "); len(cells) != 4 {
-			t.Errorf("section %s: %d cells, want 4", m[1], len(cells))
+		if n := len(strings.Split(line, " | ")); n != cells {
+			t.Errorf("section %s: %d cells, want %d", m[1], n, cells)
 		}
 	}
-	want := slices.DeleteFunc(strings.Fields(rfc5042), func(s string) bool { return withoutRow[s] != "" })
-	if !slices.Equal(sections, want) {
-		t.Errorf("the rows are about\n%s, want\n%s", sections, want)
-	}
+	return sections
 }
 
 // allTests returns the tests and fuzz targets of the module, as package.Name.
