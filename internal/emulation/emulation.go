@@ -15,6 +15,10 @@ var Disarm func(cq any, solicited bool) bool
 // StateClosed.
 var SetPrefix func(qp any, on bool) error
 
+// SetRNR replaces QPConfig.RNR of a *iwarp.QP by a *iwarp.RNRPolicy, for its next connections. The error wraps
+// iwarp.ErrBadState in other states than StateIdle and StateClosed.
+var SetRNR func(qp, policy any) error
+
 // Deny replaces QPConfig.Deny of a *iwarp.QP by iwarp.Access rights, for all that comes from the peer from then on. It
 // may be called in any state. The error wraps iwarp.ErrInvalid if they are more than RemoteWrite, RemoteRead and
 // RemoteAtomic.

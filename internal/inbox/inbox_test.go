@@ -22,7 +22,7 @@ func connect(t *testing.T) (from, to *iwarp.QP, b *inbox.Inbox) {
 		defer close(ended)
 		from, _ = new(iwarp.Dialer).Initiate(t.Context(), ours, nil)
 	}()
-	req, err := iwarp.Respond(t.Context(), theirs, nil, iwarp.ListenConfig{})
+	req, err := new(iwarp.ListenConfig).Respond(t.Context(), theirs, nil)
 	testrig.Must(t, err)
 	to, err = req.Accept(t.Context(), iwarp.AcceptConfig{QP: iwarp.QPConfig{RecvDepth: slots},
 		Prepare: func(qp *iwarp.QP) (err error) {

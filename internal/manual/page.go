@@ -25,6 +25,7 @@ func (t *Tool) Page(w io.Writer, name string, e Edition) error {
 		}
 		p.command(t, &t.commands[i])
 	}
+	p.examples(e.Examples[name])
 	p.section(e.Heading)
 	p.text(e.After)
 	p.also(t, name)
@@ -34,8 +35,9 @@ func (t *Tool) Page(w io.Writer, name string, e Edition) error {
 
 // An Edition is what pages have in common.
 type Edition struct {
-	Version, Date  string // of the tool; the date is year-month-day, or empty
-	Heading, After string // what each page has to say at its end, such as of exit statuses
+	Version, Date  string              // of the tool; the date is year-month-day, or empty
+	Heading, After string              // what each page has to say at its end, such as of exit statuses
+	Examples       map[string][]string // command lines of each command, by its name
 }
 
 // A page is one that is being written.
@@ -87,6 +89,18 @@ func (p *page) command(t *Tool, c *command) {
 		p.text(a.help)
 	}
 	p.options(c.options)
+}
+
+func (p *page) examples(lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	p.section("examples")
+	p.line(".nf")
+	for _, line := range lines {
+		p.line("%s", roff(line))
+	}
+	p.line(".fi")
 }
 
 func (p *page) options(options []option) {

@@ -283,14 +283,14 @@ func (n *Network) Listen(ctx context.Context, addr string, cfg *iwarp.ListenConf
 		}
 		over := *cfg
 		over.Stack = n.stacks.listen
-		return iwarp.Listen(ctx, "tcp", addr, over)
+		return over.Listen(ctx, "tcp", addr)
 	}
 	if n.sctp != nil {
 		over := *cfg
 		over.Network = n.sctp
 		cfg = &over
 	}
-	return iwarp.Listen(ctx, n.Name, addr, *cfg)
+	return cfg.Listen(ctx, n.Name, addr)
 }
 
 // A Refused is an option of the startup that a network does not have.

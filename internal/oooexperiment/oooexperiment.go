@@ -126,7 +126,7 @@ type Report struct {
 
 // Reckoned are the buffers of draft-culley-iwarp-mpa-03, section 13.1.2, in bytes, with K, K1 and K2 taken as 1.
 type Reckoned struct {
-	TCP        int `json:"tcp"`         // "BufferSizeTCP = K * bandwidth [bytes/S] * Delay [S]", of all connections
+	TCP        int `json:"tcp"`         // "BufferSizeTCP = K * bandwidth [octets/S] * Delay [S]", of all connections
 	NotAligned int `json:"not_aligned"` // "BufferSizeNAF = K1 * EMSS * number_of_connections + K2 * EMSS"
 	Aligned    int `json:"aligned"`     // "BufferSizeAF = K2 * EMSS"
 }
@@ -164,9 +164,9 @@ func (c *Config) Check() error {
 	case c.Bytes < 1 || c.Bytes > MaxBytes:
 		return fmt.Errorf("--bytes: %d for each connection: 1 to %d", c.Bytes, MaxBytes)
 	case !(c.Loss >= 0 && c.Loss <= .5): // NaN is not, either
-		return fmt.Errorf("--loss: %.6g %% of the packets: 0 to 50", 100*c.Loss)
+		return fmt.Errorf("--loss: %.6g is not a share from 0 to 50 percent", 100*c.Loss)
 	case !(c.Reorder >= 0 && c.Reorder <= 1):
-		return fmt.Errorf("--reorder: %.6g %% of the packets: 0 to 100", 100*c.Reorder)
+		return fmt.Errorf("--reorder: %.6g is not a share from 0 to 100 percent", 100*c.Reorder)
 	case c.Delay < 0 || c.Delay > time.Second:
 		return fmt.Errorf("--delay: %v: 0 to a second", c.Delay)
 	case c.MTU < usertcp.MinMTU || c.MTU > usertcp.MaxMTU:

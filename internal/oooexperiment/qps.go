@@ -65,7 +65,7 @@ func (q *qpRun) connect(ctx context.Context) error {
 		iwarp.RemoteWrite|iwarp.LocalWrite); err != nil {
 		return err
 	}
-	ln, err := iwarp.Listen(ctx, "tcp4", ":"+port, iwarp.ListenConfig{RNIC: q.to, PD: pd, Stack: q.stack})
+	ln, err := (&iwarp.ListenConfig{RNIC: q.to, PD: pd, Stack: q.stack}).Listen(ctx, "tcp4", ":"+port)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ type measuredConn struct {
 }
 
 // ShowAhead is lowerlayer.SegmentedConn's. In order, nothing is shown.
-func (c *measuredConn) ShowAhead(f func(at uint64, octets []byte)) {
+func (c *measuredConn) ShowAhead(f func(at uint64, data []byte)) {
 	if f == nil || !c.ahead {
 		c.Conn.ShowAhead(nil)
 		return
@@ -237,13 +237,13 @@ func (c *measuredConn) ShowAhead(f func(at uint64, octets []byte)) {
 	c.mu.Lock()
 	first := c.read
 	c.mu.Unlock()
-	c.Conn.ShowAhead(func(at uint64, octets []byte) {
+	c.Conn.ShowAhead(func(at uint64, data []byte) {
 		before := c.placed()
-		f(at, octets)
+		f(at, data)
 		if c.placed() == before {
 			return
 		}
-		arrived, _ := c.half.arrival(first+at, first+at+uint64(len(octets)))
+		arrived, _ := c.half.arrival(first+at, first+at+uint64(len(data)))
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.times.placedAhead = append(c.times.placedAhead, micros(time.Since(arrived)))

@@ -20,7 +20,7 @@ func (r refusing) Listen(context.Context, string, string) (net.Listener, error) 
 func TestConnectRefused(t *testing.T) {
 	t.Parallel()
 	ctx := testrig.Within(t)
-	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0", iwarp.ListenConfig{})
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
 	testrig.Must(t, err)
 	defer ln.Close()
 	refused := errors.New("there is no way")

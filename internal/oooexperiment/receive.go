@@ -20,7 +20,7 @@ type receiver struct {
 	mu      sync.Mutex
 	rec     *recovery.Receiver
 	held    int // by rec
-	octets  int // of ULPDUs
+	bytes   int // of ULPDUs
 	ahead   int
 	waiting []placed // for delivery, in order of placement
 	times   durations
@@ -38,7 +38,7 @@ func newReceiver(r *run, c *usertcp.Conn, h *half) *receiver {
 	t := &receiver{run: r, conn: c, half: h}
 	t.rec = recovery.New(recovery.Config{Markers: r.way.Markers, CRC: true, Buffer: usertcp.MaxReceiveBuffer})
 	if r.way.Ahead {
-		c.ShowAhead(func(at uint64, octets []byte) { t.input(at, octets, true) })
+		c.ShowAhead(func(at uint64, data []byte) { t.input(at, data, true) })
 	}
 	return t
 }
@@ -63,10 +63,10 @@ func (t *receiver) receive() error {
 }
 
 // input gives bytes to MPA, and places what that finds in them.
-func (t *receiver) input(at uint64, octets []byte, ahead bool) {
+func (t *receiver) input(at uint64, data []byte, ahead bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rec.Segment(at, octets)
+	t.rec.Segment(at, data)
 	for {
 		ev, ok := t.rec.Next()
 		if !ok {
@@ -85,7 +85,7 @@ func (t *receiver) input(at uint64, octets []byte, ahead bool) {
 
 func (t *receiver) place(ev *recovery.Event, ahead bool) {
 	t.failed = errors.Join(t.failed, check(ev.ULPDU))
-	t.octets += len(ev.ULPDU)
+	t.bytes += len(ev.ULPDU)
 	if ahead {
 		t.ahead += len(ev.ULPDU)
 	}

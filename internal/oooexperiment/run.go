@@ -165,7 +165,7 @@ func (r *run) result() *Result {
 	var all durations
 	ahead := 0
 	for _, c := range r.receivers {
-		res.Bytes += c.octets
+		res.Bytes += c.bytes
 		ahead += c.ahead
 		res.Held = max(res.Held, c.rec.Stats().MostHeld)
 		res.TCPHeld = max(res.TCPHeld, c.half.mostBeyond())

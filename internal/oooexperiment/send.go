@@ -46,9 +46,9 @@ func (r *run) ulpdu(w *mpa.Writer, emss int, number uint32) int {
 	return layout.Room(w.Offset(), emss, r.way.Markers)
 }
 
-func (r *run) write(c *usertcp.Conn, octets []byte, fpdus [][]byte) error {
+func (r *run) write(c *usertcp.Conn, data []byte, fpdus [][]byte) error {
 	if !r.way.Aligned {
-		_, err := c.Write(octets)
+		_, err := c.Write(data)
 		return err
 	}
 	for len(fpdus) > 0 {

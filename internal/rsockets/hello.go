@@ -78,11 +78,11 @@ func mapsByte(n int) byte {
 	return 0x80 | byte(min(n>>8, 0x7F))
 }
 
-func mapsOf(octet byte) int {
-	if octet <= 0x80 {
-		return int(octet)
+func mapsOf(b byte) int {
+	if b <= 0x80 {
+		return int(b)
 	}
-	return int(octet&^0x80) << 8
+	return int(b&^0x80) << 8
 }
 
 // AppendBinary appends the HelloLen bytes. Its error is nil.

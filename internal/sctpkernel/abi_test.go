@@ -29,7 +29,7 @@ const (
 	controlHex = "2c0000000000000084000000030000000f00000001000000000000109bf7a9549bf7a954000000000400000000000000"
 )
 
-func octets(t testing.TB, text string) []byte {
+func unhex(t testing.TB, text string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(text)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestNotifications(t *testing.T) {
 
 		"0280000008000000": {kind: 0x8002}, // of no use here
 	} {
-		b := octets(t, text)
+		b := unhex(t, text)
 		got, err := parseNotification(b)
 		if len(got.info) == 0 {
 			got.info = nil
@@ -104,19 +104,19 @@ func TestAborted(t *testing.T) {
 
 func TestControl(t *testing.T) {
 	littleEndian64(t)
-	b := octets(t, controlHex)
+	b := unhex(t, controlHex)
 	want := rcvInfo{stream: 15, flags: flagUnordered, ppid: 16}
 	if got, ok := parseControl(b); !ok || got != want {
 		t.Errorf("got %+v, %v", got, ok)
 	}
-	other := octets(t, "14000000000000000100000002000000aabbccdd00000000")
+	other := unhex(t, "14000000000000000100000002000000aabbccdd00000000")
 	if got, ok := parseControl(append(other, b...)); !ok || got != want {
 		t.Errorf("after another: %+v, %v", got, ok)
 	}
 	if got, ok := parseControl(b[:0x2c]); !ok || got != want {
 		t.Errorf("without padding: %+v, %v", got, ok)
 	}
-	empty := octets(t, "10000000000000000100000002000000")
+	empty := unhex(t, "10000000000000000100000002000000")
 	if got, ok := parseControl(append(empty, b...)); !ok || got != want {
 		t.Errorf("after one without data: %+v, %v", got, ok)
 	}
@@ -194,7 +194,7 @@ func TestPeerParams(t *testing.T) {
 func FuzzKernel(f *testing.F) {
 	for _, text := range []string{upHex, indicationHex, dryHex, shutdownHex, completeHex, abortedHex, ownAbortHex,
 		refusedHex, controlHex} {
-		f.Add(octets(f, text))
+		f.Add(unhex(f, text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n, err := parseNotification(b)

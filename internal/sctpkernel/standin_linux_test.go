@@ -51,7 +51,7 @@ func (c *standIn) says(flags int, control, data []byte) bool {
 }
 
 // notifies is says for a notification.
-func (c *standIn) notifies(text string) bool { return c.says(msgNotification, nil, octets(c.T, text)) }
+func (c *standIn) notifies(text string) bool { return c.says(msgNotification, nil, unhex(c.T, text)) }
 
 // wantEnd expects that the association is to end, and over what.
 func (c *standIn) wantEnd(goesOn bool, want error, text string) {
@@ -264,7 +264,7 @@ func TestNotIndicated(t *testing.T) {
 			!strings.Contains(v.Reason, want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		_, err := unix.Write(c.fd, octets(t, indicationHex)) // which a peer may send as a message
+		_, err := unix.Write(c.fd, unhex(t, indicationHex)) // which a peer may send as a message
 		testrig.Must(t, err)
 	}
 }
@@ -278,7 +278,7 @@ func TestWhatIsNotified(t *testing.T) {
 		"07800000100000000200000005000000": "", upHex[:8]: "", "": "",
 	} {
 		for _, flags := range []int{msgNotification, msgNotification | msgEOR, msgEOR, 0} {
-			m := inbound{data: octets(t, text), flags: flags}
+			m := inbound{data: unhex(t, text), flags: flags}
 			n, got := m.notification(), ""
 			for name, is := range map[string]bool{"up": n.is(commUp), "lost": n.is(commLost),
 				"not started": n.is(cannotStart), "DDP": n.indicates(1)} {
@@ -301,7 +301,7 @@ func TestWaiting(t *testing.T) {
 		"Dial":   func(ctx context.Context, s *socket) error { _, err := s.answer(ctx); return err },
 	} {
 		c := newStandIn(t)
-		_, err := unix.Write(c.fd, octets(t, upHex))
+		_, err := unix.Write(c.fd, unhex(t, upHex))
 		testrig.Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -327,7 +327,7 @@ func TestWaiting(t *testing.T) {
 // TestNotGone: what cannot be peeled off, and was not ended, has failed for the reason that there was.
 func TestNotGone(t *testing.T) {
 	c := newStandIn(t)
-	_, err := unix.Write(c.fd, octets(t, abortedHex)) // a message
+	_, err := unix.Write(c.fd, unhex(t, abortedHex)) // a message
 	testrig.Must(t, err)
 	why := errors.New("so it is")
 	for range 2 { // the second time there is nothing at all

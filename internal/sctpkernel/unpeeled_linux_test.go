@@ -43,16 +43,16 @@ func TestUnsettled(t *testing.T) {
 	if got := c.settled(); len(got) != 0 {
 		t.Errorf("before the first message: %v", got)
 	}
-	octets := int64(0)
+	n := int64(0)
 	for { // until the peer's window is closed
 		err := c.s.do(func(fd int) error { return sendmsg(fd, make([]byte, 1000), nil) })
 		if again(err) {
 			break
 		}
 		testrig.Must(t, err)
-		octets += 1000
+		n += 1000
 	}
-	c.sent[3] = uint64(octets / 1000)
+	c.sent[3] = uint64(n / 1000)
 	if got := c.settled(); len(got) != 0 {
 		t.Errorf("with bytes that are not acknowledged: %v", got)
 	}

@@ -250,13 +250,13 @@ func TestUnacked(t *testing.T) {
 		from, to := linked(t, testrig.Link{Delay: 10 * time.Millisecond}, Config{})
 		run(from)
 		run(to)
-		const id, octets = 3, 100
+		const id, bytes = 3, 100
 		if n := from.Unacked(id); n != 0 {
 			t.Errorf("%d bytes before the first message", n)
 		}
-		testrig.Must(t, from.Send(sctp.Message{Stream: id, PPID: 16, Data: make([]byte, octets)}))
-		if n, other := from.Unacked(id), from.Unacked(id+1); n != octets || other != 0 {
-			t.Errorf("%d bytes, and %d of another stream, want %d and none", n, other, octets)
+		testrig.Must(t, from.Send(sctp.Message{Stream: id, PPID: 16, Data: make([]byte, bytes)}))
+		if n, other := from.Unacked(id), from.Unacked(id+1); n != bytes || other != 0 {
+			t.Errorf("%d bytes, and %d of another stream, want %d and none", n, other, bytes)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

@@ -153,9 +153,9 @@ func (p *path) queue(b []byte) {
 }
 
 // tooLarge ends the association over a chunk that pion cannot take, since it would come again and again.
-func (p *path) tooLarge(octets int) {
+func (p *path) tooLarge(n int) {
 	err := fmt.Errorf("%w: a chunk of %d bytes in a packet, of %d at most",
-		lowerlayer.ErrTooLarge, octets, maxPacket-chunk.HeaderLen)
+		lowerlayer.ErrTooLarge, n, maxPacket-chunk.HeaderLen)
 	p.noteCause(err)
 	p.abort(chunk.CauseUserAbort, err.Error())
 	_ = p.Close()

@@ -36,7 +36,7 @@ func newProbes(first, window uint32) *probes {
 // RFC 9260, section 3.3.1: the I bit "MAY be set by the sender whenever the sender of a DATA chunk can benefit from the
 // corresponding SACK chunk being sent back without delay."
 func (p *probes) passes(packet []byte) bool {
-	first, last, octets, ok := dataIn(packet)
+	first, last, n, ok := dataIn(packet)
 	if !ok {
 		return true
 	}
@@ -45,7 +45,7 @@ func (p *probes) passes(packet []byte) bool {
 	again := p.held != nil && first.TSN == p.tsn // pion's timer has run out
 	alone := !again && p.sent == p.acked && first.TSN == p.sent+1
 	probe := alone && uint32(first.Length) > p.window
-	full := uint64(octets+first.Length) > uint64(p.window)
+	full := uint64(n+first.Length) > uint64(p.window)
 	if again || probe || alone && p.opened || alone && full { // to pion it may be a probe still
 		packet[chunk.HeaderLen+1] |= flagImmediate
 	}
@@ -60,7 +60,7 @@ func (p *probes) passes(packet []byte) bool {
 
 // dataIn returns the DATA chunk that begins a packet of pion's, the TSN of the last, and how many bytes of messages
 // all have. pion puts nothing else beside them.
-func dataIn(packet []byte) (first chunk.Data, last uint32, octets int, ok bool) {
+func dataIn(packet []byte) (first chunk.Data, last uint32, n int, ok bool) {
 	rest := chunk.Chunks{Bytes: packet[min(chunk.HeaderLen, len(packet)):]}
 	rest.Sent = len(rest.Bytes)
 	for c, more := rest.Next(); more && c.Type == chunk.TypeData; c, more = rest.Next() {
@@ -68,12 +68,12 @@ func dataIn(packet []byte) (first chunk.Data, last uint32, octets int, ok bool) 
 		if !whole {
 			break
 		}
-		octets += d.Length
+		n += d.Length
 		if last = d.TSN; !ok {
 			first, ok = d, true
 		}
 	}
-	return first, last, octets, ok
+	return first, last, n, ok
 }
 
 // acknowledged takes note of a SACK of the peer's. If that says that there is room for the probe now, it returns it.

@@ -63,7 +63,7 @@ func TestStray(t *testing.T) {
 }
 
 // answer returns the next packet, of one chunk, and its size.
-func (s *stranger) answer() (octets int, tag uint32, c chunk.Chunk) {
+func (s *stranger) answer() (size int, tag uint32, c chunk.Chunk) {
 	s.Helper()
 	b := make([]byte, 1<<16)
 	testrig.Must(s.T, s.pc.SetReadDeadline(time.Now().Add(patience)))

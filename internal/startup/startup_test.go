@@ -19,14 +19,14 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-func octets(f mpa.StartupFields) []byte { return mpa.AppendStartup(nil, &f) }
+func startupFrame(f mpa.StartupFields) []byte { return mpa.AppendStartup(nil, &f) }
 
 func request(rev uint8) []byte {
-	return octets(mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: rev})
+	return startupFrame(mpa.StartupFields{Key: mpa.KeyRequest, C: true, Rev: rev})
 }
 
 func reply(rev uint8) []byte {
-	return octets(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: rev})
+	return startupFrame(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: rev})
 }
 
 // An exchange is a startup phase under test. conn is the peer's end of the connection.

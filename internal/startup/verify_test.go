@@ -178,7 +178,7 @@ func TestLinger(t *testing.T) {
 		m, first := started(t)
 		peer, w, outcome := begun(t.Context(), t, m, first, nil)
 		_, _ = io.ReadFull(peer, first)
-		_, _ = peer.Write(octets(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 7}))
+		_, _ = peer.Write(startupFrame(mpa.StartupFields{Key: mpa.KeyReply, C: true, Rev: 7}))
 		<-w.fin
 		_ = peer.Close()
 		var s *mpa.StartupError

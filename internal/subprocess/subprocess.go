@@ -17,8 +17,9 @@ import (
 type Process struct {
 	Addr string // where it listens
 
-	cmd   *exec.Cmd
-	stdin io.Closer // it ends when this is closed, and so with this process
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser // it ends when this is closed, and so with this process
+	stdout *bufio.Reader
 }
 
 // Start runs this program with such arguments and waits until it has called [Announce].
@@ -41,7 +42,8 @@ func Start(ctx context.Context, stderr io.Writer, args ...string) (*Process, err
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if p.Addr, err = announced(out); err != nil {
+	p.stdout = bufio.NewReader(out)
+	if p.Addr, err = announced(p.stdout); err != nil {
 		_ = p.Stop()
 		return nil, err
 	}
@@ -55,6 +57,14 @@ func (p *Process) Stop() error {
 	return p.cmd.Wait()
 }
 
+// Ask sends the process an empty line on its standard input, and returns the line that it prints then.
+func (p *Process) Ask() (answer []byte, err error) {
+	if _, err := io.WriteString(p.stdin, "\n"); err != nil {
+		return nil, err
+	}
+	return p.stdout.ReadBytes('\n')
+}
+
 // listening is in front of the address in what [Announce] prints.
 const listening = "listening on "
 
@@ -64,8 +74,8 @@ func Announce(w io.Writer, addr net.Addr) {
 }
 
 // announced reads the line that [Announce] prints.
-func announced(r io.Reader) (addr string, err error) {
-	line, err := bufio.NewReader(r).ReadString('\n')
+func announced(r *bufio.Reader) (addr string, err error) {
+	line, err := r.ReadString('\n')
 	if err != nil {
 		return "", fmt.Errorf("it ended without saying where it listens: %w", err)
 	}
