@@ -26,7 +26,17 @@ import (
 
 // probing asks a peer whose end of each connection is played by a function, in virtual
 // time.
-func probing(t *testing.T, cfg probe.Config, play func(net.Conn)) (r *probe.Report) {
+func probing(t *testing.T, cfg probe.Config, play func(net.Conn)) *probe.Report {
+	t.Helper()
+	r, err := tried(t, cfg, play)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// tried is probing of a peer that may be too slow for all questions.
+func tried(t *testing.T, cfg probe.Config, play func(net.Conn)) (r *probe.Report, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var playing sync.WaitGroup
@@ -43,12 +53,9 @@ func probing(t *testing.T, cfg probe.Config, play func(net.Conn)) (r *probe.Repo
 			})
 			return ours, nil
 		}
-		var err error
-		if r, err = probe.Run(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
+		r, err = probe.Run(t.Context(), cfg)
 	})
-	return r
+	return r, err
 }
 
 // playing is what a peer does on a connection: it accepts what it can, and goes on
