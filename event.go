@@ -39,8 +39,8 @@ const (
 	// EventEstablished: a Responder has the Initiator's first FPDU, and so sends what is posted.
 	EventEstablished
 	// EventQPFatal: an error that was found here, and that no other event reports, has put the QP into StateError: a CQ
-	// overflow, a timeout. Its work is flushed, and Err has the error. There is no such event when the program itself
-	// ends the connection, by Abort or Modify.
+	// overflow, a timeout. Err has the error. The QP is flushing its work, and may still do so after the event. There is
+	// no such event when the program itself ends the connection, by Abort or Modify.
 	EventQPFatal
 )
 
