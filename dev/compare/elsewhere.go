@@ -19,6 +19,8 @@ func (r *record) copyPart(part string, from *record) {
 		r.Perf = from.Perf
 	case "goals":
 		r.Goals = from.Goals
+	case "floors":
+		r.Floors = from.Floors
 	case "growth":
 		r.Growth = from.Growth
 	case "short connections":

@@ -27,14 +27,14 @@ func TestElsewhere(t *testing.T) {
 		found   float64
 		columns string
 	}{
-		{xeon, 1.5, "| at most 1.20 | 1.50 (1.50 - 1.50) | missed |\n"},
-		{xeon, 1.4, "| at most 1.20 | 1.40 (1.40 - 1.40) | missed |\n"},
-		{epyc, 1.0, "| at most 1.20 | 1.00 (1.00 - 1.00) | met | 1.40 (1.40 - 1.40) | missed |\n"},
+		{xeon, 1.5, "| at most 1.20 | 1.50 (1.50 - 1.50) | missed | - |\n"},
+		{xeon, 1.4, "| at most 1.20 | 1.40 (1.40 - 1.40) | missed | - |\n"},
+		{epyc, 1.0, "| at most 1.20 | 1.00 (1.00 - 1.00) | met | - | 1.40 (1.40 - 1.40) | missed | - |\n"},
 		{hostinfo.Machine{CPU: "EPYC", CPUs: 2, Kernel: "linux 2"}, 1.1,
-			"| at most 1.20 | 1.10 (1.10 - 1.10) | met | 1.40 (1.40 - 1.40) | missed |\n"},
-		{xeon, 1.3, "| at most 1.20 | 1.30 (1.30 - 1.30) | missed | 1.10 (1.10 - 1.10) | met |\n"},
+			"| at most 1.20 | 1.10 (1.10 - 1.10) | met | - | 1.40 (1.40 - 1.40) | missed | - |\n"},
+		{xeon, 1.3, "| at most 1.20 | 1.30 (1.30 - 1.30) | missed | - | 1.10 (1.10 - 1.10) | met | - |\n"},
 		{hostinfo.Machine{CPU: "EPYC", CPUs: 64}, 0.9,
-			"| at most 1.20 | 0.90 (0.90 - 0.90) | met | 1.10 (1.10 - 1.10) | met | 1.30 (1.30 - 1.30) | missed |\n"},
+			"| at most 1.20 | 0.90 (0.90 - 0.90) | met | - | 1.10 (1.10 - 1.10) | met | - | 1.30 (1.30 - 1.30) | missed | - |\n"},
 	} {
 		measure(step.on, step.found)
 		text := goalsText(rec)
@@ -102,11 +102,11 @@ func TestElsewhereLacks(t *testing.T) {
 		figure("100 busy, 9480 idle ones beside")}, short(20000, 7500)
 	text := goalsTable(rec)
 	for _, want := range []string{
-		"| wanted | found on EPYC |  | found on Xeon |  |\n",
-		"| 1 MiB Write | reno | latency | at most 1.20 | 1.00 (1.00 - 1.00) | met | - | not measured |\n",
-		"| 64 B Read | reno | latency | at most 1.20 | - | not measured | 1.00 (1.00 - 1.00) | met |\n",
-		"| 100 busy, 9480 idle ones beside | reno | latency | at most 1.20 | 1.00 (1.00 - 1.00) | met | 1.00 (1.00 - 1.00) | met |\n",
-		"| short connections |  | thousands in a second | at least 8.00 | 7.50 | missed | 7.50 | met (at least 7.00) |\n",
+		"| wanted | found on EPYC |  | floor | found on Xeon |  | floor |\n",
+		"| 1 MiB Write | reno | latency | at most 1.20 | 1.00 (1.00 - 1.00) | met | - | - | not measured | - |\n",
+		"| 64 B Read | reno | latency | at most 1.20 | - | not measured | - | 1.00 (1.00 - 1.00) | met | - |\n",
+		"| 100 busy, 9480 idle ones beside | reno | latency | at most 1.20 | 1.00 (1.00 - 1.00) | met | - | 1.00 (1.00 - 1.00) | met | - |\n",
+		"| short connections |  | thousands in a second | at least 8.00 | 7.50 | missed | - | 7.50 | met (at least 7.00) | - |\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -121,7 +121,7 @@ func TestElsewhereLacks(t *testing.T) {
 // without the rest.
 func TestElsewhereParts(t *testing.T) {
 	marks := map[string]string{
-		"tools": "UCX", "perf": "995", "goals": "64 B Read", "growth": "4711", "short connections": "a short one",
+		"tools": "UCX", "perf": "995", "goals": "64 B Read", "floors": "1 MiB Send", "growth": "4711", "short connections": "a short one",
 		"library": "programs_on_the_library",
 	}
 	for _, p := range (&cli{}).parts() {
@@ -129,6 +129,7 @@ func TestElsewhereParts(t *testing.T) {
 			CC: "bbr", Rounds: 7, Values: []value{{Tool: "UCX"}},
 			Perf:   []perf.Report{{Results: []perf.Result{{Size: 995}}}},
 			Goals:  []goalValue{{goal: goal{Work: "64 B Read"}}},
+			Floors: []goalValue{{goal: goal{Work: "1 MiB Send"}}},
 			Growth: growth{Connections: []connections{{Count: 4711}}}, Short: []shortResult{{Way: "a short one"}},
 			Library: new(libraryStudy),
 		}

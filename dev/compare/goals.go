@@ -207,7 +207,7 @@ func goalsTable(rec *record) string {
 func goalsTableOf(all []*record) string {
 	heading := []string{"work", "congestion control", "quantity", "wanted"}
 	for _, r := range all {
-		heading = append(heading, r.foundHeading(len(all) > 1), "")
+		heading = append(heading, r.foundHeading(len(all) > 1), "", "floor")
 	}
 	var b strings.Builder
 	b.WriteString(mediansOf(all[0].goalRounds()) + "\n\n")
@@ -215,7 +215,7 @@ func goalsTableOf(all []*record) string {
 	for _, g := range goalsOf(all) {
 		row := []string{g.Work, g.CC, g.Quantity, g.wantedText()}
 		for _, r := range all {
-			row = append(row, r.foundOf(g)...)
+			row = append(append(row, r.foundOf(g)...), r.floorOf(g))
 		}
 		b.WriteString(report.MarkdownRow(row...))
 	}

@@ -63,12 +63,13 @@ func TestGoalsTable(t *testing.T) {
 			{goal{"64 B Read", "reno", "latency", 1.2, true}, 7, spreadOf{1.1, 1, 1.15}},
 			{goal{"1 MiB Write", "bbr", "bandwidth", 0.95, false}, 6, spreadOf{0.9, 0.85, 0.96}},
 		},
+		Floors: []goalValue{{goal{Work: "1 MiB Write", CC: "bbr", Quantity: "bandwidth"}, 7, spreadOf{0.97, 0.9, 1}}},
 	})
 	for _, want := range []string{
-		"| 64 B Read | reno | latency | at most 1.20 | 1.10 (1.00 - 1.15) | met |\n",
-		"| 1 MiB Write | bbr | bandwidth | at least 0.95 | 0.90 (0.85 - 0.96) (6 rounds) | missed in the median |\n",
-		"| 5000 idle connections |  | KiB of an end | at most 10.00 | 10.00 | met |\n",
-		"| short connections |  | thousands in a second | at least 8.00 | 7.90 | missed |\n",
+		"| 64 B Read | reno | latency | at most 1.20 | 1.10 (1.00 - 1.15) | met | - |\n",
+		"| 1 MiB Write | bbr | bandwidth | at least 0.95 | 0.90 (0.85 - 0.96) (6 rounds) | missed in the median | 0.97 (0.90 - 1.00) |\n",
+		"| 5000 idle connections |  | KiB of an end | at most 10.00 | 10.00 | met | - |\n",
+		"| short connections |  | thousands in a second | at least 8.00 | 7.90 | missed | - |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -28,6 +28,7 @@ type cli struct {
 	Tools   bool          `default:"true" negatable:"" help:"Compare tools. Without, what the JSON file has of them stays."`
 	Perf    bool          `default:"true" negatable:"" help:"Run iwarp perf. Without, what the JSON file has of it stays."`
 	Goals   bool          `default:"true" negatable:"" help:"Measure what iWARP is to reach beside plain TCP. Without, what the JSON file has of it stays."`
+	Floor   bool          `default:"true" negatable:"" help:"Measure what the machine allows at best, beside the goals. Without, what the JSON file has of it stays."`
 	Growth  bool          `default:"true" negatable:"" help:"Measure how cost grows with connections and round-trip time. Without, what the JSON file has of it stays."`
 	Short   bool          `default:"true" negatable:"" help:"Measure short connections. Without, what the JSON file has of them stays."`
 	Study   bool          `default:"true" negatable:"" help:"Run iwarp study. Without, what the JSON file has of it stays."`
@@ -127,6 +128,7 @@ func (c *cli) parts() []part {
 		{"tools", c.Tools, c.compare},
 		{"perf", c.Perf, c.runPerf},
 		{"goals", c.Goals, c.measureGoals},
+		{"floors", c.Floor, c.measureFloors},
 		{"growth", c.Growth, alone(c.measureGrowth)},
 		{"short connections", c.Short, alone(c.measureShort)},
 		{"study", c.Study, alone(c.measureStudy)},

@@ -29,6 +29,7 @@ type record struct {
 	Missing []missing     `json:"missing,omitempty"`
 	Perf    []perf.Report `json:"perf,omitempty"` // one for each congestion control
 	Goals   []goalValue   `json:"goals,omitempty"`
+	Floors  []goalValue   `json:"floors,omitempty"` // of goals, of which nothing is wanted
 	Growth  growth        `json:"growth,omitzero"`
 	Short   []shortResult `json:"short_connections,omitempty"`
 	Siw     []siwValue    `json:"siw,omitempty"`

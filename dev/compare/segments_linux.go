@@ -14,8 +14,15 @@ const limitsSegments = true
 func limitSegments(c syscall.RawConn, cc string) error {
 	var failed error
 	err := c.Control(func(fd uintptr) {
-		failed = errors.Join(unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, realSegment),
-			unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, cc))
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, realSegment)
+	})
+	return errors.Join(err, failed, setCongestion(c, cc))
+}
+
+func setCongestion(c syscall.RawConn, cc string) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, cc)
 	})
 	return errors.Join(err, failed)
 }
