@@ -40,6 +40,12 @@ func printOwnHelp(o kong.HelpOptions, c *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(o, c); err != nil {
 		return err
 	}
+	if isService(command.Name) {
+		fmt.Fprintln(c.Stdout)
+		for line := range wording.Lines(environmentText(command.Name), helpColumns) {
+			fmt.Fprintln(c.Stdout, line)
+		}
+	}
 	printExamples(c.Stdout, command.Name)
 	return nil
 }

@@ -125,6 +125,8 @@ func newParser(ctx context.Context, std streams, also ...kong.Option) (*kong.Kon
 		words(),
 		kong.PostBuild(hideToConnect),
 		kong.PostBuild(grouped),
+		kong.PostBuild(fromEnvironment),
+		kong.ValueFormatter(withoutVariables),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: helpMost}),
 	}, also...)...)
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -257,9 +258,12 @@ func beginCmd(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // startBackground runs a command in the background, and returns the first line that it prints with
-// a text in it.
+// a text in it. Words with a "=" in front of the command set its variables.
 func startBackground(ts *testscript.TestScript, name, text string, command []string) string {
+	first := slices.IndexFunc(command, func(word string) bool { return !strings.Contains(word, "=") })
+	set, command := command[:first], command[first:]
 	s := &backgroundServer{cmd: exec.Command(findCommand(ts, command[0]), command[1:]...), read: make(chan struct{})}
+	s.cmd.Env = append(os.Environ(), set...)
 	s.cmd.Dir, s.cmd.Stderr = ts.MkAbs("."), &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	ts.Check(err)
