@@ -208,8 +208,9 @@ func (s *demoShow) tooFar(ctx context.Context, w *demo.Writer) error {
 	}
 	s.step("Writes 1 byte too far", toNowhere, "refused", s.memory())
 	fmt.Fprintf(s.out, "    by a Terminate: %v\n\n", refused.Code)
-	fmt.Fprintf(s.out, "The owner's library placed %s Writes and answered %d Reads.\n", thousands(writes), reads)
-	fmt.Fprintf(s.out, "The owner's program slept: it got %d completions.\n", s.state.Completions)
+	fmt.Fprintf(s.out, "The owner's library placed %s Writes and answered %d Reads: one is step 3,\n", thousands(writes), reads)
+	fmt.Fprintln(s.out, "and one told the writer that the Writes of step 4 had arrived.")
+	fmt.Fprintf(s.out, "The owner's program slept: it was told of none of them (%d completions).\n", s.state.Completions)
 	return nil
 }
 
@@ -221,7 +222,7 @@ func (s *demoShow) end(ctx context.Context, capture string) error {
 		return errors.Join(errors.New("demo: the capture lacks the Terminate"), decoded)
 	}
 	_, err := fmt.Fprintf(s.out, `
-Look at it:  %s   open this page in a browser
+Look at it:  %s   steps 1, 2, 3 and 5: open this page in a browser
              iwarp decode -v %s
 Next:        iwarp perf              how fast it is here, beside TCP
              iwarp run rping -s -v   run an RDMA program without hardware (Linux)
