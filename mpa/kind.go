@@ -49,7 +49,7 @@ func (k *Kind) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("mpa: no kind of RNIC %q: one of %s", b, strings.Join(kindNames[:], ", "))
+	return fmt.Errorf("mpa: no kind of RNIC %q: one of %s", b, strings.Join(kindNames[1:], ", "))
 }
 
 // Version reports whether RNICs of the kind can use a version of DDP and RDMAP:

@@ -30,7 +30,7 @@ func (c *decodeCmd) openExport() (*exportFile, error) {
 	e := &exportFile{}
 	if c.Export != "-" {
 		var err error
-		if e.file, err = openOutput("decode", "export", c.Export, c.File); err != nil {
+		if e.file, err = openOver("decode", "export", c.Export, "a capture", isCapture, c.File); err != nil {
 			return nil, err
 		}
 		out = e.file

@@ -18,7 +18,7 @@ func (c *decodeCmd) openHTML() (*htmlFile, error) {
 	if c.HTML == "" {
 		return nil, nil
 	}
-	f, err := openOutput("decode", "html", c.HTML, c.File)
+	f, err := openOver("decode", "html", c.HTML, "a page", isPage, c.File)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
@@ -18,16 +20,47 @@ type output struct {
 	replaced bool // what it had is gone
 }
 
+// openOver is openOutput for a file whose beginning shows what it is: something else is not replaced.
+func openOver(command, flag, path, what string, is func(io.Reader) bool, inputs ...string) (*output, error) {
+	if err := notRead(command, flag, path, inputs...); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: --%s: %w", command, flag, err)
+		}
+		defer f.Close()
+		if !is(f) {
+			return nil, usage("%s: --%s: %s exists and is not %s: name another file, or remove it", command, flag, path, what)
+		}
+	}
+	return openOutput(command, flag, path, inputs...)
+}
+
+// isCapture reports whether a capture begins there.
+func isCapture(r io.Reader) bool {
+	_, err := capture.Open(r)
+	return err == nil
+}
+
+// isPage reports whether a page of HTML begins there.
+func isPage(r io.Reader) bool {
+	head := make([]byte, len(pageHead))
+	_, err := io.ReadFull(r, head)
+	return err == nil && strings.EqualFold(string(head), pageHead)
+}
+
+const pageHead = "<!DOCTYPE html>"
+
 // openOutput opens the file that a flag asks for. It returns nil if the path is empty.
 // A file that the run reads is refused.
 func openOutput(command, flag, path string, inputs ...string) (*output, error) {
 	if path == "" {
 		return nil, nil
 	}
-	for _, in := range inputs {
-		if sameFile(in, path) {
-			return nil, usage("%s: --%s: %s is the file that is read: name another", command, flag, path)
-		}
+	if err := notRead(command, flag, path, inputs...); err != nil {
+		return nil, err
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	made := err == nil
@@ -39,6 +72,16 @@ func openOutput(command, flag, path string, inputs ...string) (*output, error) {
 			wording.If(errors.Is(err, fs.ErrNotExist), ": make the directory first", ""))
 	}
 	return &output{File: f, made: made}, nil
+}
+
+// notRead refuses to write a file that the run reads.
+func notRead(command, flag, path string, inputs ...string) error {
+	for _, in := range inputs {
+		if sameFile(in, path) {
+			return usage("%s: --%s: %s is the file that is read: name another", command, flag, path)
+		}
+	}
+	return nil
 }
 
 // sameFile reports whether two paths are those of one file that has something to lose.

@@ -143,7 +143,7 @@ func (c *probeCmd) check() error {
 		return usage("probe: give the address of a server: iwarp probe HOST")
 	}
 	if (c.TUN != "") != (c.Network == network.UserTCP) {
-		return usage("probe: --network and --tun: %s and a TUN device go together", network.UserTCP)
+		return usage("probe: --network: %s takes a device to probe over: give --tun DEVICE=ADDRESS, too", network.UserTCP)
 	}
 	if err := notNegative("probe: --timeout", c.Timeout); err != nil {
 		return err

@@ -169,6 +169,9 @@ func (c *rpingCmd) checkRole() error {
 			return err
 		}
 	}
+	if !chosen && c.Addr != "" && !c.over().Inside {
+		return usage("rping: -a: give -c to ping that address, or -s to be the server there")
+	}
 	if !chosen && !c.over().Inside {
 		return usage("rping: give HOST to ping, or be the server (-s)")
 	}
