@@ -114,7 +114,7 @@ func (c *diskCmd) offer(ctx context.Context, std streams, t *target.Target, cfg 
 	defer ln.Close()
 	c.announce(std, ln, cfg)
 	stop, err := c.monitor(ctx, std, monitor.Sources{Name: "disk", State: func() serve.State { return stateOf(ctx) },
-		RNIC: rnic, SCTP: over, Device: "iwarp0"}, cfg.Logger)
+		Disks: t, RNIC: rnic, SCTP: over, Device: "iwarp0"}, cfg.Logger)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -29,6 +32,33 @@ func variable(command, flag string) string {
 }
 
 func isService(command string) bool { return slices.Contains(services(), command) }
+
+// variables are those of all options of a service.
+func variables(command *kong.Node) (names []string) {
+	for _, flag := range command.Flags {
+		names = append(names, flag.Envs...)
+	}
+	return names
+}
+
+// warnOfVariables names the variables that look as if they set an option of a service, and set none.
+func warnOfVariables(w io.Writer, command *kong.Node) {
+	if command == nil || !isService(command.Name) {
+		return
+	}
+	known := variables(command)
+	for _, assignment := range os.Environ() {
+		name, _, _ := strings.Cut(assignment, "=")
+		if strings.HasPrefix(name, variable(command.Name, "")) && !slices.Contains(known, name) && !ofKubernetes(name) {
+			fmt.Fprintf(w, "iwarp: %s: the variable %s sets no option%s\n", command.Name, name, suggest(name, known))
+		}
+	}
+}
+
+// ofKubernetes reports whether Kubernetes sets a variable of such a name, for a Service with the name of ours.
+func ofKubernetes(name string) bool {
+	return strings.Contains(name, "_SERVICE_") || strings.Contains(name+"_", "_PORT_")
+}
 
 // withoutVariables is kong's help of a value: one line below tells of the variables of all.
 func withoutVariables(value *kong.Value) string { return value.Help }

@@ -233,6 +233,7 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 	if err != nil {
 		return unparsed(err)
 	}
+	warnOfVariables(parser.Stderr, command.Selected())
 	if err := command.Run(parser); err != nil {
 		return &failure{command.Selected().Name, err}
 	}

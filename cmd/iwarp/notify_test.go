@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,13 @@ func TestDistributed(t *testing.T) {
 	for command, file := range map[string]string{"serve": "iwarp.service", "disk": "iwarp-disk.service"} {
 		variable := "IWARP_" + strings.ToUpper(command)
 		all = append(all, append([]string{command},
-			strings.Fields(read(file, `(?m)^Environment="`+variable+`=(.*)"$`))...))
+			strings.Fields(read(file, `(?m)^Environment=.*\b`+variable+`=(.*?)"?$`))...))
+		known := variables(commandNode(t, command))
+		for _, set := range regexp.MustCompile(variable+`_[A-Z_]+`).FindAllString(read(file, `(?s)^(.*)$`), -1) {
+			if !slices.Contains(known, set) {
+				t.Errorf("%s: %s sets no option", file, set)
+			}
+		}
 		if got := read(file, `(?m)^ExecStart=(.*)$`); got != "/usr/bin/iwarp "+command+" $"+variable {
 			t.Errorf("%s: %s", file, got)
 		}
@@ -82,4 +89,18 @@ func TestDistributed(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}
+}
+
+// commandNode is the model of a command.
+func commandNode(t *testing.T, name string) *kong.Node {
+	t.Helper()
+	parser, err := newParser(t.Context(), streams{io.Discard, io.Discard})
+	testrig.Must(t, err)
+	for _, c := range parser.Model.Children {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no command %s", name)
+	return nil
 }

@@ -93,7 +93,7 @@ var mayImport = map[string][]string{
 	"internal/inbox":   {""},
 	"internal/sparse":  {},
 	"internal/serve":   {"", "internal/admission", "internal/sparse"},
-	"internal/monitor": {"internal/serve", "internal/sparse", "metrics"},
+	"internal/monitor": {"internal/serve", "internal/sparse", "metrics", "nvmf/target"},
 	"internal/manual":  {"internal/wording"},
 	"metrics":          {"", "rdmap", "sctp"},
 	"credits":          {"", "internal/deadline"},

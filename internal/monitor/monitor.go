@@ -18,6 +18,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/serve"
 	"github.com/goiwarp/iwarp/internal/sparse"
 	"github.com/goiwarp/iwarp/metrics"
+	"github.com/goiwarp/iwarp/nvmf/target"
 )
 
 // How long a client may take for a header, for a request or its answer, and how long one may stay that asks for
@@ -44,6 +45,7 @@ type Sources struct {
 	Name   string             // of the command
 	State  func() serve.State // of the server
 	Server *serve.Server      // whose services have metrics, or nil
+	Disks  *target.Target     // whose commands have metrics, or nil
 	RNIC   metrics.Source
 	SCTP   metrics.SCTPSource // below the RNIC
 	Device string             // names the RNIC
@@ -108,6 +110,9 @@ func handler(of Sources) (http.Handler, error) {
 	}
 	if of.Server != nil {
 		all = append(all, newServices(of.Server))
+	}
+	if of.Disks != nil {
+		all = append(all, newDisks(of.Disks, of.State))
 	}
 	for _, c := range all {
 		if err := registry.Register(c); err != nil {

@@ -40,8 +40,8 @@ func run(t *testing.T) *rig {
 		Grace:    time.Hour, Log: log,
 	})
 	r := &rig{t: t, addr: ln.Addr().String(), ended: make(chan error, 1)}
-	r.monitor, err = Listen(t.Context(), "127.0.0.1:0", Sources{"serve", server.State, server, rnic,
-		new(iwarpsctp.Network), "iwarp0"}, log)
+	r.monitor, err = Listen(t.Context(), "127.0.0.1:0", Sources{Name: "serve", State: server.State,
+		Server: server, RNIC: rnic, SCTP: new(iwarpsctp.Network), Device: "iwarp0"}, log)
 	testrig.Must(t, err)
 	r.says("/readyz", http.StatusServiceUnavailable, "starting")
 	ctx, stop := context.WithCancel(testrig.Within(t))

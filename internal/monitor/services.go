@@ -49,9 +49,5 @@ func (c *services) Collect(to chan<- prometheus.Metric) {
 	emit(c.rejected, prometheus.CounterValue, float64(s.Off), "off")
 	emit(c.rejected, prometheus.CounterValue, float64(s.Full), "full")
 	emit(c.rejected, prometheus.CounterValue, float64(s.Declined), "declined")
-	ready := 0.0
-	if s.State == serve.Serving {
-		ready = 1
-	}
-	emit(c.ready, prometheus.GaugeValue, ready)
+	emit(c.ready, prometheus.GaugeValue, readiness(s.State))
 }

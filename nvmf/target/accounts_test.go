@@ -61,6 +61,9 @@ func TestNothingIsLeft(t *testing.T) {
 	if n := r.rnic.Stats(); n.MRs != 0 {
 		t.Errorf("left: %+v", n)
 	}
+	if s := r.target.Stats(); s.Controllers != 0 || s.Queues != 0 || s.Faults != 0 || s.Commands < 2 {
+		t.Errorf("%+v", s)
+	}
 
 	r = newRig(t, nil)
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})

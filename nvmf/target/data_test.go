@@ -234,6 +234,9 @@ func TestFaults(t *testing.T) {
 		!strings.Contains(told, `namespace=1 command=Write error="a bad block"`) {
 		t.Errorf("it was told %q", told)
 	}
+	if s := r.target.Stats(); s.Faults != 9 || s.Controllers != 1 || s.Queues != 2 || s.Commands < 11 {
+		t.Errorf("%+v", s)
+	}
 }
 
 // TestDurable flushes when it is told to, and for a Write with FUA before that completes.

@@ -131,6 +131,7 @@ func (r *request) datasetManagement() (capsule.Status, error) {
 // connection; the host, of all.
 func (r *request) outcome(err error, otherwise capsule.Status) capsule.Status {
 	if err != nil {
+		r.q.t.faults.Add(1)
 		r.q.faulty.Do(func() {
 			r.q.t.cfg.Logger.Warn("disk failed", "peer", r.q.qp.RemoteAddr(), "namespace", r.cmd.NSID, "command",
 				r.cmd.Name(false), "error", err)

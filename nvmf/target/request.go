@@ -64,6 +64,7 @@ func (r *request) free() {
 // send another command as soon as it has that.
 func (r *request) answer(status capsule.Status) {
 	q := r.q
+	q.t.commands.Add(1)
 	select {
 	case q.replies <- struct{}{}:
 	case <-q.ctx.Done():

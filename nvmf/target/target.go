@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/admission"
@@ -20,6 +21,8 @@ type Target struct {
 	serial     string
 	rejecter   admission.Rejecter
 	slots      *admission.Table
+
+	commands, faults atomic.Uint64 // of Stats
 
 	mu          sync.Mutex
 	controllers map[uint16]*controller
