@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/goiwarp/iwarp/perf"
 )
@@ -12,24 +11,10 @@ import (
 // bandwidth and CPU what a bare loop has that copies and sums each byte as iWARP must, and of latency what plain TCP
 // has that polls at both ends.
 
-// measureFloors gives each floor its turn in each round.
-func (c *cli) measureFloors(ctx context.Context, own *own, rec *record) error {
-	all, found := floors(c.CC), make(map[goal][]float64)
-	for round := range c.Rounds {
-		for _, t := range all {
-			fmt.Fprintf(os.Stderr, "floors, round %d of %d: %s %s\n", round+1, c.Rounds, t.goals[0].Work, t.goals[0].CC)
-			if err := t.turn(ctx, own, found); err != nil {
-				return err
-			}
-		}
-	}
-	rec.Floors = nil
-	for _, t := range all {
-		for _, g := range t.goals {
-			rec.Floors = append(rec.Floors, goalValue{g, len(found[g]), newSpread(found[g])})
-		}
-	}
-	return nil
+// measureFloors finds the floors of goals.
+func (c *cli) measureFloors(ctx context.Context, own *own, rec *record) (err error) {
+	rec.Floors, err = c.measureTrials(ctx, own, "floors", floors(c.CC))
+	return err
 }
 
 // floors are the floors of trials, with the works and quantities of their goals.

@@ -37,24 +37,29 @@ type trial struct {
 	run func(context.Context, *own) ([]float64, error)
 }
 
-// measureGoals gives each trial its turn in each round.
-func (c *cli) measureGoals(ctx context.Context, own *own, rec *record) error {
-	all, found := trials(c.CC), make(map[goal][]float64)
+// measureGoals finds what the goals are about.
+func (c *cli) measureGoals(ctx context.Context, own *own, rec *record) (err error) {
+	rec.Goals, err = c.measureTrials(ctx, own, "goals", trials(c.CC))
+	return err
+}
+
+// measureTrials gives each trial its turn in each round.
+func (c *cli) measureTrials(ctx context.Context, own *own, what string, all []trial) (values []goalValue, err error) {
+	found := make(map[goal][]float64)
 	for round := range c.Rounds {
 		for _, t := range all {
-			fmt.Fprintf(os.Stderr, "goals, round %d of %d: %s %s\n", round+1, c.Rounds, t.goals[0].Work, t.goals[0].CC)
+			fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s %s\n", what, round+1, c.Rounds, t.goals[0].Work, t.goals[0].CC)
 			if err := t.turn(ctx, own, found); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	rec.Goals = nil
 	for _, t := range all {
 		for _, g := range t.goals {
-			rec.Goals = append(rec.Goals, goalValue{g, len(found[g]), newSpread(found[g])})
+			values = append(values, goalValue{g, len(found[g]), newSpread(found[g])})
 		}
 	}
-	return nil
+	return values, nil
 }
 
 // turn adds what a trial finds.
