@@ -255,7 +255,7 @@ func (h *half) lost() {
 // has received one, or nothing of the other end is: what was sent since is searched for FPDUs. It
 // reports whether that was done.
 func (h *half) unanswered() bool {
-	if h.mode != modeHold || !h.c.start.pending || !h.missed() && h.c.tcp.Halves[h.dir.Peer()].Count.Packets > 0 {
+	if h.mode != modeHold || !h.c.start.pending || !h.missed() {
 		return false
 	}
 	held := h.buf

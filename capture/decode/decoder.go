@@ -232,6 +232,7 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	}
 	c.pub.Unseen = c.lacksStartup()
 	c.unexpected()
+	c.oneSided()
 	c.summarize()
 	c.wasReset()
 	d.totals.count(c.pub)

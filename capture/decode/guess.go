@@ -165,12 +165,23 @@ func (h *half) foundMidstream(s *recovery.Sync) {
 	}
 }
 
-// midstreamAdvice says how to see what was agreed on.
+// midstreamAdvice says how to see what was agreed on. Without the SYN nothing tells yet whether the other direction
+// comes: see oneSided.
 func (h *half) midstreamAdvice() string {
-	if h.peer().unseen() {
+	if h.peer().unseen() && !h.c.tcp.Halves[h.dir].Midstream {
 		return bothAdvice
 	}
 	return h.c.pub.startupSeen().advice()
+}
+
+// oneSided reports that the capture has one direction only, now that it is over and was not known before.
+func (c *conn) oneSided() {
+	for i := range c.halves {
+		h := &c.halves[i]
+		if c.pub.Midstream && h.peer().unseen() && c.tcp.Halves[i].Midstream {
+			c.report(findMidstream, h.dir, h.end.Offset, h.end.Packet, "the other direction is not in the capture", bothAdvice)
+		}
+	}
 }
 
 // bothAdvice is for a connection of which one direction was captured.

@@ -88,10 +88,14 @@ func (h *half) unsure() bool {
 	return h.broken || p.broken || !p.originOK || h.missed()
 }
 
-// missed reports whether the sender has received bytes that did not come up until now.
+// missed reports whether the sender has received bytes that did not come up until now, or may have, as nothing of the
+// other direction did.
 func (h *half) missed() bool {
 	if x := h.c.over; x != nil {
 		return x.missed(h.dir.Peer())
+	}
+	if h.peer().unseen() {
+		return true
 	}
 	t := &h.c.tcp.Halves[h.dir.Peer()]
 	fin := uint64(0)

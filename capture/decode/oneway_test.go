@@ -57,6 +57,54 @@ func TestOneWay(t *testing.T) {
 	}
 }
 
+// headless returns what a capture has from a packet on, counted from 1.
+func headless(file []byte, packet int) []byte {
+	out := slices.Clone(file[:sections(file)])
+	for file = file[len(out):]; packet > 1; packet-- {
+		file = file[binary.LittleEndian.Uint32(file[4:]):]
+	}
+	return append(out, file...)
+}
+
+// TestBegunLate begins a capture after the connection: whether it has the other direction is said when that is known,
+// and without that nobody is accused of what depends on it.
+func TestBegunLate(t *testing.T) {
+	const late, oneSided = "begin the capture before the connection is opened", "the other direction is not in the capture"
+	s := newScript(t, 1440)
+	s.startup(false)
+	for range 6 {
+		s.message(fw, "hello")
+	}
+	for range 20 {
+		s.read(bw, rdmap.ReadRequest{SinkSTag: 7, Size: 5, SrcSTag: 9})
+		s.respond(fw, 7, 0, []byte("hello"))
+	}
+	file := s.close()
+	for name, c := range map[string]struct {
+		file []byte
+		want []string
+		told int
+	}{
+		"the other one comes later": {headless(file, 7), []string{late}, 1},
+		"never":                     {oneWay(headless(file, 7), fw), []string{late, oneSided, bothHint}, 2},
+		"never, from the SYN on":    {oneWay(file, fw), []string{bothHint}, 1},
+	} {
+		r := run(t, c.file)
+		if told := len(slices.DeleteFunc(slices.Clone(r.findings),
+			func(f string) bool { return f != "note midstream" })); told != c.told || len(r.serious()) > 0 {
+			t.Errorf("%s: %q", name, r.texts)
+		}
+		all := strings.Join(r.texts, "")
+		for _, hint := range []string{late, oneSided, bothHint} {
+			if strings.Contains(all, hint) != slices.Contains(c.want, hint) {
+				t.Errorf("%s: %q in %q", name, hint, r.texts)
+			}
+		}
+	}
+}
+
+const bothHint = "the capture has one direction only: capture both"
+
 // TestUnanswered has a Request that nothing answers, while the other end is there: the bytes
 // that follow it are not taken for FPDUs.
 func TestUnanswered(t *testing.T) {
