@@ -108,12 +108,14 @@ type RTR struct {
 // A Half is one direction of a connection in Full Operation.
 type Half struct {
 	Start uint64 // stream offset at which Full Operation begins
-	FPDUs uint64 // whole and valid
+	FPDUs uint64 // whole and right: nothing is wrong with their CRCs, pads and markers
 	// Bytes is what these take on the stream, and Content the bytes of their ULPDUs.
 	Bytes, Content uint64
-	Bad            uint64 // FPDUs in error
-	Cut            uint64 // FPDUs of which bytes are missing
-	Lost           uint64 // bytes that are missing, or in which no FPDU was found
+	// Malformed is how many of them hold no well-formed DDP segment, or none of a well-formed RDMAP message.
+	Malformed uint64
+	Bad       uint64 // FPDUs in error
+	Cut       uint64 // FPDUs of which bytes are missing
+	Lost      uint64 // bytes that are missing, or in which no FPDU was found
 	// Undecoded is bytes that are in the capture, and in no startup frame, no FPDU and
 	// not in streaming data in front of a startup.
 	Undecoded   uint64
@@ -129,7 +131,7 @@ type Half struct {
 	// this end has asked for, in nanoseconds.
 	Sizes, Reads Distribution
 
-	// Ops counts messages and their payload by opcode.
+	// Ops counts by opcode the messages in FPDUs, and their payload: its segments and Malformed are all FPDUs.
 	Ops [16]OpCount
 	// STags is how many different STags Writes name, up to MaxSTags.
 	STags int
@@ -138,7 +140,8 @@ type Half struct {
 	// one time.
 	OutstandingReads int
 
-	// Memory is what a receiver of this direction needs.
+	// Memory is what a receiver of this direction needs. It is zero if an FPDU was in error, or bytes are missing: a
+	// receiver ends the connection there, or has what the capture lacks.
 	Memory Memory
 
 	// End is how the direction ended; Ended tells that it did.

@@ -64,8 +64,9 @@ func TestWrongCRCs(t *testing.T) {
 					if !slices.Equal(r.serious(), slices.Repeat([]string{"error crc-wrong"}, c.want)) {
 						t.Errorf("%s: %q, want %d errors", name, r.texts, c.want)
 					}
-					if h := &r.conns[0].Halves[fw]; h.Ops[rdmap.OpSend].Messages != uint64(read) {
-						t.Errorf("%s: %d messages, want %d: %+v", name, h.Ops[rdmap.OpSend].Messages, read, h)
+					if h := &r.conns[0].Halves[fw]; r.sends() != read || h.Ops[rdmap.OpSend].Messages != h.FPDUs ||
+						int(h.FPDUs) != strings.Count(c.fpdus, ".") {
+						t.Errorf("%s: %d messages, want %d: %+v", name, r.sends(), read, h)
 					}
 				}
 			}

@@ -23,6 +23,7 @@ type full struct {
 	empty   bool             // no FPDU was seen yet
 	large   bool             // one that is far larger than a segment was reported
 	edge    uint64           // everything before it is decided
+	located uint64           // where the last FPDU that was told of ends, whole or not
 	cut     uint64           // where the last FPDU of which bytes are missing begins
 	whole   uint64           // where the last whole FPDU that was found ends
 	proved  bool             // the mode that was agreed on is that of the stream
@@ -151,6 +152,7 @@ func (h *half) located(ev *recovery.Event) {
 	h.judge(f)
 	h.oversized(f)
 	h.full.empty = false
+	h.full.located = max(h.full.located, f.End)
 	if ev.Kind != recovery.Cut {
 		h.full.whole = max(h.full.whole, f.End)
 	}
@@ -185,15 +187,24 @@ func (h *half) counts(kind recovery.Kind, f *FPDU) {
 		o.Cut++
 		h.uncertain()
 	default:
-		o.FPDUs++
-		o.Bytes += uint64(f.Size())
-		o.Content += uint64(f.Length)
-		o.Sizes.Add(uint64(f.Size()))
+		o.whole(f)
 		h.full.bad, h.full.habit = false, habitNone
 		h.chained(f)
 		h.proves(f)
 	}
 	o.MarkerCount += uint64(len(f.Markers))
+}
+
+// whole counts a whole FPDU. Its pad alone may be wrong.
+func (h *Half) whole(f *FPDU) {
+	if !f.right() {
+		h.Bad++
+		return
+	}
+	h.FPDUs++
+	h.Bytes += uint64(f.Size())
+	h.Content += uint64(f.Length)
+	h.Sizes.Add(uint64(f.Size()))
 }
 
 // chained takes note of an FPDU that shows whether there are markers.
@@ -295,7 +306,7 @@ func (h *half) aligned(c *chunk, to uint64) bool {
 func (h *half) unlocated(from, to uint64) {
 	h.uncertain()
 	_, last := h.in.stamps(from, to)
-	h.publicHalf().Lost += to - min(max(from, h.told), to) // an FPDU in error was told of as that
+	h.publicHalf().Lost += to - min(max(from, h.full.located), to) // an FPDU in error was told of as that
 	h.decideUpTo(to, last.Number)
 }
 

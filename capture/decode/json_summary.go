@@ -55,6 +55,7 @@ type jsonHalf struct {
 	FPDUs       uint64             `json:"fpdus"`
 	Bytes       uint64             `json:"bytes"`
 	Content     uint64             `json:"ulpdu_bytes"`
+	Malformed   uint64             `json:"malformed,omitempty"`
 	Bad         uint64             `json:"bad"`
 	Cut         uint64             `json:"cut"`
 	Lost        uint64             `json:"lost"`
@@ -66,7 +67,7 @@ type jsonHalf struct {
 	Aligned     uint64             `json:"aligned"`
 	Largest     int                `json:"largest_segment"`
 	Wire        Alignment          `json:"wire"`
-	Memory      Memory             `json:"memory"`
+	Memory      *Memory            `json:"memory,omitempty"`
 	Reads       *jsonDistribution  `json:"read_latency_ns,omitempty"`
 	Outstanding int                `json:"outstanding_reads"`
 	STags       int                `json:"stags_written"`
@@ -127,15 +128,18 @@ func halfOf(c *Connection, d capture.Dir) jsonHalf {
 	o := jsonHalf{
 		Addr: c.TCP.Halves[d].Addr.String(), Markers: c.Markers[d], Enhanced: enhancedOf(c.Enhanced[d]),
 		PrivateData: hex.EncodeToString(c.PrivateData[d]), FPDUs: h.FPDUs, Bytes: h.Bytes,
-		Content: h.Content, Bad: h.Bad, Cut: h.Cut,
+		Content: h.Content, Malformed: h.Malformed, Bad: h.Bad, Cut: h.Cut,
 		Lost: h.Lost, Undecoded: h.Undecoded, Markered: h.MarkerCount, Ops: map[string]OpCount{},
 		Sizes: distributionOf(&h.Sizes), Segments: h.Segments,
-		Aligned: h.Aligned, Largest: h.LargestSegment, Wire: h.Wire, Memory: h.Memory, Reads: distributionOf(&h.Reads),
+		Aligned: h.Aligned, Largest: h.LargestSegment, Wire: h.Wire, Reads: distributionOf(&h.Reads),
 		Outstanding: h.OutstandingReads, STags: h.STags,
 	}
 	o.TCP = c.TCP.Halves[d].Count
 	if c.Revisions[d] >= 0 {
 		o.Revision = &c.Revisions[d]
+	}
+	if h.Bad+h.Cut+h.Lost == 0 {
+		o.Memory = &h.Memory
 	}
 	for op, n := range h.Ops {
 		if n.Segments > 0 {

@@ -149,11 +149,13 @@ func (h *half) judge(f *FPDU) {
 		return
 	}
 	if !f.HasSegment {
+		h.countMalformed(f)
 		h.reportAt(findShort, f, fmt.Sprintf("a ULPDU of %s holds no DDP header", wording.Bytes(f.Length)),
 			"the sender's MPA and DDP do not agree on what a ULPDU is, or the stream is not iWARP from here on")
 		return
 	}
 	if !h.form(f) {
+		h.countMalformed(f)
 		h.malformed(f)
 		return
 	}
@@ -182,7 +184,9 @@ func (h *half) wellFormed(f *FPDU) {
 		h.reportAt(findAfterTerminate, f, fmt.Sprintf("%v after the Terminate of the same sender", f.Op),
 			"nothing may follow a Terminate, but the sender's stack goes on after an error")
 	}
-	h.count(f)
+	if f.right() {
+		h.count(f)
+	}
 	if f.Segment.Tagged {
 		h.taggedMessage(f)
 	} else {
@@ -244,6 +248,16 @@ func (h *half) reserved(f *FPDU) {
 		h.reportAt(findReserved, f, fmt.Sprintf("reserved bits are set: %#x in DDP's control byte, %#x in RDMAP's",
 			f.Segment.Rsvd, f.Segment.RsvdULP>>4&3),
 			"they are sent as zero, and ignored on receipt")
+	}
+}
+
+// right reports whether nothing is wrong with a whole FPDU, whatever is in it.
+func (f *FPDU) right() bool { return f.Err == nil && !f.mispadded() }
+
+// countMalformed counts an FPDU without a well-formed message.
+func (h *half) countMalformed(f *FPDU) {
+	if f.right() {
+		h.publicHalf().Malformed++
 	}
 }
 

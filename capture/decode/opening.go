@@ -246,7 +246,7 @@ func (c *conn) summarize() {
 		o.STags = len(h.messages.stags)
 		h.pathAtEnd(&o.Wire)
 		h.account(h.end.Offset, h.end.Offset, h.end.Packet)
-		if h.mode == modeFull {
+		if h.mode == modeFull && o.Bad+o.Cut+o.Lost == 0 {
 			o.Memory = h.full.memory.result(o.LargestSegment)
 		}
 	}

@@ -124,8 +124,8 @@ func TestPadSizes(t *testing.T) {
 						int(r.conns[0].Findings[2]) != want {
 						t.Errorf("%s: %q, want %d", name, r.texts, want)
 					}
-					if h := &r.conns[0].Halves[fw]; h.Ops[rdmap.OpSend].Messages != uint64(len(sizes)) ||
-						h.Lost > 0 || h.Cut > 0 {
+					if h := &r.conns[0].Halves[fw]; r.sends() != len(sizes) || int(h.Bad) != want ||
+						int(h.FPDUs) != len(sizes)-want || h.Ops[rdmap.OpSend].Messages != h.FPDUs || h.Lost > 0 || h.Cut > 0 {
 						t.Errorf("%s: %+v", name, h)
 					}
 				}

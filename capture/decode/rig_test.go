@@ -181,6 +181,8 @@ type record struct {
 	reads    int
 	told     map[*decode.Connection]*[2][]capture.Span // bytes that were told of
 	untold   []string                                  // bytes that were not
+
+	miscounted []string // directions whose messages are not those of their FPDUs
 }
 
 // tells takes note of bytes that an event is about.
@@ -211,6 +213,14 @@ func (r *record) Ended(c *decode.Connection) {
 			}
 			next = max(next, s.Offset+uint64(s.Length))
 		}
+		h := &c.Halves[d]
+		segments := h.Malformed
+		for _, op := range h.Ops {
+			segments += op.Segments
+		}
+		if segments != h.FPDUs || segments != h.Sizes.Count {
+			r.miscounted = append(r.miscounted, fmt.Sprintf("%v %d segments of %d FPDUs", capture.Dir(d), segments, h.FPDUs))
+		}
 	}
 }
 
@@ -235,6 +245,14 @@ func (r *record) Finding(_ *decode.Connection, f *decode.Finding) {
 		f.Severity, f.Name, f.ID, f.Dir, f.Offset, f.Text, f.Advice))
 }
 
+// sends returns how many Sends were read.
+func (r *record) sends() (n int) {
+	for _, f := range r.fpdus {
+		n += strings.Count(f, " Send ")
+	}
+	return n
+}
+
 // run decodes a capture.
 func run(tb testing.TB, file []byte) *record {
 	tb.Helper()
@@ -242,10 +260,19 @@ func run(tb testing.TB, file []byte) *record {
 	if _, err := decode.Run(bytes.NewReader(file), decode.Config{}, r); err != nil {
 		tb.Fatal(err)
 	}
+	r.check(tb)
+	return r
+}
+
+// check has all bytes told of, and each FPDU counted as what is in it.
+func (r *record) check(tb testing.TB) {
+	tb.Helper()
 	if len(r.untold) > 0 {
 		tb.Errorf("nothing is told of bytes %q", r.untold)
 	}
-	return r
+	if len(r.miscounted) > 0 {
+		tb.Errorf("counted: %q", r.miscounted)
+	}
 }
 
 // serious returns the findings that are no notes.

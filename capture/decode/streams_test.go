@@ -61,9 +61,7 @@ func passed(tb testing.TB, file []byte, pass func(p *capture.Packet, on func(*ca
 		pass(p, tracker.Packet)
 	}
 	tracker.Flush()
-	if len(r.untold) > 0 {
-		tb.Errorf("nothing is told of bytes %q", r.untold)
-	}
+	r.check(tb)
 	return r
 }
 

@@ -145,6 +145,9 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 				n.Bytes, wording.Things(n.Bytes, "byte")))
 		}
 	}
+	if n := h.Malformed; n > 0 {
+		add("", fmt.Sprintf("  %-26s %17s %8d %s", "not well-formed", "", n, wording.Things(n, "segment")))
+	}
 	if h.Sizes.Count > 0 {
 		add(dir+wording.If(session, " segment sizes", " FPDU sizes"),
 			fmt.Sprintf("min %d, median %s%d, max %d",
@@ -153,7 +156,7 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	rows = append(rows, h.alignmentRows(d)...)
 	// else every segment has come in order, and none held an FPDU up
 	if max(h.Memory.TCP, h.Memory.MPA, h.Memory.Located) > 0 {
-		add(dir+" memory", fmt.Sprintf("a receiver has to hold %s if it takes them in order only, %d as the stream is, %d with markers, and one segment (%s) with Header Alignment",
+		add(dir+" memory", fmt.Sprintf("a receiver that waits for order holds at most %s; one that places whole FPDUs %d as the stream is, %d with markers, and one segment (%s) with Header Alignment",
 			wording.Bytes(h.Memory.TCP), h.Memory.MPA, h.Memory.Located, wording.Bytes(h.Memory.Aligned)))
 	}
 	if r := &h.Reads; r.Count > 0 {
@@ -164,17 +167,35 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	return rows
 }
 
-// counted says how much there was, and how much of it in error.
+// counted says how much there was, and how much of it is not whole or in error.
 func (h *Half) counted(session bool) string {
-	s := fmt.Sprintf("%d, %s on the stream, %s of ULPDUs", h.FPDUs, wording.Bytes(h.Bytes), wording.Bytes(h.Content))
+	s := fmt.Sprint(h.FPDUs)
+	if other := h.Bad + h.Cut; other > 0 {
+		s += fmt.Sprintf(" of %d whole and right", h.FPDUs+other)
+	}
 	if session {
-		s = fmt.Sprintf("%d, %s with their DDP-SSNs", h.FPDUs, wording.Bytes(h.Bytes))
+		s += fmt.Sprintf(", %s with their DDP-SSNs", wording.Bytes(h.Bytes))
+	} else {
+		s += fmt.Sprintf(", %s on the stream, %s of ULPDUs", wording.Bytes(h.Bytes), wording.Bytes(h.Content))
 	}
 	if h.MarkerCount > 0 {
 		s += ", " + wording.Count(h.MarkerCount, "marker")
 	}
-	if h.Bad+h.Cut+h.Lost > 0 {
-		s += fmt.Sprintf("; %d in error, %d cut, %s in no FPDU", h.Bad, h.Cut, wording.Bytes(h.Lost))
+	var rest []string
+	for _, part := range []struct {
+		n    uint64
+		text string
+	}{
+		{h.Bad, fmt.Sprintf("%d in error", h.Bad)},
+		{h.Cut, fmt.Sprintf("%d not whole", h.Cut)},
+		{h.Lost, wording.Bytes(h.Lost) + " in no FPDU"},
+	} {
+		if part.n > 0 {
+			rest = append(rest, part.text)
+		}
 	}
-	return s
+	if len(rest) == 0 {
+		return s
+	}
+	return s + "; " + strings.Join(rest, ", ")
 }

@@ -28,7 +28,9 @@ func (f *FPDU) padLen() int {
 }
 
 // mispadded reports whether the pad of an FPDU has another size than it must have.
-func (f *FPDU) mispadded() bool { return f.Bytes != nil && f.padLen() != layout.PadLen(f.Length) }
+func (f *FPDU) mispadded() bool {
+	return f.Bytes != nil && f.Chunk == nil && f.padLen() != layout.PadLen(f.Length)
+}
 
 // pad looks at the pad of an FPDU.
 //
