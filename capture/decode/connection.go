@@ -198,6 +198,15 @@ func (c *Connection) Failed() string {
 	return ""
 }
 
+// illegible reports whether nothing could be read of what is in the capture only in part.
+func (c *Connection) illegible() bool {
+	read := uint64(c.startupSeen())
+	for d := range c.Halves {
+		read += c.Halves[d].FPDUs + c.Halves[d].Bad + c.Halves[d].Cut
+	}
+	return c.Unseen && read == 0
+}
+
 // refused reports whether a RST is all that has answered a SYN.
 func (c *Connection) refused() bool {
 	opener, other := &c.TCP.Halves[capture.Forward], &c.TCP.Halves[capture.Backward]
@@ -207,6 +216,9 @@ func (c *Connection) refused() bool {
 
 // count counts how a connection has come out.
 func (n *Totals) count(c *Connection) {
+	if c.illegible() {
+		n.Illegible++
+	}
 	switch {
 	case c.Rejected:
 		n.Rejected++
@@ -228,6 +240,9 @@ type Totals struct {
 	Skipped                uint64 // packets that are neither of TCP nor of SCTP
 	// Unread counts those of Skipped in which iWARP may be, by why they could not be read. It is nil if there are none.
 	Unread map[Unread]uint64
+	// Illegible counts those of IWARP of which neither a startup frame nor an FPDU could be read, as the capture lacks
+	// parts of them.
+	Illegible uint64
 	// Evicted counts the TCP connections that were forgotten before their ends, as there were too many at once
 	// ([capture.Config.MaxConnections]). Packets that come later count as other connections.
 	Evicted uint64

@@ -164,6 +164,7 @@ type jsonTotals struct {
 	Rejected     uint64       `json:"rejected"`
 	Skipped      uint64       `json:"skipped"`
 	Unread       []jsonUnread `json:"unread,omitempty"`
+	Illegible    uint64       `json:"illegible,omitempty"`
 	Evicted      uint64       `json:"evicted,omitempty"`
 	Cut          uint64       `json:"cut,omitempty"`
 	Findings     jsonCounts   `json:"findings"`
@@ -189,7 +190,7 @@ func unreadOf(n Totals) (list []jsonUnread) {
 func (j *JSON) Totals(n Totals) {
 	j.put(jsonTotals{
 		"totals", n.Packets, n.Bytes, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected,
-		n.Skipped, unreadOf(n), n.Evicted, n.Cut, countsOf(n.Findings),
+		n.Skipped, unreadOf(n), n.Illegible, n.Evicted, n.Cut, countsOf(n.Findings),
 		n.Backwards, n.BackwardsBy.Nanoseconds(),
 	})
 }

@@ -57,6 +57,8 @@ func (c *Connection) startupText() string {
 		return fmt.Sprintf("%v; FPDUs were found by their form, confidence: %v", c.startupSeen(), c.Confidence)
 	case c.Rejected:
 		return fmt.Sprintf("%v, rejected", c.Dialect)
+	case c.illegible():
+		return "not in the capture, or not all of it: nothing of the connection could be read"
 	case c.Unseen:
 		return "not in the capture, or not all of it"
 	case c.Dialect == 0 && c.startupSeen() == 0:

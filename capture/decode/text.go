@@ -152,6 +152,9 @@ func (n *Totals) remarks() (lines []string) {
 			wording.Count(packets, "packet"), u, unnoticed, u.advice()))
 	}
 	slices.Sort(lines)
+	if n.Illegible > 0 {
+		lines = append(lines, fmt.Sprintf("nothing could be read of %d of the iWARP connections; their findings say why", n.Illegible))
+	}
 	if n.Evicted > 0 {
 		lines = append(lines, fmt.Sprintf("too many at once: %s forgotten in the middle, and counted again if more of them came; filter the capture", wording.Count(n.Evicted, "TCP connection")))
 	}

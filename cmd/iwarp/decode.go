@@ -16,14 +16,16 @@ import (
 
 // decodeCmd tells what is said on the iWARP connections of a capture.
 type decodeCmd struct {
-	File    string   `arg:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -U -w - -s 0 | iwarp decode -"`
-	Verbose bool     `short:"v" help:"One line for each FPDU."`
-	Hex     bool     `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
-	Filter  string   `placeholder:"WHICH" help:"Only the connection of this number (s and a number: the session over SCTP), or those of this host, or host:port."`
-	Port    []uint16 `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
-	JSON    bool     `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
-	Export  string   `placeholder:"FILE" help:"Also write a capture for Wireshark, with each FPDU's DDP segment as a packet of its own, and findings as comments; - is standard output: iwarp decode FILE --export - | wireshark -k -i -"`
-	HTML    string   `name:"html" placeholder:"FILE" help:"Also write a page: what was sent over time, how long each Read took, ladders, and the findings."`
+	File    string       `arg:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -U -w - -s 0 | iwarp decode -"`
+	Verbose bool         `short:"v" help:"One line for each FPDU."`
+	Hex     bool         `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
+	Filter  string       `placeholder:"WHICH" help:"Only the connection of this number (s and a number: the session over SCTP), or those of this host, or host:port."`
+	Port    []portNumber `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
+	JSON    bool         `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
+	Export  string       `placeholder:"FILE" help:"Also write a capture for Wireshark, with each FPDU's DDP segment as a packet of its own, and findings as comments; - is standard output: iwarp decode FILE --export - | wireshark -k -i -"`
+	HTML    string       `name:"html" placeholder:"FILE" help:"Also write a page: what was sent over time, how long each Read took, ladders, and the findings."`
+
+	ported bool // something in the capture has one of the ports
 }
 
 // Help says what findings refer to.
@@ -36,9 +38,6 @@ func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 	want, err := filterOf(c.Filter)
 	if err != nil {
 		return err
-	}
-	if slices.Contains(c.Port, 0) {
-		return usage("decode: --port: 0 is no port: they are 1 to 65535")
 	}
 	in, err := c.open()
 	if err != nil {
@@ -70,14 +69,6 @@ func (c *decodeCmd) open() (*os.File, error) {
 	return f, nil
 }
 
-// noCapture is what to do about a file that is no capture.
-func noCapture(err error) string {
-	if errors.As(err, new(*capture.FormatError)) {
-		return ": record one by tcpdump -w FILE, or by --pcap FILE of rping or conform"
-	}
-	return ""
-}
-
 // printer is a consumer that prints.
 type printer interface {
 	decode.Consumer
@@ -106,7 +97,7 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 	source := newReadLine(newLiveReader(ctx, in, out.Flush), in, std)
 	matched := 0
 	totals, err := decode.Run(source, decode.Config{
-		Capture: capture.Config{UDPPorts: c.Port},
+		Capture: capture.Config{UDPPorts: c.ports()},
 		Want:    counting(want.tcp, &matched), Expect: c.expected,
 		WantSCTP: counting(want.sctp, &matched), ExpectSCTP: c.expectedSCTP,
 		After: exported.after(),
@@ -124,9 +115,9 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 		return fmt.Errorf("decode: %s: %w%s", c.File, err, noCapture(err))
 	}
 	if unmatched {
-		return usage("decode: --filter: %q: it matches none of the TCP connections in the capture (%d), and no session over SCTP", c.Filter, totals.Connections)
+		return unmatchedFilter(c.Filter, totals)
 	}
-	return found(totals)
+	return cmp.Or(found(totals), c.unmatchedPort(), unjudged(totals))
 }
 
 // found is the error of a capture in which something went wrong.
@@ -142,18 +133,31 @@ func found(n decode.Totals) error {
 	return nil
 }
 
+// ports are those of --port.
+func (c *decodeCmd) ports() (all []uint16) {
+	for _, p := range c.Port {
+		all = append(all, uint16(p))
+	}
+	return all
+}
+
 // expected reports whether --port says that a connection is iWARP.
 func (c *decodeCmd) expected(tcp *capture.Connection) bool {
-	return slices.ContainsFunc(c.Port, func(port uint16) bool {
-		return tcp.Halves[capture.Forward].Addr.Port() == port || tcp.Halves[capture.Backward].Addr.Port() == port
-	})
+	return c.named(tcp.Halves[capture.Forward].Addr.Port()) || c.named(tcp.Halves[capture.Backward].Addr.Port())
 }
 
 // expectedSCTP reports whether --port says that an association carries DDP.
 func (c *decodeCmd) expectedSCTP(a *capture.Association) bool {
 	return slices.ContainsFunc(a.Ends[:], func(e capture.AssociationEnd) bool {
-		return slices.Contains(c.Port, e.Addr.Port()) || slices.Contains(c.Port, e.UDPPort)
+		return c.named(e.Addr.Port()) || c.named(e.UDPPort)
 	})
+}
+
+// named reports whether --port has a port, and takes note of it.
+func (c *decodeCmd) named(port uint16) bool {
+	named := slices.Contains(c.Port, portNumber(port))
+	c.ported = c.ported || named
+	return named
 }
 
 // counting counts what a filter lets through.

@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,18 +75,65 @@ func TestDecodePort(t *testing.T) {
 		status int
 		want   string
 	}{
-		{nil, statusFine, "0 of them iWARP"},
-		{[]string{"--port", "4792"}, statusFine, "0 of them iWARP"},
+		{nil, statusFailed, "0 of them iWARP"},
+		{nil, statusFailed, "no iWARP found: if you know its port, give --port"},
+		{[]string{"--port", "4792"}, statusUsage, "--port: no connection to 4792 in the capture"},
+		{[]string{"--port", "7,9"}, statusUsage, "--port: no connection to 7 or 9 in the capture"},
+		{[]string{"--filter", "1"}, statusUsage, "--filter: there is no connection 1: the capture has #0"},
 		{[]string{"--port", "7,4791"}, statusFindings,
 			"ERROR wrong-key [Q02] at 0: no startup frame, in 18 bytes: got an HTTP request"},
 		{[]string{"--port", "4791"}, statusFindings, "<- NOTE not-decoded at 0: 19 bytes are not decoded"},
 	} {
 		var out, errs bytes.Buffer
 		if status := run(append([]string{"decode", name}, c.args...), streams{&out, &errs}); status != c.status ||
-			!strings.Contains(out.String(), c.want) {
+			!strings.Contains(out.String()+errs.String(), c.want) {
 			t.Errorf("%q: status %d, %s%s", c.args, status, &out, &errs)
 		}
 	}
+}
+
+// TestDecodeNothing: a capture of which nothing can be judged is not one in which all is fine.
+func TestDecodeNothing(t *testing.T) {
+	var file bytes.Buffer
+	w, err := capture.NewWriter(&file, capture.WriterConfig{})
+	testrig.Must(t, err)
+	testrig.Must(t, w.Flush())
+	empty := slices.Clone(file.Bytes())
+	whole, err := os.ReadFile("../../interop/testdata/captures/siw-rping.pcap")
+	testrig.Must(t, err)
+	for _, c := range []struct {
+		file   []byte
+		status int
+		want   string
+	}{
+		{empty, statusFailed, "no TCP connection and no SCTP association in the capture"},
+		{snapped(whole, 80), statusFailed, "nothing of the iWARP connections could be read: capture again with tcpdump -s 0"},
+		{snapped(whole, 80), statusFailed, "nothing could be read of 1 of the iWARP connections; their findings say why"},
+		{snapped(whole, 1500), statusFine, "0 errors"},
+		{whole[:len(whole)-10], statusFailed, ": what is before it is shown; record again if its writer was stopped"},
+		{whole[:20], statusFailed, "cut off in packet 1: record again if its writer was stopped"},
+	} {
+		name := filepath.Join(t.TempDir(), "c.pcap")
+		testrig.Must(t, os.WriteFile(name, c.file, 0o600))
+		var out, errs bytes.Buffer
+		if status := run([]string{"decode", name}, streams{&out, &errs}); status != c.status ||
+			!strings.Contains(out.String()+errs.String(), c.want) {
+			t.Errorf("%q: status %d, %s%s", c.want, status, &out, &errs)
+		}
+	}
+}
+
+// snapped returns a pcap file as it is with a snap length.
+func snapped(file []byte, most uint32) []byte {
+	const head, record = 24, 16
+	out := slices.Clone(file[:head])
+	for file = file[head:]; len(file) > 0; {
+		n := binary.LittleEndian.Uint32(file[8:])
+		out = binary.LittleEndian.AppendUint32(append(out, file[:8]...), min(n, most))
+		out = append(out, file[12:record+min(n, most)]...)
+		file = file[record+n:]
+	}
+	return out
 }
 
 // TestDecodeSCTP has a session over SCTP be chosen by its number, its ends, and its port.
@@ -99,8 +148,8 @@ func TestDecodeSCTP(t *testing.T) {
 		{nil, statusFine, "session          enhanced, accepted; active end 127.0.0.1:51876; terminated by both ends"},
 		{[]string{"--filter", "s0"}, statusFine, told},
 		{[]string{"--filter", "127.0.0.1:7175"}, statusFine, told},
-		{[]string{"--filter", "s1"}, statusUsage, "no session over SCTP"},
-		{[]string{"--filter", "0"}, statusUsage, "no session over SCTP"},
+		{[]string{"--filter", "s1"}, statusUsage, "the capture has no session s1 over SCTP"},
+		{[]string{"--filter", "0"}, statusUsage, "there is no connection 0: the capture has none"},
 		{[]string{"--port", "7175", "--json"}, statusFine, `"network":"sctp","connection":0`},
 	} {
 		var out, errs bytes.Buffer

@@ -167,6 +167,9 @@ func placeholder(p *kong.Positional) string {
 
 // instead says how what is an argument too many may have been meant.
 func (r *reading) instead() string {
+	if r.node.Name == "decode" {
+		return ": one capture at a time: join them with mergecap"
+	}
 	if len(r.node.Positional) > 0 {
 		return fmt.Sprintf(": iwarp %s", r.node.Summary())
 	}
