@@ -35,7 +35,7 @@ func TestCounts(t *testing.T) {
 		}}, 0, "0 of 3 whole and right, 0 bytes on the stream, 0 bytes of ULPDUs; 3 in error\n", "FPDUs", false},
 		"one that is no message": {true, []func(*script){good, func(s *script) {
 			s.segment(fw, s.untagged(fw, rdmap.OpReadRequest), make([]byte, 32))
-		}}, 0, "2, 780 bytes", "not well-formed                                     1 segment\n", false},
+		}}, 0, "2, 780 bytes", "not well-formed                            1 segment\n", false},
 		"one that was not captured": {true, []func(*script){good, good, good, good}, 7,
 			"3, 2172 bytes on the stream, 2154 bytes of ULPDUs; 724 bytes in no FPDU\n", "3 messages", false},
 		"one in two segments": {true, []func(*script){good, func(s *script) {

@@ -2,7 +2,6 @@ package decode
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/goiwarp/iwarp/internal/ulpdata"
@@ -21,17 +20,27 @@ type field struct {
 // hexPayload is the bytes of a field that are shown.
 const hexPayload = 64
 
+// The columns of bytes: of all that a line has, and of what most fields have, for terminals that are narrow.
+const (
+	hexColumns   = 48
+	fewColumns   = 24
+	narrowScreen = 112
+)
+
 // annotate prints fields with their offsets, bytes, names and values.
-func annotate(w io.Writer, fields []field, at uint64) {
+func (t *Text) annotate(fields []field, at uint64) {
+	wide := hexColumns
+	if t.cfg.Columns > 0 && t.cfg.Columns < narrowScreen {
+		wide = fewColumns
+	}
 	for _, f := range fields {
 		text := strings.TrimRight(f.name+"  "+f.value, " ")
 		for i, line := range wording.Hex(f.bytes, hexPayload) {
-			row := fmt.Sprintf("      %8d  %-48s %s", at+uint64(i), line, text)
-			fmt.Fprintln(w, strings.TrimRight(row, " "))
+			t.put(strings.TrimRight(fmt.Sprintf("%-*s %s", wide, line, text), " "), "      %8d  ", at+uint64(i))
 			text = ""
 		}
 		if n := len(f.bytes) - hexPayload; n > 0 {
-			fmt.Fprintf(w, "      %8s  and %s more\n", "", wording.Bytes(n))
+			t.put(fmt.Sprintf("and %s more", wording.Bytes(n)), "      %8s  ", "")
 		}
 		at += uint64(len(f.bytes))
 	}

@@ -142,13 +142,13 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 	add(dir+wording.If(session, " segments", " FPDUs"), h.counted(session))
 	for op := range h.Ops {
 		if n := &h.Ops[op]; n.Segments > 0 {
-			add("", fmt.Sprintf("  %-26s %8d %-8s %8d %-8s %12d %s", rdmap.Opcode(op),
+			add("", fmt.Sprintf("  %-20s %6d %-8s %7d %-8s %12d %s", rdmap.Opcode(op),
 				n.Messages, wording.Things(n.Messages, "message"), n.Segments, wording.Things(n.Segments, "segment"),
 				n.Bytes, wording.Things(n.Bytes, "byte")))
 		}
 	}
 	if n := h.Malformed; n > 0 {
-		add("", fmt.Sprintf("  %-26s %17s %8d %s", "not well-formed", "", n, wording.Things(n, "segment")))
+		add("", fmt.Sprintf("  %-20s %15s %7d %s", "not well-formed", "", n, wording.Things(n, "segment")))
 	}
 	if h.Sizes.Count > 0 {
 		add(dir+wording.If(session, " segment sizes", " FPDU sizes"),

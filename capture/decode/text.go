@@ -18,6 +18,9 @@ import (
 type TextConfig struct {
 	FPDUs bool // one line for each FPDU
 	Hex   bool // startup frames and FPDUs, field by field
+	// Columns, if not 0, is how many a terminal has: the first line is one of headings then, and what is longer goes on
+	// below.
+	Columns int
 }
 
 // A Text is a [Consumer] that prints what it is told, a line or a few for each event. A
@@ -27,8 +30,9 @@ type TextConfig struct {
 type Text struct {
 	Ignore
 
-	cfg TextConfig
-	w   *bufio.Writer
+	cfg    TextConfig
+	w      *bufio.Writer
+	headed bool
 }
 
 var _ Consumer = (*Text)(nil)
@@ -44,7 +48,7 @@ func (t *Text) line(c *Connection, p capture.Stamp, d capture.Dir, text string) 
 	if p.Number == 0 { // its packet is not known any more
 		p = c.TCP.Last
 	}
-	fmt.Fprintf(t.w, "#%-4s %8d %11.6f %v %s\n", c.Label(), p.Number, since(c, p), d, text)
+	t.put(text, "#%-4s %8d %11.6f %v ", c.Label(), p.Number, since(c, p), d)
 }
 
 // since returns the seconds since the connection's first packet.
@@ -54,7 +58,8 @@ func since(c *Connection, p capture.Stamp) float64 {
 
 // Found is part of Consumer.
 func (t *Text) Found(c *Connection) {
-	fmt.Fprintf(t.w, "#%-4s %v\n", c.Label(), c)
+	t.headings()
+	t.put(c.String(), "#%-4s ", c.Label())
 }
 
 // Startup is part of Consumer.
@@ -74,7 +79,7 @@ func (t *Text) FPDU(c *Connection, f *FPDU) {
 // hex prints fields, if that is wanted.
 func (t *Text) hex(fields func() []field, at uint64) {
 	if t.cfg.Hex {
-		annotate(t.w, fields(), at)
+		t.annotate(fields(), at)
 	}
 }
 
@@ -107,7 +112,7 @@ func (t *Text) Finding(c *Connection, f *Finding) {
 	t.line(c, f.Packet, f.Dir, fmt.Sprintf("%s %s%s at %d: %s",
 		strings.ToUpper(f.Severity.String()), f.Name, id, f.Offset, f.Text))
 	if f.Advice != "" {
-		fmt.Fprintf(t.w, "%30s %s\n", "", f.Advice)
+		t.put(f.Advice, "%30s ", "")
 	}
 }
 
@@ -115,10 +120,10 @@ func (t *Text) Finding(c *Connection, f *Finding) {
 func (t *Text) Ended(c *Connection) {
 	for _, row := range summary(c) {
 		if row[0] == "" {
-			fmt.Fprintf(t.w, "      %s\n", row[1])
+			t.put(row[1], "      ")
 			continue
 		}
-		fmt.Fprintf(t.w, "      %-16s %s\n", row[0], row[1])
+		t.put(row[1], "      %-16s ", row[0])
 	}
 }
 
@@ -138,9 +143,8 @@ func (n *Totals) String() string {
 
 // Totals prints the last lines.
 func (t *Text) Totals(n Totals) {
-	fmt.Fprintln(t.w, n.String())
-	for _, line := range n.remarks() {
-		fmt.Fprintln(t.w, line)
+	for _, line := range append([]string{n.String()}, n.remarks()...) {
+		t.put(line, "")
 	}
 }
 

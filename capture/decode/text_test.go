@@ -6,7 +6,10 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -55,5 +58,34 @@ func TestPrinted(t *testing.T) {
 		}
 		testrig.Golden(t, filepath.Join("testdata", name+".txt"), text.Bytes(), *update)
 		testrig.Golden(t, filepath.Join("testdata", name+".json"), lines.Bytes(), *update)
+	}
+}
+
+// TestFolded prints for terminals: the same words, headed, in lines that are no longer than a terminal's.
+func TestFolded(t *testing.T) {
+	for _, path := range testrig.Captures(t, testrig.Stored) {
+		file, err := os.ReadFile(path)
+		testrig.Must(t, err)
+		print := func(columns int) string {
+			var b bytes.Buffer
+			text := decode.NewText(&b, decode.TextConfig{FPDUs: true, Hex: true, Columns: columns})
+			totals, err := decode.Run(bytes.NewReader(file), decode.Config{}, text)
+			testrig.Must(t, err)
+			text.Totals(totals)
+			testrig.Must(t, text.Flush())
+			return b.String()
+		}
+		whole := strings.Fields(print(0))
+		for _, columns := range []int{72, 80, 132} {
+			heading, rest, _ := strings.Cut(print(columns), "\n")
+			if heading != "conn.   packet     seconds direction" || !slices.Equal(strings.Fields(rest), whole) {
+				t.Errorf("%s, %d columns: %s\n%s", path, columns, heading, rest)
+			}
+			for line := range strings.Lines(rest) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns {
+					t.Errorf("%s: %d columns of %d: %s", path, n, columns, line)
+				}
+			}
+		}
 	}
 }

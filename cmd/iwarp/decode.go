@@ -28,9 +28,9 @@ type decodeCmd struct {
 	ported bool // something in the capture has one of the ports
 }
 
-// Help says what findings refer to.
+// Help says what lines begin with, and what findings refer to.
 func (decodeCmd) Help() string {
-	return "A finding names the requirement that it is about in brackets, such as [Q10]: docs/requirements.md has them, with the documents that they come from."
+	return "A line has the number of the connection, the packet, the seconds since the connection's first packet, and the direction: -> from the client. A finding names the requirement that it is about in brackets, such as [Q10]: docs/requirements.md has them, with the documents that they come from."
 }
 
 // Run decodes the capture.
@@ -82,7 +82,7 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 	if c.Export == "-" {
 		text = io.Discard
 	}
-	var out printer = decode.NewText(text, decode.TextConfig{FPDUs: c.Verbose, Hex: c.Hex})
+	var out printer = decode.NewText(text, decode.TextConfig{FPDUs: c.Verbose, Hex: c.Hex, Columns: columnsBelow(text)})
 	if c.JSON {
 		out = decode.NewJSON(text, decode.JSONConfig{FPDUs: c.Verbose, Bytes: c.Hex})
 	}

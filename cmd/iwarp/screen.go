@@ -64,6 +64,14 @@ func terminalOf(w io.Writer) *os.File {
 	return nil
 }
 
+// columnsBelow is how wide the terminal is that a writer leads to, and 0 where there is none: there lines stay whole.
+func columnsBelow(w io.Writer) int {
+	if f := terminalOf(w); f != nil {
+		return columnsOf(f)
+	}
+	return 0
+}
+
 // columnsOf is how wide a terminal is: 80 columns if it does not tell.
 func columnsOf(f *os.File) int {
 	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {

@@ -59,6 +59,29 @@ func TestScreen(t *testing.T) {
 	}
 }
 
+// TestDecodeOnTerminal decodes on a terminal: columns are headed once, and no line is longer than the terminal's.
+func TestDecodeOnTerminal(t *testing.T) {
+	program, people := newTerminal(t, 80)
+	read := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(people) // which fails when the other end is closed
+		read <- string(text)
+	}()
+	guard := terminal.NewGuard(program)
+	const file = "../../interop/testdata/captures/siw-rping.pcap"
+	testrig.Must(t, execute(t.Context(), []string{"decode", "-v", file}, streams{guard, guard}))
+	program.Close()
+	text := <-read
+	if strings.Count(text, "conn.   packet     seconds direction\r\n") != 1 {
+		t.Errorf("no heading, or more: %s", text)
+	}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if len(line) > 80 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
 // TestPerfOnTerminal measures on a terminal: rows are whole and in color, what a peer has said is not obeyed, and the
 // changing line is gone in the end.
 func TestPerfOnTerminal(t *testing.T) {
