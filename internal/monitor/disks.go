@@ -15,7 +15,9 @@ type disks struct {
 }
 
 func newDisks(of *target.Target, state func() serve.State) *disks {
-	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc("iwarp_disk_"+name, help, nil, nil) }
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("iwarp_disk_"+name, help, nil, nil)
+	}
 	return &disks{
 		of: of, state: state,
 		controllers: desc("controllers", "Controllers of hosts that are connected."),
