@@ -16,8 +16,8 @@ import (
 
 // A Carrier is one SCTP association, up, with DDP's Adaptation Layer Indication on both sides.
 type Carrier interface {
-	// Send sends a message unordered, and waits until it is under way. Messages of one stream are submitted in the
-	// order of the calls.
+	// Send sends a message unordered. It waits while the Carrier has as much to send as it takes. Messages of one
+	// stream are submitted in the order of the calls.
 	Send(m sctp.Message) error
 	// Run reports what happens until the association is lost, from any goroutine. Data of a message belongs to receive.
 	// acked: the peer has the first n messages of a stream.

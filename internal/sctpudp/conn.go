@@ -55,7 +55,7 @@ func newConn(p *path) (*Conn, error) {
 	assoc, err := pion.ClientWithOptions(
 		pion.WithNetConn(p), pion.WithLoggerFactory(quiet), pion.WithName("iwarp"),
 		pion.WithSNAP(initOf(&p.ours), initOf(&p.theirs)),
-		pion.WithBlockWrite(true), pion.WithEnableInterleaving(false), pion.WithEnableZeroChecksum(false),
+		pion.WithEnableInterleaving(false), pion.WithEnableZeroChecksum(false),
 		pion.WithRTOMax(maxRTO), pion.WithMTU(uint32(p.mtu())),
 		pion.WithMaxReceiveBufferSize(uint32(p.e.cfg.Window+lag)),
 	)
@@ -143,13 +143,20 @@ func (c *Conn) LocalAddr() net.Addr { return c.path.LocalAddr() }
 // RemoteAddr is that of UDP.
 func (c *Conn) RemoteAddr() net.Addr { return c.path.RemoteAddr() }
 
-// Send sends a message, and waits until SCTP has it under way. One goroutine calls it.
+// maxUnsent is about how many bytes of messages pion is given that it has not sent. Short messages that it is given
+// while it sends others go in one packet.
+const maxUnsent = 16 << 10
+
+// Send gives SCTP a message to send, and waits before that while too much is not under way. One goroutine calls it.
 func (c *Conn) Send(m sctp.Message) error {
 	if len(m.Data) > c.MaxMessage() {
 		return sctp.ErrSize
 	}
 	s, err := c.stream(m.Stream)
 	if err != nil {
+		return err
+	}
+	if err := c.awaitRoom(len(m.Data)); err != nil {
 		return err
 	}
 	c.give(s)
@@ -163,6 +170,25 @@ func (c *Conn) Send(m sctp.Message) error {
 	return nil
 }
 
+// awaitRoom waits until pion may be given another message of n bytes.
+func (c *Conn) awaitRoom(n int) error {
+	for c.unsent() > uint32(maxUnsent/max(n, 1)) {
+		select {
+		case <-c.path.wrote:
+		case <-c.path.done:
+			return net.ErrClosed
+		}
+	}
+	return nil
+}
+
+// unsent returns how many messages pion has not sent.
+func (c *Conn) unsent() uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.given - c.path.probes.messages()
+}
+
 // give counts a message that pion is about to be given.
 func (c *Conn) give(s *stream) {
 	c.mu.Lock()
@@ -171,7 +197,7 @@ func (c *Conn) give(s *stream) {
 	s.last = c.given
 }
 
-// Unsent reports whether pion has a message of a stream that it has not sent yet: it takes one more than it may send.
+// Unsent reports whether pion has a message of a stream that it has not sent yet.
 func (c *Conn) Unsent(id uint16) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -241,6 +242,40 @@ func TestUnsent(t *testing.T) {
 			<-to.messages
 		}
 		want("when all have come", false)
+	})
+}
+
+// TestBundled: short messages wait without their sender while nothing may be sent, and then share packets. Too many
+// keep their sender waiting.
+func TestBundled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var packets atomic.Int32
+		counts := testrig.Link{Delay: 20 * time.Millisecond, Lose: func() bool { packets.Add(1); return false }}
+		active, passive := linked(t, counts, Config{})
+		from, to := run(active), run(passive)
+		send := func(n, size int) (waited time.Duration) {
+			began := time.Now()
+			for range n {
+				testrig.Must(t, from.Send(sctp.Message{PPID: 16, Data: make([]byte, size)}))
+			}
+			return time.Since(began)
+		}
+		const long, short = 6, 64
+		waited := send(long, 1400)
+		synctest.Wait()
+		before := packets.Load()
+		if waited += send(short, 64); waited > 0 || !from.Unsent(0) {
+			t.Errorf("waited for %v; not all is sent: %t", waited, from.Unsent(0))
+		}
+		for range long + short {
+			<-to.messages
+		}
+		if n := packets.Load() - before; n > short/4 { // in both directions
+			t.Errorf("%d packets", n)
+		}
+		if send(2*maxUnsent/1400, 1400) == 0 {
+			t.Error("no wait for twice as much as is taken")
+		}
 	})
 }
 

@@ -41,6 +41,7 @@ type path struct {
 	done           chan struct{}
 	waiting        atomic.Int64  // bytes in in
 	interrupt      chan struct{} // closed by a read deadline
+	wrote          chan struct{} // pion has sent something
 	heard          atomic.Int64  // when the peer's last packet came, in nanoseconds
 	once, deadOnce sync.Once
 	cause          atomic.Pointer[error] // why the association ends: see noteCause
@@ -56,6 +57,7 @@ func (e *Endpoint) newPath(peer netip.AddrPort, port uint16, ours, theirs chunk.
 	p := &path{
 		e: e, port: port, ours: ours, theirs: theirs, ties: ties{random(), random()},
 		in: make(chan []byte, maxPackets), done: make(chan struct{}), interrupt: make(chan struct{}),
+		wrote:   make(chan struct{}, 1),
 		arrived: newArrivals(theirs.TSN, e.cfg.Window), probes: newProbes(ours.TSN, theirs.Window),
 	}
 	p.peer.Store(&peer)
@@ -312,6 +314,10 @@ func (p *path) Write(b []byte) (int, error) {
 	left := p.arrived.announce(out)
 	if p.probes.passes(out) {
 		p.e.send(*p.peer.Load(), chunk.Seal(out))
+	}
+	select {
+	case p.wrote <- struct{}{}:
+	default:
 	}
 	if left != nil {
 		close(left)
