@@ -123,8 +123,9 @@ var mayImport = map[string][]string{
 		"capture", "internal/peers", "internal/report", "internal/script", "internal/wording"},
 	"internal/peersim": {"mpa", "internal/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
 	"capture":          {"internal/chunk", "internal/lowerlayer", "internal/neterr", "internal/wording"},
+	"internal/ulp": {"internal/capsule", "internal/rping/message", "internal/rsockets", "internal/ulpdata", "internal/wording"},
 	"capture/decode": {"mpa", "internal/layout", "internal/recovery", "internal/ulpdata", "ddp", "rdmap", "sctp",
-		"capture", "internal/peers", "internal/wording"},
+		"capture", "internal/peers", "internal/ulp", "internal/wording"},
 	"capture/export": {"capture", "capture/decode"},
 	"capture/page":   {"rdmap", "capture", "capture/decode", "internal/wording"},
 
@@ -176,7 +177,7 @@ var mayImport = map[string][]string{
 // pure are the packages that hold protocol and do nothing else, with all below them.
 var pure = []string{"mpa", "ddp", "rdmap", "sctp", "internal/engine", "internal/crc32c", "internal/layout",
 	"internal/recovery", "internal/ring", "internal/ulpdata", "internal/chunk", "internal/rsockets", "internal/capsule",
-	"internal/transfer/message", "internal/wording"}
+	"internal/rping/message", "internal/transfer/message", "internal/ulp", "internal/wording"}
 
 // locking is as pure as those, but for the locks of its regions, and reads bytes of
 // other types.

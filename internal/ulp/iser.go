@@ -1,0 +1,105 @@
+package ulp
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The header of iSER (RFC 7145, section 9) in front of that of iSCSI (RFC 7143, section 11).
+const (
+	iserLen      = 28
+	iserControl  = 1 // type: there is an iSCSI PDU
+	iserWriteTag = 0x08
+	iserReadTag  = 0x04
+	iscsiLen     = 48
+
+	iscsiResponses = 0x20 // bit of the opcode
+	iscsiOpcode    = 0x3f
+
+	scsiResponse  = 0x21
+	loginResponse = 0x23
+	iscsiReject   = 0x3f
+)
+
+var iscsiOpcodes = map[byte]string{
+	0x00: "NOP-Out", 0x01: "SCSI Command", 0x02: "Task Management Request", 0x03: "Login Request", 0x04: "Text Request",
+	0x06: "Logout Request", 0x10: "SNACK Request", 0x20: "NOP-In", scsiResponse: "SCSI Response",
+	0x22: "Task Management Response", loginResponse: "Login Response", 0x24: "Text Response", 0x26: "Logout Response",
+	0x32: "Asynchronous Message", iscsiReject: "Reject",
+}
+
+var scsiStatuses = map[byte]string{0x02: "CHECK CONDITION", 0x04: "CONDITION MET", 0x08: "BUSY", 0x18: "RESERVATION CONFLICT",
+	0x28: "TASK SET FULL", 0x30: "ACA ACTIVE", 0x40: "TASK ABORTED"}
+
+var loginClasses = map[byte]string{1: "redirection", 2: "error of the initiator", 3: "error of the target"}
+
+// An iser is iSER.
+type iser struct {
+	asked  [2]memo[uint32, byte] // opcodes by the Initiator Task Tag
+	memory memory
+}
+
+func beginISER([2]any, [2][]byte) (protocol, bool) { return &iser{}, false }
+
+func (p *iser) access(end int, a *Access) (line, int) { return p.memory.access(end, a) }
+
+func (p *iser) send(end int, m *Message) (line, int) {
+	b := m.Data
+	if len(b) < iserLen+iscsiLen || b[0]>>4 != iserControl || b[0]&3 != 0 || b[1]|b[2]|b[3] != 0 {
+		return line{}, against
+	}
+	pdu := b[iserLen:]
+	opcode := pdu[0] & iscsiOpcode
+	name, known := iscsiOpcodes[opcode]
+	if !known || pdu[0]&0x80 != 0 {
+		return line{}, against
+	}
+	tag := binary.BigEndian.Uint32(pdu[16:])
+	l := line{text: fmt.Sprintf("%s, task %#08x", name, tag)}
+	p.tell(end, b, l.text)
+	if opcode&iscsiResponses == 0 {
+		p.asked[end].put(tag, opcode, maxRequests)
+		return l, fits
+	}
+	if l.failure = iscsiFailure(opcode, pdu); l.failure != "" {
+		l.text += ": " + l.failure
+		l.failure += " of a " + name
+	}
+	if asked, known := p.asked[1-end].get(tag); known && asked|iscsiResponses == opcode {
+		return l, agrees
+	}
+	return l, silent
+}
+
+// tell takes note of the STags in a header.
+func (p *iser) tell(end int, b []byte, what string) {
+	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
+	// A header has no length: what is read or written is within 2 GiB of its base.
+	const length = 1 << 31
+	if b[0]&iserWriteTag != 0 {
+		p.memory.add(end, u32(b[4:]), piece{to: u64(b[8:]), length: length, what: "data of " + what})
+	}
+	if b[0]&iserReadTag != 0 {
+		p.memory.add(end, u32(b[16:]), piece{to: u64(b[20:]), length: length, what: "data of " + what})
+	}
+}
+
+// iscsiFailure says what a response tells of; it is empty if all is well.
+func iscsiFailure(opcode byte, pdu []byte) string {
+	switch opcode {
+	case scsiResponse:
+		if pdu[2] != 0 {
+			return fmt.Sprintf("target failure, response %#02x", pdu[2])
+		}
+		if name, known := scsiStatuses[pdu[3]]; known {
+			return name
+		}
+	case loginResponse:
+		if class := loginClasses[pdu[36]]; class != "" {
+			return fmt.Sprintf("login status %#02x%02x, %s", pdu[36], pdu[37], class)
+		}
+	case iscsiReject:
+		return fmt.Sprintf("reason %#02x", pdu[2])
+	}
+	return ""
+}

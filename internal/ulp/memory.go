@@ -1,0 +1,81 @@
+package ulp
+
+import "fmt"
+
+// A memo remembers the latest values by their keys.
+type memo[K comparable, V any] struct {
+	values map[K]V
+	order  []K // a ring
+	oldest int
+}
+
+// put remembers a value. If there are most, it forgets the one that was put first.
+func (m *memo[K, V]) put(key K, v V, most int) {
+	if m.values == nil {
+		m.values = map[K]V{}
+	}
+	if _, known := m.values[key]; !known {
+		if len(m.order) < most {
+			m.order = append(m.order, key)
+		} else {
+			delete(m.values, m.order[m.oldest])
+			m.order[m.oldest] = key
+			m.oldest = (m.oldest + 1) % most
+		}
+	}
+	m.values[key] = v
+}
+
+func (m *memo[K, V]) get(key K) (v V, ok bool) {
+	v, ok = m.values[key]
+	return v, ok
+}
+
+// A piece is memory that an end has told the other of.
+type piece struct {
+	to     uint64
+	length uint64
+	what   string  // it is for
+	head   *[]byte // takes the first bytes that are written there, if it is not nil
+}
+
+// Memory is what each end has told the other of.
+type memory [2]memo[uint32, []piece]
+
+// add takes note of memory of an end.
+func (m *memory) add(end int, stag uint32, p piece) {
+	if p.length == 0 {
+		return
+	}
+	all, _ := m[end].get(stag)
+	if len(all) >= maxPerSTag {
+		all = all[1:]
+	}
+	m[end].put(stag, append(all, p), maxSTags)
+}
+
+// maxHead is how many bytes a piece's head takes.
+const maxHead = 512
+
+// access says what the memory is for that an end reads or writes.
+func (m *memory) access(end int, a *Access) (line, int) {
+	all, _ := m[1-end].get(a.STag)
+	for i := len(all) - 1; i >= 0; i-- {
+		p := &all[i]
+		if a.TO < p.to || a.TO-p.to >= p.length {
+			continue
+		}
+		if p.head != nil && !a.Read && a.TO == p.to {
+			*p.head = append((*p.head)[:0], a.Data[:min(len(a.Data), maxHead)]...)
+		}
+		return line{text: fmt.Sprintf("%s STag %#08x: %s", accessWord(a), a.STag, p.what)}, agrees
+	}
+	return line{}, silent
+}
+
+func accessWord(a *Access) string {
+	if a.Read {
+		return "Read of"
+	}
+	return "Write to"
+}

@@ -1,0 +1,132 @@
+package ulp
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Programs of RPC.
+const (
+	programNFS      = 100003
+	programCallback = 0x40000000
+)
+
+var programs = map[uint32]string{
+	100000: "portmap", programNFS: "NFS", 100005: "MOUNT", 100021: "NLM", 100024: "STATUS", 100227: "NFS_ACL",
+	programCallback: "NFSv4 callback",
+}
+
+// Procedures of NFS version 3: RFC 1813, section 3.
+var nfs3Procedures = [...]string{"NULL", "GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "READ", "WRITE", "CREATE",
+	"MKDIR", "SYMLINK", "MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO",
+	"PATHCONF", "COMMIT"}
+
+// Operations of NFS version 4, from 3 on: RFC 7862, section 15.
+var nfs4Operations = strings.Fields("ACCESS CLOSE COMMIT CREATE DELEGPURGE DELEGRETURN GETATTR GETFH LINK LOCK LOCKT " +
+	"LOCKU LOOKUP LOOKUPP NVERIFY OPEN OPENATTR OPEN_CONFIRM OPEN_DOWNGRADE PUTFH PUTPUBFH PUTROOTFH READ READDIR " +
+	"READLINK REMOVE RENAME RENEW RESTOREFH SAVEFH SECINFO SETATTR SETCLIENTID SETCLIENTID_CONFIRM VERIFY WRITE " +
+	"RELEASE_LOCKOWNER BACKCHANNEL_CTL BIND_CONN_TO_SESSION EXCHANGE_ID CREATE_SESSION DESTROY_SESSION FREE_STATEID " +
+	"GET_DIR_DELEGATION GETDEVICEINFO GETDEVICELIST LAYOUTCOMMIT LAYOUTGET LAYOUTRETURN SECINFO_NO_NAME SEQUENCE " +
+	"SET_SSV TEST_STATEID WANT_DELEGATION DESTROY_CLIENTID RECLAIM_COMPLETE ALLOCATE COPY COPY_NOTIFY DEALLOCATE " +
+	"IO_ADVISE LAYOUTERROR LAYOUTSTATS OFFLOAD_CANCEL OFFLOAD_STATUS READ_PLUS SEEK WRITE_SAME CLONE")
+
+const (
+	firstOperation = 3
+	opPutFH        = 22
+	opPutRootFH    = 24
+	opSequence     = 53
+
+	sequenceLen = 32  // bytes of its arguments
+	maxFH       = 128 // bytes
+	maxTag      = 1024
+)
+
+func operation(op uint32) string {
+	if i := int(op) - firstOperation; i >= 0 && i < len(nfs4Operations) {
+		return nfs4Operations[i]
+	}
+	return ""
+}
+
+// title names program, version and procedure.
+func (c *call) title() string {
+	if c == nil || c.program == 0 {
+		return "RPC"
+	}
+	name, known := programs[c.program]
+	switch {
+	case !known:
+		return fmt.Sprintf("program %d version %d procedure %d", c.program, c.version, c.procedure)
+	case c.isNFS4():
+		return "NFSv4 COMPOUND"
+	case c.program == programNFS && c.version == 3 && c.procedure < uint32(len(nfs3Procedures)):
+		return "NFSv3 " + nfs3Procedures[c.procedure]
+	case c.procedure == 0:
+		return name + " NULL"
+	}
+	return fmt.Sprintf("%s version %d procedure %d", name, c.version, c.procedure)
+}
+
+func (c *call) isNFS4() bool {
+	return c != nil && c.program == programNFS && c.version == 4 && c.procedure == 1
+}
+
+// operations names the operation of a COMPOUND that follows those which say where it goes.
+func operations(x *xdr) string {
+	x.opaque(maxTag)
+	minor, n := x.u32(), x.u32()
+	if x.bad || minor > 2 || n == 0 {
+		return ""
+	}
+	op := x.u32()
+	for i := uint32(1); i < n && !x.bad; i++ {
+		switch op {
+		case opSequence:
+			x.take(sequenceLen)
+		case opPutFH:
+			x.opaque(maxFH)
+		case opPutRootFH:
+		default:
+			return named(op)
+		}
+		op = x.u32()
+	}
+	if x.bad {
+		return ""
+	}
+	return named(op)
+}
+
+func named(op uint32) string {
+	if name := operation(op); name != "" {
+		return " " + name
+	}
+	return ""
+}
+
+// results reads the status at the head of the results.
+func (c *call) results(x *xdr, whole bool) line {
+	switch {
+	case c == nil || c.program != programNFS || c.procedure == 0:
+		return line{text: ": accepted"}
+	case c.version == 3 && c.procedure != 0, c.isNFS4():
+	default:
+		return line{text: ": accepted"}
+	}
+	all := x.b
+	status := x.u32()
+	if x.bad {
+		return line{text: ": accepted"}
+	}
+	if status == 0 {
+		return line{text: ": OK"}
+	}
+	name := nfsStatus(status, c.version)
+	if op, last := tail(all); whole && c.isNFS4() && last == status && len(all) > 12 && operation(op) != "" {
+		name += " of " + operation(op)
+	}
+	if status == nfsNoEnt || status == nfsExist || status == nfsSame || status == nfsNotSame { // which programs ask for
+		return line{text: ": " + name}
+	}
+	return line{": " + name, name, nfsAdvice[status]}
+}

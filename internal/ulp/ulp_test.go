@@ -1,0 +1,253 @@
+package ulp_test
+
+import (
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/internal/ulp"
+)
+
+//go:embed testdata/vectors.txt
+var vectors string
+
+// vector returns a message by its name. Those of RPC and SMB are made by the layouts of RFC 8166, RFC 5531, MS-SMBD and
+// MS-SMB2; tshark 4.0 says of them, in RoCE, what the tests here expect.
+func vector(t testing.TB, name string) []byte {
+	t.Helper()
+	for l := range strings.Lines(vectors) {
+		if is, text, _ := strings.Cut(strings.TrimSpace(l), " "); is == name {
+			b, err := hex.DecodeString(text)
+			testrig.Must(t, err)
+			return b
+		}
+	}
+	t.Fatalf("there is no vector %q", name)
+	return nil
+}
+
+// A dialogue is a connection in the making. A mark is the number of a step, from 1.
+type dialogue struct {
+	t     testing.TB
+	conn  *ulp.Conn[int]
+	steps int
+	heard []string
+}
+
+func newDialogue(t testing.TB, port uint16, private ...string) *dialogue {
+	var raw [2][]byte
+	for i, text := range private {
+		b, err := hex.DecodeString(text)
+		testrig.Must(t, err)
+		raw[i] = b
+	}
+	return &dialogue{t: t, conn: ulp.New[int](port, raw)}
+}
+
+func (d *dialogue) take(said []ulp.Said[int]) {
+	for _, s := range said {
+		text := fmt.Sprintf("%d %s: %s", s.Mark, s.Protocol, s.Text)
+		if s.Failure != "" {
+			text += " FAILS " + s.Failure
+		}
+		d.heard = append(d.heard, text)
+	}
+}
+
+// send sends a vector, of which names say who sends them: requests and calls are those of the client.
+func (d *dialogue) send(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		end := 1
+		if strings.Contains(name, "call") || strings.Contains(name, "req") || name == "iser-cmd" || name == "iser-login" {
+			end = 0
+		}
+		d.sendFrom(end, vector(d.t, name))
+	}
+}
+
+func (d *dialogue) sendFrom(end int, b []byte) {
+	d.steps++
+	d.take(d.conn.Send(d.steps, end, ulp.Message{Data: b, Length: len(b)}))
+}
+
+// access has the server read or write.
+func (d *dialogue) access(a ulp.Access) {
+	d.steps++
+	d.take(d.conn.Access(d.steps, 1, a))
+}
+
+// want compares what was heard since the last time.
+func (d *dialogue) want(want ...string) {
+	d.t.Helper()
+	if !slices.Equal(d.heard, want) {
+		d.t.Errorf("heard\n%s\nwant\n%s", strings.Join(d.heard, "\n"), strings.Join(want, "\n"))
+	}
+	d.heard = nil
+}
+
+// TestNFS: a READ whose data is written into the chunk, an OPEN in the grace period, a WRITE that is fetched, and a
+// READDIR whose reply is in a chunk.
+func TestNFS(t *testing.T) {
+	d := newDialogue(t, 20049)
+	d.send("rpc-call-read")
+	d.want() // one message shows nothing yet
+	d.access(ulp.Access{STag: 0xaabb0001, TO: 0x7f0000001000, Length: 1400, Data: make([]byte, 1400)})
+	d.want("1 RPC: call xid 0x00000011: NFSv3 READ, write chunk of 65536 bytes at STag 0xaabb0001",
+		"2 RPC: Write to STag 0xaabb0001: write chunk of xid 0x00000011, NFSv3 READ")
+	d.send("rpc-reply-read", "rpc-call-open", "rpc-reply-grace")
+	d.want("3 RPC: reply xid 0x00000011: NFSv3 READ: OK",
+		"4 RPC: call xid 0x00000012: NFSv4 COMPOUND OPEN",
+		"5 RPC: reply xid 0x00000012: NFSv4 COMPOUND: NFS4ERR_GRACE of OPEN FAILS NFS4ERR_GRACE of OPEN")
+	d.send("rpc-call-write")
+	d.access(ulp.Access{Read: true, STag: 0xaabb0002, TO: 0x2000, Length: 8192})
+	d.send("rpc-reply-stale")
+	d.want("6 RPC: call xid 0x00000013: NFSv3 WRITE, read chunk of 8192 bytes at STag 0xaabb0002",
+		"7 RPC: Read of STag 0xaabb0002: read chunk of xid 0x00000013, NFSv3 WRITE",
+		"8 RPC: reply xid 0x00000013: NFSv3 WRITE: NFS3ERR_STALE FAILS NFS3ERR_STALE")
+	d.send("rpc-call-dir")
+	long := vector(t, "rpc-reply-stale")[28:] // without the header
+	long[3] = 0x14
+	d.access(ulp.Access{STag: 0xaabb0003, TO: 0x3000, Length: uint32(len(long)), Data: long})
+	d.send("rpc-reply-long")
+	d.want("9 RPC: call xid 0x00000014: NFSv3 READDIR, reply chunk of 32768 bytes at STag 0xaabb0003",
+		"10 RPC: Write to STag 0xaabb0003: reply chunk of xid 0x00000014, NFSv3 READDIR",
+		"11 RPC: reply xid 0x00000014 in the reply chunk: NFSv3 READDIR: NFS3ERR_STALE FAILS NFS3ERR_STALE")
+}
+
+// TestRPCErrors: the transport and RPC itself refuse.
+func TestRPCErrors(t *testing.T) {
+	d := newDialogue(t, 20049)
+	d.send("rpc-call-read", "rpc-reply-read")
+	d.heard = nil
+	for _, c := range []struct {
+		name string
+		at   map[int]byte
+		want string
+	}{
+		{"rpc-err-chunk", map[int]byte{3: 0x11}, "error for xid 0x00000011: ERR_CHUNK, in answer to NFSv3 READ FAILS ERR_CHUNK"},
+		{"rpc-err-vers", nil, "error for xid 0x00000015: ERR_VERS, versions 1 to 1 are supported FAILS ERR_VERS, versions 1 to 1 are supported"},
+		{"rpc-reply-grace", nil, "reply xid 0x00000012: accepted"}, // to a call that is not known
+		{"rpc-reply-grace", map[int]byte{51: 4}, "reply xid 0x00000012: GARBAGE_ARGS FAILS GARBAGE_ARGS"},
+		{"rpc-reply-grace", map[int]byte{39: 1, 43: 1, 47: 5}, "reply xid 0x00000012: AUTH_ERROR 5 FAILS AUTH_ERROR 5"},
+	} {
+		b := vector(t, c.name)
+		for i, v := range c.at {
+			b[i] = v
+		}
+		d.sendFrom(1, b)
+		d.want(fmt.Sprintf("%d RPC: %s", d.steps, c.want))
+	}
+}
+
+// TestSMB: SMB Direct negotiates, and SMB2 tells of a full disk.
+func TestSMB(t *testing.T) {
+	d := newDialogue(t, 5445)
+	d.send("smbd-req")
+	d.want()
+	d.send("smbd-resp", "smb-neg-req", "smb-neg-resp", "smb-read-req")
+	d.want("1 SMB Direct: negotiate request: credits 255, send 1364, receive 8192, fragmented 1048576",
+		"2 SMB Direct: negotiate response: credits 255 of 255 asked for, read and write 1048576, send 1364, receive 8192, fragmented 1048576",
+		"3 SMB Direct: NEGOTIATE request 0", "4 SMB Direct: NEGOTIATE response 0: STATUS_SUCCESS",
+		"5 SMB Direct: READ request 5, 65536 bytes at STag 0x44556601")
+	d.access(ulp.Access{STag: 0x44556601, TO: 0x5000 + 4096, Length: 1400})
+	d.access(ulp.Access{STag: 0x44556601, TO: 0x4fff, Length: 1400}) // outside
+	d.send("smb-read-resp", "smb-write-req")
+	d.access(ulp.Access{Read: true, STag: 0x44556602, TO: 0x9000, Length: 32768})
+	d.send("smb-write-err", "smb-keepalive")
+	d.sendFrom(0, vector(t, "smbd-frag1"))
+	d.sendFrom(0, vector(t, "smbd-frag2"))
+	d.want("6 SMB Direct: Write to STag 0x44556601: buffer of READ 5", "8 SMB Direct: READ response 5: STATUS_SUCCESS",
+		"9 SMB Direct: WRITE request 6, 32768 bytes at STag 0x44556602",
+		"10 SMB Direct: Read of STag 0x44556602: buffer of WRITE 6",
+		"11 SMB Direct: WRITE response 6: STATUS_DISK_FULL FAILS STATUS_DISK_FULL of WRITE",
+		"12 SMB Direct: credits: 1 granted, 255 asked for", "13 SMB Direct: WRITE request 7",
+		"14 SMB Direct: 50 bytes of a fragmented message, and 0 to come")
+}
+
+// TestISER: a login, and a command that fails.
+func TestISER(t *testing.T) {
+	d := newDialogue(t, 3260)
+	d.send("iser-login", "iser-loginresp", "iser-cmd")
+	d.access(ulp.Access{STag: 0x99aa0001, TO: 0x7000, Length: 512})
+	d.send("iser-resp")
+	d.want("1 iSER: Login Request, task 0x00000020",
+		"2 iSER: Login Response, task 0x00000020: login status 0x0201, error of the initiator FAILS login status 0x0201, error of the initiator of a Login Response",
+		"3 iSER: SCSI Command, task 0x00000021",
+		"4 iSER: Write to STag 0x99aa0001: data of SCSI Command, task 0x00000021",
+		"5 iSER: SCSI Response, task 0x00000021: CHECK CONDITION FAILS CHECK CONDITION of a SCSI Response")
+}
+
+// TestUnhinted: without a usual port it takes more of a protocol to be sure.
+func TestUnhinted(t *testing.T) {
+	d := newDialogue(t, 4711)
+	d.send("rpc-call-read", "rpc-reply-read", "rpc-call-open")
+	d.want()
+	d.send("rpc-reply-grace")
+	if len(d.heard) != 4 || d.conn.Protocol() != "RPC" {
+		t.Errorf("%q of %q", d.heard, d.conn.Protocol())
+	}
+}
+
+// TestOthers: on no port is something said of bytes that are of none of the protocols, and after some Sends nobody looks at
+// them any more.
+func TestOthers(t *testing.T) {
+	for _, port := range []uint16{4420, 20049, 5445, 860, 3260, 7174, 4711} {
+		for _, n := range []int{1, 4, 16, 20, 32, 64, 200} {
+			d := newDialogue(t, port)
+			for i := range 200 {
+				d.sendFrom(i%2, []byte(strings.Repeat("iWARP says hello", 13))[i%3:][:n])
+				d.access(ulp.Access{STag: 7, TO: 0, Length: 64, Data: make([]byte, 64)})
+			}
+			d.want()
+			if !d.conn.Off() {
+				t.Errorf("port %d, %d bytes: it is looked at for ever", port, n)
+			}
+		}
+	}
+}
+
+// TestWrongForm: what has another form than a protocol that is known says nothing, and what follows does.
+func TestWrongForm(t *testing.T) {
+	d := newDialogue(t, 20049)
+	d.send("rpc-call-read", "rpc-reply-read")
+	d.heard = nil
+	d.sendFrom(0, []byte("something else"))
+	d.sendFrom(0, vector(t, "rpc-call-open")[:60])
+	d.want()
+	d.send("rpc-call-open")
+	d.want("5 RPC: call xid 0x00000012: NFSv4 COMPOUND OPEN")
+}
+
+// FuzzConn takes messages of any form, on ports of all protocols.
+func FuzzConn(f *testing.F) {
+	for l := range strings.Lines(vectors) {
+		_, text, _ := strings.Cut(strings.TrimSpace(l), " ")
+		b, err := hex.DecodeString(text)
+		testrig.Must(f, err)
+		f.Add(b, b, b[4:], uint16(20049))
+	}
+	private := [2][]byte{}
+	for i := range private {
+		private[i], _ = hex.DecodeString("0102001000000080" + "00007f00000010000000010100000004" + "00007f00000020000000020100010000")
+	}
+	f.Fuzz(func(t *testing.T, one, two, three []byte, port uint16) {
+		for _, raw := range [][2][]byte{{}, private, {one, two}} {
+			c := ulp.New[int](port, raw)
+			for i := range 12 {
+				b := [][]byte{one, two, three}[i%3]
+				said := c.Send(i, i/3%2, ulp.Message{Data: b[:min(len(b), 8192)], Length: len(b)})
+				said = append(said, c.Access(i, i%2, ulp.Access{Read: i%2 == 0, STag: uint32(i), TO: uint64(port), Length: 1, Data: three})...)
+				for _, s := range said {
+					if s.Text == "" || len(s.Text) > 2000 || s.Protocol == "" {
+						t.Errorf("%+v", s)
+					}
+				}
+			}
+		}
+	})
+}
