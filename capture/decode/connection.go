@@ -50,6 +50,9 @@ type Connection struct {
 	// RTR is what opened the connection.
 	RTR RTR
 
+	// ULP counts what the upper layer protocol has said.
+	ULP ULPCount
+
 	// Halves are the two directions, by capture.Dir.
 	Halves [2]Half
 	// Findings counts the findings by severity, suppressed ones among them.
@@ -60,6 +63,13 @@ type Connection struct {
 
 	// State is the consumer's.
 	State any
+}
+
+// A ULPCount counts the [ULP] events of a connection.
+type ULPCount struct {
+	Protocol string // empty if it is not known
+	Messages uint64
+	Failures uint64 // that statuses tell of
 }
 
 // Responder is the direction of the one that answers.

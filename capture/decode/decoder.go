@@ -102,6 +102,7 @@ type conn struct {
 	kept   []Segment
 	halves [2]half
 	start  startup
+	heard  heard
 	told   map[string]int  // findings by name
 	notes  map[string]bool // that were told of, by direction and text
 

@@ -30,6 +30,7 @@
 //   - [Missing] is bytes that the capture does not have, or that could not be decoded.
 //   - [Read] is an RDMA Read whose Response is complete.
 //   - [Finding] is something that is wrong or remarkable.
+//   - [ULP] is what a message says of an upper layer protocol that is known here.
 //   - [Connection] is what is known so far. At Ended it is the summary.
 //
 // Each byte of an iWARP connection is in a Startup, an FPDU or a Missing.

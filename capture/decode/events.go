@@ -22,6 +22,7 @@ type Consumer interface {
 	Missing(c *Connection, m *Missing)
 	Read(c *Connection, r *Read)
 	Finding(c *Connection, f *Finding)
+	ULP(c *Connection, u *ULP)
 	// Ended is the last call for a connection. What is known of it is complete.
 	Ended(c *Connection)
 }
@@ -49,6 +50,9 @@ func (Ignore) Read(*Connection, *Read) {}
 
 // Finding does nothing.
 func (Ignore) Finding(*Connection, *Finding) {}
+
+// ULP does nothing.
+func (Ignore) ULP(*Connection, *ULP) {}
 
 // Ended does nothing.
 func (Ignore) Ended(*Connection) {}
@@ -240,4 +244,15 @@ type Finding struct {
 	Packet capture.Stamp // that shows it
 	// Text says what was found, and Advice what to do about it. Advice may be empty.
 	Text, Advice string
+}
+
+// A ULP is what a Send, a Write or a Read Request says above RDMAP, as far as that can be told. Those from before the
+// protocol was known come together when it is. Memory that a message names is told of by its STag.
+type ULP struct {
+	Dir    capture.Dir
+	Offset uint64        // of the FPDU that completed a Send, or began a Write
+	Packet capture.Stamp // that completed that FPDU
+	// Protocol is "RPC", "SMB Direct", "NVMe", "iSER", "rsockets" or "rping".
+	Protocol string
+	Text     string // one line
 }

@@ -89,6 +89,8 @@ var (
 	findRTRPlain   = finding{"rtr-not-negotiated", "E09", Note}
 	findRTRSTag    = finding{"rtr-stag-0", "", Note}
 
+	findULP = finding{"ulp-failure", "", Warning}
+
 	// DDP and RDMAP
 	findShort          = finding{"ddp-too-short", "D36", Error}
 	findVersion        = finding{"version", "N02", Error}
@@ -110,21 +112,22 @@ var (
 	findTerminateSIW   = finding{"terminate-swapped", "P13", Note}
 )
 
-// report tells of a finding, up to a bound for each kind. A note that is equal to an earlier
-// one of the direction is only counted.
+// report tells of a finding, up to a bound for each kind. A note, and what the ULP reports, is
+// only counted if it is equal to an earlier one of the direction.
 func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp, text, advice string) {
 	if c.over != nil && c.over.suspects(suspicion{k, dir, offset, p, text, advice}) {
 		return
 	}
 	c.pub.Findings[k.severity]++
 	c.d.totals.Findings[k.severity]++
-	if k.severity > Note {
+	if k.severity > Note && k != findULP {
 		c.halves[dir].expectTerminate(k, offset)
 	}
 	if c.told == nil {
 		c.told, c.notes = map[string]int{}, map[string]bool{}
 	}
-	equal := k.severity == Note && c.notes[dir.String()+text]
+	once := k.severity == Note || k == findULP
+	equal := once && c.notes[dir.String()+text]
 	if !equal {
 		c.told[k.name]++
 	}
@@ -135,7 +138,7 @@ func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp
 		c.pub.Suppressed[k.name]++
 		return
 	}
-	if k.severity == Note {
+	if once {
 		c.notes[dir.String()+text] = true
 	}
 	c.d.finding = Finding{

@@ -308,6 +308,19 @@ func (j *JSON) Read(c *Connection, r *Read) {
 	j.put(jsonRead{a, r.Request.Number, r.First.Number, r.Latency().Nanoseconds(), readRequestOf(&r.ReadRequest)})
 }
 
+type jsonULP struct {
+	jsonAt
+	Protocol string `json:"protocol"`
+	Text     string `json:"text"`
+}
+
+// ULP is part of Consumer.
+func (j *JSON) ULP(c *Connection, u *ULP) {
+	if j.cfg.FPDUs || j.cfg.Bytes {
+		j.put(jsonULP{at("ulp", c, u.Dir, u.Offset, u.Packet), u.Protocol, u.Text})
+	}
+}
+
 type jsonFinding struct {
 	jsonAt
 	Severity string `json:"severity"`

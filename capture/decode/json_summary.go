@@ -23,11 +23,18 @@ type jsonSummary struct {
 	Version    *uint8            `json:"version,omitempty"`
 	CRC        bool              `json:"crc"`
 	RTR        *jsonRTR          `json:"rtr,omitempty"`
+	ULP        *jsonULPCount     `json:"ulp,omitempty"`
 	Forward    jsonHalf          `json:"forward"`
 	Backward   jsonHalf          `json:"backward"`
 	Findings   jsonCounts        `json:"findings"`
 	Suppressed map[string]uint64 `json:"suppressed,omitempty"`
 	*jsonSession
+}
+
+type jsonULPCount struct {
+	Protocol string `json:"protocol"`
+	Messages uint64 `json:"messages"`
+	Failures uint64 `json:"failures"`
 }
 
 type jsonCounts struct {
@@ -109,6 +116,9 @@ func (j *JSON) Ended(c *Connection) {
 		s.Confidence = c.Confidence.String()
 	} else {
 		s.Initiator = dirName(c.Initiator)
+	}
+	if u := c.ULP; u.Messages > 0 {
+		s.ULP = &jsonULPCount{u.Protocol, u.Messages, u.Failures}
 	}
 	if c.Dialect != 0 {
 		name, _ := c.Dialect.MarshalText()

@@ -186,6 +186,7 @@ func (h *half) wellFormed(f *FPDU) {
 	}
 	if f.right() {
 		h.count(f)
+		h.hear(f)
 	}
 	if f.Segment.Tagged {
 		h.taggedMessage(f)

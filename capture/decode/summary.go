@@ -38,6 +38,10 @@ func summary(c *Connection) (rows [][2]string) {
 			add("private data "+capture.Dir(d).String(), ulpdata.Describe(pd))
 		}
 	}
+	if u := c.ULP; u.Messages > 0 {
+		add("ULP", fmt.Sprintf("%s: %s explained, %s", u.Protocol, wording.Count(u.Messages, "message"),
+			wording.Count(u.Failures, "failure")))
+	}
 	for d := range c.Halves {
 		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 && c.Session == nil {
 			add(capture.Dir(d).String()+" TCP", fmt.Sprintf("%s in %s, %s retransmitted, %s missing",

@@ -103,6 +103,13 @@ func (t *Text) Read(c *Connection, r *Read) {
 	}
 }
 
+// ULP is part of Consumer.
+func (t *Text) ULP(c *Connection, u *ULP) {
+	if t.cfg.FPDUs || t.cfg.Hex {
+		t.line(c, u.Packet, u.Dir, u.String())
+	}
+}
+
 // Finding is part of Consumer.
 func (t *Text) Finding(c *Connection, f *Finding) {
 	id := ""
@@ -317,6 +324,9 @@ func (f *FPDU) invalidates() bool {
 	info, _ := f.Op.Info()
 	return info.Invalidate
 }
+
+// String returns one line, such as "NVMe: command 0x0001: Connect".
+func (u *ULP) String() string { return u.Protocol + ": " + u.Text }
 
 // duration rounds a time for reading.
 func duration(ns uint64) string { return time.Duration(ns).Round(time.Microsecond / 10).String() }

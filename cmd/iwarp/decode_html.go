@@ -87,6 +87,10 @@ func (b both) Finding(c *decode.Connection, e *decode.Finding) {
 	b.each(func(to decode.Consumer) { to.Finding(c, e) })
 }
 
+func (b both) ULP(c *decode.Connection, e *decode.ULP) {
+	b.each(func(to decode.Consumer) { to.ULP(c, e) })
+}
+
 func (b both) Ended(c *decode.Connection) {
 	b.each(func(to decode.Consumer) { to.Ended(c) })
 }

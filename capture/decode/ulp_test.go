@@ -1,0 +1,141 @@
+package decode_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/nvmf/host"
+	"github.com/goiwarp/iwarp/nvmf/target"
+	"github.com/goiwarp/iwarp/stream"
+)
+
+// taped has connections of a Dialer recorded.
+func taped(t *testing.T, d *iwarp.Dialer) (done func() []byte) {
+	var file bytes.Buffer
+	w, err := capture.NewWriter(&file, capture.WriterConfig{MSS: 1460})
+	testrig.Must(t, err)
+	d.Wrap = func(c net.Conn) (net.Conn, error) { return capture.Tap(c, w, capture.Forward) }
+	return func() []byte {
+		testrig.Must(t, w.Flush())
+		return file.Bytes()
+	}
+}
+
+// verbose decodes a capture, as iwarp decode -v does.
+func verbose(t *testing.T, file []byte) string {
+	var b bytes.Buffer
+	text := decode.NewText(&b, decode.TextConfig{FPDUs: true})
+	_, err := decode.Run(bytes.NewReader(file), decode.Config{}, text)
+	testrig.Must(t, err)
+	testrig.Must(t, text.Flush())
+	return b.String()
+}
+
+// wantLines looks for patterns in a text, one after the other.
+func wantLines(t *testing.T, text string, patterns ...string) {
+	t.Helper()
+	rest := text
+	for _, p := range patterns {
+		at := regexp.MustCompile(p).FindStringIndex(rest)
+		if at == nil {
+			t.Fatalf("%q does not come next in\n%s", p, text)
+		}
+		rest = rest[at[1]:]
+	}
+}
+
+// TestNVMe records a host that writes, reads, and asks for a subsystem that is not there.
+func TestNVMe(t *testing.T) {
+	const nqn = "nqn.2026-11.org.example:disk"
+	ctx := context.Background()
+	disk, err := target.NewMemory(1<<20, 512)
+	testrig.Must(t, err)
+	served, err := target.New(target.Config{NQN: nqn, Namespaces: []target.Namespace{{Backend: disk, Name: "disk"}}})
+	testrig.Must(t, err)
+	ln, err := iwarp.Listen(ctx, "tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	go served.Serve(ctx, ln) //nolint:errcheck // it ends with the listener
+	d := host.Dialer{Queues: 1}
+	done := taped(t, &d.RDMA)
+	c, err := d.Dial(ctx, "tcp", ln.Addr().String(), nqn)
+	testrig.Must(t, err)
+	ns, err := c.Namespace(ctx, 1)
+	testrig.Must(t, err)
+	_, err = ns.WriteAt(make([]byte, 64<<10), 4096)
+	testrig.Must(t, err)
+	_, err = ns.ReadAt(make([]byte, 64<<10), 4096)
+	testrig.Must(t, err)
+	testrig.Must(t, c.Close())
+	if _, err = d.Dial(ctx, "tcp", ln.Addr().String(), nqn+"s"); err == nil {
+		t.Error("another NQN is found")
+	}
+	testrig.Must(t, served.Shutdown(ctx))
+	testrig.Must(t, ln.Close())
+
+	text := verbose(t, done())
+	wantLines(t, text, `-> NVMe: command 0x\w+: Connect, 1024 bytes (in the capsule|at STag 0x\w+)\n`, `<- NVMe: completion 0x\w+, Connect: success`,
+		`-> NVMe: command 0x\w+: Identify, 4096 bytes at STag (0x\w+)\n`, `<- NVMe: Write to STag 0x\w+: data of command 0x\w+, Identify\n`,
+		`NVMe reports Connect: invalid parameter \(0x182\), do not retry of Connect\n.*compare nvme connect -n`)
+	wantLines(t, text, `-> NVMe: command (0x\w+): Write of 128 blocks at 8, namespace 1, 65536 bytes at STag`,
+		`<- NVMe: Read of STag 0x\w+: data of command 0x\w+, Write of 128 blocks`, `<- NVMe: completion 0x\w+, Write of 128 blocks at 8, namespace 1: success`)
+	wantLines(t, text, `ULP +NVMe: \d+ messages explained, 1 failure\n`)
+}
+
+// TestRsockets records a stream: what is written, and the words that tell of it.
+func TestRsockets(t *testing.T) {
+	ctx := context.Background()
+	ln, err := stream.Listen(ctx, "tcp", "127.0.0.1:0")
+	testrig.Must(t, err)
+	defer ln.Close()
+	go func() {
+		if c, err := ln.Accept(); err == nil {
+			_, _ = io.Copy(c, c)
+			_ = c.Close()
+		}
+	}()
+	var d stream.Dialer
+	done := taped(t, &d.RDMA)
+	c, err := d.Dial(ctx, "tcp", ln.Addr().String())
+	testrig.Must(t, err)
+	_, err = c.Write(make([]byte, 3000))
+	testrig.Must(t, err)
+	testrig.Must(t, c.CloseWrite())
+	_, err = io.Copy(io.Discard, c)
+	testrig.Must(t, err)
+	testrig.Must(t, c.Close())
+	wantLines(t, verbose(t, done()), `-> rsockets: 3000 bytes in the ring`, `<- rsockets: 3000 bytes in the ring`,
+		`ULP +rsockets: \d+ messages explained, 0 failures`)
+}
+
+// TestULPSegments sends a message in several segments. One of which the capture lacks a part is not spoken of.
+func TestULPSegments(t *testing.T) {
+	s := newScriptBetween(t, 0, client, netip.MustParseAddrPort("10.0.0.2:7174"))
+	s.startup(false)
+	advert := string([]byte{0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 9, 0, 0, 0, 64})
+	pieces := func(at ...int) {
+		h := s.untagged(capture.Forward, 3)
+		for i, from := range at[:len(at)-1] {
+			h.MO, h.Last = uint32(from), i == len(at)-2
+			s.segment(capture.Forward, h, []byte(advert[from:at[i+1]]))
+		}
+	}
+	pieces(0, 5, 11, 16)
+	s.write(capture.Backward, 9, 0x1000, make([]byte, 64))
+	s.message(capture.Backward, advert)
+	pieces(8, 16) // its first half is not there
+	text := verbose(t, s.close())
+	wantLines(t, text, `-> rping: buffer of 64 bytes at STag 0x00000009`, `<- rping: Write to STag 0x00000009: the client's buffer`, `<- rping: go ahead`)
+	if n := strings.Count(text, "rping: "); n != 4 { // with the summary's
+		t.Errorf("%d lines of rping in\n%s", n, text)
+	}
+}
