@@ -60,17 +60,38 @@ function eachVisible(track, n, from, to, longest, paint) {
   }
 }
 
+// joined returns a function that fills boxes as high as a row in a color, and one that ends it. Boxes that touch are
+// filled at once, as most of them are a pixel wide.
+function joined(g, y, height) {
+  let from = 0, to = 0, now = "";
+  const end = () => {
+    if (to === from) return;
+    g.fillStyle = now;
+    g.fillRect(from, y, to - from, height);
+    from = to;
+  };
+  return [(x, w, color) => {
+    if (x < from || x > to || color !== now) {
+      end();
+      [from, to, now] = [x, x, color];
+    }
+    to = Math.max(to, x + w);
+  }, end];
+}
+
 function drawSegments(paint) {
   const { g, track, color } = paint;
   const { segments } = track.model, { dir } = track, longest = segments.longest[dir];
   const rows = segments.byDir[dir], odd = segments.odd[dir], row = ROWS.segments, below = ROWS.odd;
+  const [fill, end] = joined(g, row.y + 3, row.height - 6);
   eachVisible(track, rows.length, (k) => segments.offset[rows[k]], (k) => segments.end(rows[k]), longest, (k, x, w) => {
-    g.fillStyle = color("segment");
-    g.fillRect(x, row.y + 3, w, row.height - 6);
+    fill(x, w, color("segment"));
     if (w < 3) return;
+    end();
     g.fillStyle = color("segment-edge");
     g.fillRect(x, row.y, 1, row.height);
   });
+  end();
   const names = { [ORDER_AHEAD]: ["ahead", "A"], [ORDER_FILLS]: ["fills", "L"] };
   eachVisible(track, odd.length, (k) => segments.offset[odd[k]], (k) => segments.end(odd[k]), longest, (k, x, w) => {
     const i = odd[k], [kind, letter] = names[segments.order(i)] || ["again", "R"];
@@ -124,11 +145,12 @@ function hatch(g, x, w, row) {
 function drawFpdus(paint) {
   const { g, track, color } = paint;
   const { fpdus } = track.model, { dir } = track, row = ROWS.fpdus;
+  const [fill, end] = joined(g, row.y, row.height);
   const box = (i, x, w) => {
     const kind = kindOf(fpdus, i), mark = kind === "bad" ? "! " : "";
-    g.fillStyle = color(kind);
-    g.fillRect(x, row.y, w, row.height);
+    fill(x, w, color(kind));
     if (w < 4) return;
+    end();
     g.fillStyle = color("ground");
     g.fillRect(x, row.y, 1, row.height);
     lettered(paint, mark + opcodeName(fpdus, i), x, w, row) || lettered(paint, KINDS[kind][0], x, w, row);
@@ -136,11 +158,13 @@ function drawFpdus(paint) {
   for (const rows of [fpdus.byDir[dir], fpdus.bad[dir]]) {
     const longest = rows.length > 0 ? 1 << 17 : 0; // bytes; an FPDU has no more
     eachVisible(track, rows.length, (k) => fpdus.offset[rows[k]], (k) => fpdus.end(rows[k]), longest, (k, x, w) => box(rows[k], x, w));
+    end();
   }
   const i = track.selected;
   if (i < 0) return;
   const x = track.xOf(fpdus.offset[i]), w = Math.max(track.xOf(fpdus.end(i)) - x, 3);
   box(i, x, w);
+  end();
   g.strokeStyle = color("selected");
   g.lineWidth = 3;
   g.strokeRect(x - 1, row.y - 1, w + 1, row.height + 2);
@@ -149,11 +173,13 @@ function drawFpdus(paint) {
 function drawMarkers({ g, track, color }) {
   const { markers } = track.model, rows = markers.byDir[track.dir], row = ROWS.markers;
   const key = (k) => markers.offset[rows[k]];
+  const [fill, end] = joined(g, row.y + 5, row.height - 5);
   eachVisible(track, rows.length, key, (k) => key(k) + 4, 4, (k, x, w) => {
-    const valid = markers.isValid(rows[k]);
-    g.fillStyle = color(valid ? "marker" : "bad");
-    g.fillRect(x, valid ? row.y + 5 : row.y, Math.max(w, valid ? 1 : 3), valid ? row.height - 5 : row.height);
+    if (markers.isValid(rows[k])) return fill(x, w, color("marker"));
+    g.fillStyle = color("bad");
+    g.fillRect(x, row.y, Math.max(w, 3), row.height);
   });
+  end();
 }
 
 function drawFindings(paint) {
