@@ -244,6 +244,8 @@ type Finding struct {
 	Packet capture.Stamp // that shows it
 	// Text says what was found, and Advice what to do about it. Advice may be empty.
 	Text, Advice string
+	// Evidence is the bytes that show it, nil if there are none to show.
+	Evidence *Evidence
 }
 
 // A ULP is what a Send, a Write or a Read Request says above RDMAP, as far as that can be told. Those from before the

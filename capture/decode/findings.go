@@ -115,6 +115,11 @@ var (
 // report tells of a finding, up to a bound for each kind. A note, and what the ULP reports, is
 // only counted if it is equal to an earlier one of the direction.
 func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp, text, advice string) {
+	c.reportBytes(k, dir, offset, p, nil, text, advice)
+}
+
+// reportBytes is report with the bytes that show the finding, if there are such.
+func (c *conn) reportBytes(k finding, dir capture.Dir, offset uint64, p capture.Stamp, shown *Evidence, text, advice string) {
 	if c.over != nil && c.over.suspects(suspicion{k, dir, offset, p, text, advice}) {
 		return
 	}
@@ -143,6 +148,7 @@ func (c *conn) report(k finding, dir capture.Dir, offset uint64, p capture.Stamp
 	}
 	c.d.finding = Finding{
 		Severity: k.severity, Name: k.name, ID: k.id, Dir: dir, Offset: offset, Packet: p, Text: text, Advice: advice,
+		Evidence: shown,
 	}
 	c.d.to.Finding(c.pub, &c.d.finding)
 }

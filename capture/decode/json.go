@@ -328,9 +328,25 @@ type jsonFinding struct {
 	ID       string `json:"id,omitempty"`
 	Text     string `json:"text"`
 	Advice   string `json:"advice,omitempty"`
+	Rule     string `json:"rule,omitempty"`
+	*jsonEvidence
+}
+
+type jsonEvidence struct {
+	Offset uint64 `json:"bytes_offset"`
+	Bytes  string `json:"bytes"`
+	Want   string `json:"bytes_want,omitempty"`
+}
+
+func jsonEvidenceOf(e *Evidence) *jsonEvidence {
+	if e == nil {
+		return nil
+	}
+	return &jsonEvidence{e.Offset, hex.EncodeToString(e.Bytes), hex.EncodeToString(e.Want)}
 }
 
 // Finding is part of Consumer.
 func (j *JSON) Finding(c *Connection, f *Finding) {
-	j.put(jsonFinding{at("finding", c, f.Dir, f.Offset, f.Packet), f.Severity.String(), f.Name, f.ID, f.Text, f.Advice})
+	j.put(jsonFinding{at("finding", c, f.Dir, f.Offset, f.Packet), f.Severity.String(), f.Name, f.ID, f.Text, f.Advice,
+		f.Rule(), jsonEvidenceOf(f.Evidence)})
 }

@@ -208,7 +208,7 @@ func (h *half) wellFormed(f *FPDU) {
 
 // reportAt reports a finding at an FPDU.
 func (h *half) reportAt(k finding, f *FPDU, text, advice string) {
-	h.c.report(k, h.dir, f.Offset, f.Last, text, advice)
+	h.c.reportBytes(k, h.dir, f.Offset, f.Last, h.evidence(k, f), text, advice)
 }
 
 // form judges version, opcode and what has to agree with it.

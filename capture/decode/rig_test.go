@@ -181,6 +181,7 @@ type record struct {
 	reads    int
 	told     map[*decode.Connection]*[2][]capture.Span // bytes that were told of
 	untold   []string                                  // bytes that were not
+	unruled  []string                                  // requirements that do not say what they are
 
 	miscounted []string // directions whose messages are not those of their FPDUs
 }
@@ -240,6 +241,9 @@ func (r *record) FPDU(c *decode.Connection, f *decode.FPDU) {
 func (r *record) Read(*decode.Connection, *decode.Read) { r.reads++ }
 
 func (r *record) Finding(_ *decode.Connection, f *decode.Finding) {
+	if (f.ID == "") != (f.Rule() == "") {
+		r.unruled = append(r.unruled, f.ID)
+	}
 	r.findings = append(r.findings, fmt.Sprint(f.Severity, " ", f.Name))
 	r.texts = append(r.texts, fmt.Sprintf("%v %s [%s] %v at %d: %s (%s)",
 		f.Severity, f.Name, f.ID, f.Dir, f.Offset, f.Text, f.Advice))
@@ -272,6 +276,9 @@ func (r *record) check(tb testing.TB) {
 	}
 	if len(r.miscounted) > 0 {
 		tb.Errorf("counted: %q", r.miscounted)
+	}
+	if len(r.unruled) > 0 {
+		tb.Errorf("requirements without a rule: %q", r.unruled)
 	}
 }
 

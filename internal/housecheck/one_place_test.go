@@ -35,6 +35,7 @@ var places = []place{
 	{"builds FPDUs", either(uses("internal/layout", "AppendCRC", "AppendMarker"),
 		uses("internal/crc32c", "Weave")), map[string]string{
 		"mpa":             "it is where the Writer is",
+		"capture/decode":  "it shows the CRC that an FPDU should have",
 		"conform":         "it compares a CRC with that of an FPDU from which a marker was taken",
 		"internal/probe":  "it compares a peer's CRC with the one that is due",
 		"internal/script": "it gives FPDUs that were spoiled a CRC that is right",
