@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"cmp"
 
 	"github.com/goiwarp/iwarp/capture"
@@ -47,7 +48,7 @@ type Page struct {
 }
 
 // A budget is how many of each may still be shown.
-type budget struct{ connections, fpdus, segments, markers, findings, spans, texts int }
+type budget struct{ connections, fpdus, segments, markers, findings, spans, texts, said int }
 
 // takeOne takes one of what is left, if there is one.
 func takeOne(left *int) bool {
@@ -70,6 +71,7 @@ func New(cfg Config) *Page {
 		findings:    maxFindings,
 		spans:       maxSpans,
 		texts:       maxTexts,
+		said:        maxSaid,
 	}}
 }
 
@@ -83,6 +85,9 @@ type connection struct {
 	segments segments
 	markers  markers
 	reads    reads
+	places   places
+	said     int    // lines of the ULP
+	unsaid   uint64 // and those that are not shown
 	spans    []span
 	spanned  uint64 // spans that are not shown
 	ladder   ladder
@@ -127,7 +132,11 @@ func (p *Page) Finding(c *decode.Connection, f *decode.Finding) {
 		own.omitted++
 		return
 	}
-	own.findings = append(own.findings, *f)
+	kept := *f
+	if e := f.Evidence; e != nil {
+		kept.Evidence = &decode.Evidence{Offset: e.Offset, Bytes: bytes.Clone(e.Bytes), Want: bytes.Clone(e.Want)}
+	}
+	own.findings = append(own.findings, kept)
 }
 
 // Startup is part of [decode.Consumer].

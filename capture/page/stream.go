@@ -1,8 +1,6 @@
 package page
 
 import (
-	"strconv"
-
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -31,7 +29,7 @@ type fpdus struct {
 
 	// Requests is what the Read Requests among them ask for.
 	Requests requests `json:"requests"`
-	// Texts describes some, by row: errors, Terminates.
+	// Texts describes some, by row: errors, Terminates, and what the ULP says.
 	Texts map[string]string `json:"texts,omitempty"`
 	// Omitted is how many are not shown.
 	Omitted uint64 `json:"omitted"`
@@ -64,11 +62,12 @@ func (p *Page) FPDU(c *decode.Connection, f *decode.FPDU) {
 		return
 	}
 	if text := describe(f); text != "" && takeOne(&p.left.texts) {
-		own.fpdus.text(text)
+		own.fpdus.text(own.fpdus.Count, text)
 	}
 	if f.ReadRequest != nil {
 		own.reads.asked(own.fpdus.Count, f)
 	}
+	own.places.add(f.Dir, f.Offset, own.fpdus.Count)
 	own.fpdus.add(c, f)
 	for i := range f.Markers {
 		if !takeOne(&p.left.markers) {
@@ -125,14 +124,6 @@ func describe(f *decode.FPDU) string {
 		return f.Terminate.String()
 	}
 	return ""
-}
-
-// text adds a text on the FPDU that is added next.
-func (l *fpdus) text(text string) {
-	if l.Texts == nil {
-		l.Texts = map[string]string{}
-	}
-	l.Texts[strconv.Itoa(l.Count)] = text
 }
 
 // flagsOf packs what is said of an FPDU by bits: js/data.js takes them apart.

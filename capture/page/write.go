@@ -128,6 +128,9 @@ type found struct {
 	After  int64 // the connection's first packet, in ns
 }
 
+// Last is the stream offset of the last byte of the evidence.
+func (f found) Last() uint64 { return f.Evidence.Offset + uint64(len(f.Evidence.Bytes)) - 1 }
+
 // Arrow shows the direction.
 func (f found) Arrow() string { return arrow(f.Dir) }
 
@@ -152,6 +155,7 @@ func (c *connection) remarks() (all []string) {
 	}{
 		{c.fpdus.Count, c.fpdus.Omitted, "FPDUs"}, {c.segments.Count, c.segments.Omitted, "TCP segments"},
 		{c.markers.Count, c.markers.Omitted, "markers"}, {len(c.findings), c.omitted, "findings"},
+		{c.said, c.unsaid, "lines on what the ULP says"},
 		{len(c.spans), c.spanned, "stretches of the streams that are no FPDUs"},
 	} {
 		if l.omitted > 0 {

@@ -63,7 +63,8 @@ function headerLine(fpdus, i) {
 function shortLine(fpdus, i) {
   const r = fpdus.requests.get(i), size = r ? r[0] : payload(fpdus, i);
   const where = fpdus.has(i, TAGGED) ? "stag " + hex(fpdus.a[i]) : "msn " + fpdus.b[i];
-  return opcodeName(fpdus, i) + " " + (fpdus.has(i, HAS_SEGMENT) ? where + ", " : "") + count(size) + " bytes";
+  const said = i in fpdus.texts ? "; " + fpdus.texts[i] : "";
+  return opcodeName(fpdus, i) + " " + (fpdus.has(i, HAS_SEGMENT) ? where + ", " : "") + count(size) + " bytes" + said;
 }
 
 function addressLine(fpdus, i) {
