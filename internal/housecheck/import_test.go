@@ -123,7 +123,7 @@ var mayImport = map[string][]string{
 		"capture", "internal/peers", "internal/report", "internal/script", "internal/wording"},
 	"internal/peersim": {"mpa", "internal/ulpdata", "ddp", "rdmap", "internal/peers", "internal/script"},
 	"capture":          {"internal/chunk", "internal/lowerlayer", "internal/neterr", "internal/wording"},
-	"internal/ulp": {"internal/capsule", "internal/rping/message", "internal/rsockets", "internal/ulpdata", "internal/wording"},
+	"internal/ulp":     {"internal/capsule", "internal/rping/message", "internal/rsockets", "internal/ulpdata", "internal/wording"},
 	"capture/decode": {"mpa", "internal/layout", "internal/recovery", "internal/ulpdata", "ddp", "rdmap", "sctp",
 		"capture", "internal/peers", "internal/ulp", "internal/wording"},
 	"capture/export": {"capture", "capture/decode"},
