@@ -13,7 +13,7 @@ import (
 var files embed.FS
 
 // scripts are the parts of the script, in their order.
-var scripts = [...]string{"data", "words", "strip", "track", "draw", "time", "ladder", "table", "view", "find", "main"}
+var scripts = [...]string{"data", "words", "strip", "track", "draw", "time", "ladder", "table", "view", "find", "list", "main"}
 
 // An assets is what every page has.
 type assets struct {

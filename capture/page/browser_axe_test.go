@@ -44,7 +44,7 @@ func (w browser) accessible(t *testing.T) {
 	explained := page.New(page.Config{Name: "explained"})
 	timed(explained)
 	newScript(explained, 7).finding(decode.Warning, forth, 0, "one more")
-	for name, p := range map[string]*page.Page{"small": small(), "rping": capturePage(t, pinged).Page, "explained": explained} {
+	for name, p := range map[string]*page.Page{"small": small(), "rping": capturePage(t, pinged).Page, "explained": explained, "many": crowd(150, 3)} {
 		t.Run(name, func(t *testing.T) {
 			b := w.open(t, p, "")
 			b.do(chromedp.Evaluate[chromedp.Void](script + ";0"))

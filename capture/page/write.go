@@ -21,8 +21,8 @@ func (p *Page) Write(w io.Writer) error {
 	if err := shared().html.ExecuteTemplate(b, "head", p.header()); err != nil {
 		return err
 	}
-	for _, c := range p.connections {
-		if err := p.writeConnection(b, c); err != nil {
+	for i, c := range p.connections {
+		if err := p.writeConnection(b, c, i >= firstArticles); err != nil {
 			return err
 		}
 	}
@@ -39,8 +39,17 @@ type header struct {
 	Style   template.CSS
 	Totals  string
 	Unshown int
-	Rows    []row
+	// First are the connections that are elements from the beginning, and More those that scripts make elements of when they
+	// are seen.
+	First, More []row
 }
+
+// Without scripts everything is there: what is folded is in noscript elements, which are one text for a browser with
+// scripts. So a page of many connections has few elements.
+const (
+	firstRows     = 100 // of the list
+	firstArticles = 20
+)
 
 // A row is a connection in the list of them.
 type row struct {
@@ -57,10 +66,13 @@ type row struct {
 func (p *Page) header() header {
 	h := header{Name: p.cfg.Name, Policy: shared().policy, Style: shared().style,
 		Totals: p.totals.String(), Unshown: p.unshown}
+	var rows []row
 	for _, c := range p.connections {
-		h.Rows = append(h.Rows, rowOf(c.of))
+		rows = append(rows, rowOf(c.of))
 	}
-	slices.SortStableFunc(h.Rows, func(a, b row) int { return cmp.Compare(b.badness(), a.badness()) })
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.badness(), a.badness()) })
+	n := min(len(rows), firstRows)
+	h.First, h.More = rows[:n], rows[n:]
 	return h
 }
 
@@ -114,6 +126,7 @@ func (r row) Worst() string {
 // article is a connection on the page, without its data.
 type article struct {
 	row
+	Folded   bool
 	Summary  [][2]string
 	Ladder   drawing
 	Findings []found
@@ -134,8 +147,8 @@ func (f found) Last() uint64 { return f.Evidence.Offset + uint64(len(f.Evidence.
 // Arrow shows the direction.
 func (f found) Arrow() string { return arrow(f.Dir) }
 
-func (p *Page) writeConnection(w io.Writer, c *connection) error {
-	a := article{row: rowOf(c.of), Summary: c.summary, Ladder: c.ladder.draw(c.of), Remarks: c.remarks()}
+func (p *Page) writeConnection(w io.Writer, c *connection, folded bool) error {
+	a := article{row: rowOf(c.of), Folded: folded, Summary: c.summary, Ladder: c.ladder.draw(c.of), Remarks: c.remarks()}
 	for i, f := range c.findings {
 		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: elapsed(c.of, f.Packet),
 			After: int64(f.Packet.Time.Sub(c.of.TCP.First.Time))})

@@ -50,18 +50,3 @@ function searchField(numbers, shown) {
   });
   document.querySelector("header").append(form);
 }
-
-// connectionFilter puts a field above the list of connections that leaves those with a text, if there are many.
-function connectionFilter() {
-  const rows = [...document.querySelectorAll("#connections tr[data-connection]")];
-  if (rows.length < 10) return;
-  const field = make("input", { type: "search", id: "only", "aria-label": "Only connections with", placeholder: "only connections with: address, dialect, error" });
-  const said = make("span", { className: "quiet", role: "status" });
-  field.addEventListener("input", () => {
-    const wanted = field.value.trim().toLowerCase();
-    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
-    const left = rows.filter((row) => !row.hidden).length;
-    said.textContent = left === rows.length ? "" : count(left) + " of " + count(rows.length);
-  });
-  document.querySelector("header").append(make("p", {}, field, " ", said));
-}
