@@ -37,13 +37,13 @@ func (h *half) hear(f *FPDU) {
 		return
 	}
 	here := place{h.dir, f.Offset, f.Last}
-	switch info, _ := f.Op.Info(); {
+	switch {
 	case f.ReadRequest != nil && x.conn != nil:
 		r := f.ReadRequest
 		h.c.tell(x.conn.Access(here, h.ulpEnd(), ulp.Access{Read: true, STag: r.SrcSTag, TO: r.SrcTO, Length: r.Size}))
 	case f.Op == rdmap.OpWrite && x.conn != nil && !h.messages.tagged.open && len(s.Payload) > 0:
 		h.c.tell(x.conn.Access(here, h.ulpEnd(), ulp.Access{STag: s.STag, TO: s.TO, Length: uint32(len(s.Payload)), Data: s.Payload}))
-	case info.QN == rdmap.QNSend && !info.Tagged:
+	case f.Op >= rdmap.OpSend && f.Op <= rdmap.OpSendSEInvalidate:
 		m, whole := x.sends[h.dir].add(s)
 		if whole && m.Length > 0 {
 			h.c.tell(h.c.ulp().Send(here, h.ulpEnd(), m))

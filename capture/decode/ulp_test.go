@@ -3,9 +3,11 @@ package decode_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -137,5 +139,57 @@ func TestULPSegments(t *testing.T) {
 	wantLines(t, text, `-> rping: buffer of 64 bytes at STag 0x00000009`, `<- rping: Write to STag 0x00000009: the client's buffer`, `<- rping: go ahead`)
 	if n := strings.Count(text, "rping: "); n != 4 { // with the summary's
 		t.Errorf("%d lines of rping in\n%s", n, text)
+	}
+}
+
+// vectors are the messages of internal/ulp by name.
+func vectors(t *testing.T) map[string]string {
+	file, err := os.ReadFile("../../internal/ulp/testdata/vectors.txt")
+	testrig.Must(t, err)
+	all := map[string]string{}
+	for l := range strings.Lines(string(file)) {
+		name, text, _ := strings.Cut(strings.TrimSpace(l), " ")
+		b, err := hex.DecodeString(text)
+		testrig.Must(t, err)
+		all[name] = string(b)
+	}
+	return all
+}
+
+// spoken returns a capture of Sends to a port, those with an even number from the client.
+func spoken(t *testing.T, port uint16, names ...string) []byte {
+	all := vectors(t)
+	s := newScriptBetween(t, 0, client, netip.AddrPortFrom(server.Addr(), port))
+	s.startup(false)
+	for i, name := range names {
+		s.message(capture.Dir(i%2), all[name])
+	}
+	return s.close()
+}
+
+// TestULPFailures: FPDUs without a fault carry a failure. What it is stands in one finding, however often it comes, and
+// fails no connection.
+func TestULPFailures(t *testing.T) {
+	for _, c := range []struct {
+		port  uint16
+		names []string
+		want  string
+		again uint64
+	}{
+		{20049, []string{"rpc-call-open", "rpc-reply-grace", "rpc-call-open", "rpc-reply-grace"},
+			`^warning ulp-failure \[\] <- at \d+: RPC reports NFS4ERR_GRACE of OPEN \(the server has started anew[^\n]*$`, 1},
+		{5445, []string{"smbd-req", "smbd-resp", "smb-write-req", "smb-write-err"},
+			`^warning ulp-failure \[\] <- at \d+: SMB Direct reports STATUS_DISK_FULL of WRITE \(\)$`, 0},
+		{5445, []string{"smb-neg-req", "smb-neg-resp"}, "^$", 0},
+	} {
+		file := spoken(t, c.port, c.names...)
+		r := run(t, file)
+		h := r.conns[0]
+		if got := strings.Join(r.texts, "\n"); !regexp.MustCompile(c.want).MatchString(got) {
+			t.Errorf("%q: %s", c.names, got)
+		}
+		if h.Suppressed["ulp-failure"] != c.again || h.Failed() != "" || h.ULP.Messages != uint64(len(c.names)) {
+			t.Errorf("%q: %v, %q, %+v", c.names, h.Suppressed, h.Failed(), h.ULP)
+		}
 	}
 }

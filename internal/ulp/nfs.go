@@ -8,11 +8,12 @@ import (
 // Programs of RPC.
 const (
 	programNFS      = 100003
+	programACL      = 100227
 	programCallback = 0x40000000
 )
 
 var programs = map[uint32]string{
-	100000: "portmap", programNFS: "NFS", 100005: "MOUNT", 100021: "NLM", 100024: "STATUS", 100227: "NFS_ACL",
+	100000: "portmap", programNFS: "NFS", 100005: "MOUNT", 100021: "NLM", 100024: "STATUS", programACL: "NFS_ACL",
 	programCallback: "NFSv4 callback",
 }
 

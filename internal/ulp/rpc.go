@@ -250,7 +250,10 @@ func replyOf(x *xdr, c *call, whole bool) (line, bool) {
 		if x.bad || state >= uint32(len(acceptStates)) {
 			return line{}, false
 		}
-		if state > 0 {
+		switch {
+		case state > 0 && c != nil && c.program == programACL: // which clients ask for, to see whether it is there
+			return line{text: ": " + acceptStates[state]}, true
+		case state > 0:
 			return line{text: ": " + acceptStates[state], failure: acceptStates[state]}, true
 		}
 		return c.results(x, whole), true

@@ -15,8 +15,10 @@ const (
 	smb2Response  = 0x0001 // of the flags
 	maxCompound   = 16
 
-	smb2Read  = 8
-	smb2Write = 9
+	smb2Read      = 8
+	smb2Write     = 9
+	smb2IOCTL     = 11
+	smb2QueryInfo = 16
 
 	channelRDMA       = 1
 	channelInvalidate = 2
@@ -90,7 +92,7 @@ func (p *smb2) one(end int, b []byte, memory *memory) (l line, next uint32, verd
 	}
 	status := u32(b[8:])
 	l.text = fmt.Sprintf("%s response %d: %s", name, id, ntStatus(status))
-	if status>>30 == 3 && !ordinary[status] {
+	if status>>30 == 3 && !ordinary[status] && command != smb2IOCTL && command != smb2QueryInfo { // which ask what there is
 		l.failure, l.advice = ntStatus(status)+" of "+name, ntAdvice[status]
 	}
 	if known {
