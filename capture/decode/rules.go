@@ -22,7 +22,7 @@ var rules = map[string]string{
 	"F03": "RFC 5044, section 4.1: up to three zero bytes of pad make an FPDU a multiple of four bytes long.",
 	"F04": "RFC 5044, section 4.4: the CRC32C covers the FPDU from its first byte, and its markers, to the last byte of the pad.",
 	"F05": "RFC 5044, section 4.1: the CRC field is there even when CRCs are off, and is not looked at then.",
-	"F08": "RFC 5044, section 4.3: a marker's FPDUPTR is the number of bytes from the start of its FPDU to the marker.",
+	"F08": "RFC 5044, section 4.3: a marker's FPDUPTR is the number of bytes from the ULPDU_Length field of its FPDU to the marker.",
 	"F14": "RFC 5044, section 4.4: if either end sets C=1, both send and check CRCs until the connection ends.",
 	"K05": "draft-culley-iwarp-mpa-03, section 8.1.1: a Start Key has Rev 0.",
 	"N02": "draft-carrier-rddp-rnic-interop-00, section 5.1: DDP and RDMAP have one version, in both directions.",

@@ -50,7 +50,7 @@ func TestBrowser(t *testing.T) {
 	for name, part := range map[string]func(*testing.T){
 		"parts": w.parts, "odd": w.odd, "long": w.long, "address": w.address,
 		"bounded": w.bounded, "keys": w.keys, "dark": w.dark, "captures": w.captures,
-		"narrow": w.narrow, "readable": w.readable, "time": w.time, "find": w.find, "worst": w.worst, "said": w.said, "accessible": w.accessible, "many": w.many,
+		"narrow": w.narrow, "readable": w.readable, "time": w.time, "find": w.find, "worst": w.worst, "said": w.said, "accessible": w.accessible, "many": w.many, "printed": w.printed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for frames of its own tab
@@ -355,4 +355,15 @@ func (w browser) dark(t *testing.T) {
 	b.frames()
 	b.want(ground, "rgb(20, 23, 26)")
 	b.want(painted, "true,true")
+}
+
+// printed asks for what a printer gets: no controls, and lists that are not cut.
+func (w browser) printed(t *testing.T) {
+	b := w.open(t, small(), "#c5-f0")
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	testrig.Must(t, err)
+	b.frames()
+	b.want(`[...document.querySelectorAll("input, select, button, .rows")].every((e) => e.offsetParent === null)`, "true")
+	b.want(`getComputedStyle(document.querySelector("#c5 .findings ol")).maxHeight`, "none")
+	b.want(`document.querySelector("#c5-f0").offsetHeight > 0`, "true")
 }

@@ -1,7 +1,7 @@
 // Package page makes one HTML page of the iWARP connections in a capture: what was sent over
 // time and how long each RDMA Read took, a ladder of each startup, a map of the streams with
-// TCP segments, FPDUs and markers, a table of the FPDUs, and the findings, each linked to its
-// place.
+// TCP segments, FPDUs and markers, a table of the FPDUs with what the ULP says, and the findings,
+// each with its rule and linked to its place.
 //
 // A [Page] consumes what package decode finds:
 //
@@ -14,7 +14,8 @@
 //
 // It is one file, and opens without a network: styles, scripts and data are in it, and
 // its Content-Security-Policy forbids everything else. Without JavaScript there are still the
-// ladders, the summaries and the findings.
+// ladders, the summaries and the findings. With it, the articles behind the first ones and the rows
+// of a long list become elements when they are shown.
 //
 // Each part has an address, to link to: #c3 is connection 3, #c3-f12 its finding 12,
 // #c3-p4711 the FPDU in row 4711 of its table.

@@ -50,13 +50,13 @@ function opcodeName(fpdus, i) {
 function headerLine(fpdus, i) {
   let line = opcodeName(fpdus, i);
   if (fpdus.has(i, IS_RTR)) line += " (RTR)";
+  if (i in fpdus.texts) line += ": " + fpdus.texts[i];
   if (fpdus.has(i, HAS_SEGMENT)) {
-    line += " " + addressLine(fpdus, i);
+    line += (i in fpdus.texts ? "; " : " ") + addressLine(fpdus, i);
     line += requestLine(fpdus, i) || " payload " + payload(fpdus, i);
     if (fpdus.has(i, LAST)) line += " last";
   }
-  if (fpdus.cut[i] > 0) line += ", " + fpdus.cut[i] + " bytes are missing";
-  return i in fpdus.texts ? line + ": " + fpdus.texts[i] : line;
+  return fpdus.cut[i] > 0 ? line + ", " + fpdus.cut[i] + " bytes are missing" : line;
 }
 
 // shortLine says what is most important in an FPDU.
