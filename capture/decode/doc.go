@@ -79,5 +79,5 @@
 //
 // Memory is bounded: a connection takes some kilobytes as a rule and some megabytes at
 // most, and [Config] bounds the number of connections. Bytes in order are not copied,
-// and nothing is allocated for an FPDU.
+// and nothing is allocated for an FPDU, unless something is said of its ULP.
 package decode
