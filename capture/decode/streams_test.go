@@ -312,7 +312,9 @@ func TestMedianRounded(t *testing.T) {
 // FuzzDecode spoils a capture at some places: whatever comes of it, nothing panics, and
 // no more is told of than there is.
 func FuzzDecode(f *testing.F) {
-	for _, file := range [][]byte{busy(f, 1440, false), busy(f, 300, true), keyed(f)} {
+	nfs := spoken(f, 20049, "rpc-call-open", "rpc-reply-grace", "rpc-call-write", "rpc-reply-stale", "rpc-call-dir", "rpc-reply-long")
+	smb := spoken(f, 5445, "smbd-req", "smbd-resp", "smb-read-req", "smb-read-resp", "smb-write-req", "smb-write-err")
+	for _, file := range [][]byte{busy(f, 1440, false), busy(f, 300, true), keyed(f), nfs, smb} {
 		f.Add(file, uint64(0), uint16(0))
 		f.Add(file, uint64(7), uint16(20))
 	}

@@ -143,7 +143,7 @@ func TestULPSegments(t *testing.T) {
 }
 
 // vectors are the messages of internal/ulp by name.
-func vectors(t *testing.T) map[string]string {
+func vectors(t testing.TB) map[string]string {
 	file, err := os.ReadFile("../../internal/ulp/testdata/vectors.txt")
 	testrig.Must(t, err)
 	all := map[string]string{}
@@ -157,7 +157,7 @@ func vectors(t *testing.T) map[string]string {
 }
 
 // spoken returns a capture of Sends to a port, those with an even number from the client.
-func spoken(t *testing.T, port uint16, names ...string) []byte {
+func spoken(t testing.TB, port uint16, names ...string) []byte {
 	all := vectors(t)
 	s := newScriptBetween(t, 0, client, netip.AddrPortFrom(server.Addr(), port))
 	s.startup(false)
