@@ -108,21 +108,20 @@ func named(op uint32) string {
 // results reads the status at the head of the results.
 func (c *call) results(x *xdr, whole bool) line {
 	switch {
-	case c == nil || c.program != programNFS || c.procedure == 0:
+	case c == nil || c.program != programNFS || c.procedure == 0 || c.sealed:
 		return line{text: ": accepted"}
-	case c.version == 3 && c.procedure != 0, c.isNFS4():
-	default:
+	case c.version != 3 && !c.isNFS4():
 		return line{text: ": accepted"}
 	}
 	all := x.b
 	status := x.u32()
-	if x.bad {
+	name, known := nfsStatus(status, c.version)
+	switch {
+	case x.bad || !known:
 		return line{text: ": accepted"}
-	}
-	if status == 0 {
+	case status == 0:
 		return line{text: ": OK"}
 	}
-	name := nfsStatus(status, c.version)
 	if op, last := tail(all); whole && c.isNFS4() && last == status && len(all) > 12 && operation(op) != "" {
 		name += " of " + operation(op)
 	}

@@ -44,15 +44,13 @@ var nfsAdvice = map[uint32]string{
 	10052: "the server has forgotten the session: it has started anew, or the lease has expired",
 }
 
-func nfsStatus(status, version uint32) string {
-	name, known := nfsStatuses[status]
+func nfsStatus(status, version uint32) (name string, known bool) {
+	name, known = nfsStatuses[status]
 	switch {
-	case !known:
-		return fmt.Sprintf("NFS status %d", status)
 	case version == 3 && status == 10008:
 		name = "JUKEBOX"
 	case version == 3 && status == 13:
 		name = "ACCES"
 	}
-	return fmt.Sprintf("NFS%dERR_%s", version, name)
+	return fmt.Sprintf("NFS%dERR_%s", version, name), known || status == 0
 }

@@ -34,6 +34,7 @@ type rpc struct {
 type call struct {
 	program, version, procedure uint32
 	name                        string
+	sealed                      bool   // by RPCSEC_GSS, which may wrap arguments and results
 	reply                       []byte // the first bytes of a reply that was written into a chunk
 }
 
@@ -150,6 +151,7 @@ const (
 	rpcAccepted, rpcDenied    = 0, 1
 	rpcMismatch, rpcAuthError = 0, 1
 	maxAuth                   = 400 // bytes
+	rpcsecGSS                 = 6   // RFC 2203
 )
 
 // message reads an RPC message behind the header.
@@ -224,7 +226,7 @@ func (p *rpc) long(end int, h *rdmaHeader) (line, int) {
 func callOf(x *xdr) (*call, bool) {
 	version := x.u32()
 	c := &call{program: x.u32(), version: x.u32(), procedure: x.u32()}
-	x.u32()
+	c.sealed = x.u32() == rpcsecGSS
 	x.opaque(maxAuth)
 	x.u32()
 	x.opaque(maxAuth)
@@ -232,7 +234,7 @@ func callOf(x *xdr) (*call, bool) {
 		return nil, false
 	}
 	c.name = c.title()
-	if c.isNFS4() {
+	if c.isNFS4() && !c.sealed {
 		c.name += operations(x)
 	}
 	return c, true

@@ -144,6 +144,23 @@ func TestRPCErrors(t *testing.T) {
 	}
 }
 
+// TestSealed: what RPCSEC_GSS may have wrapped is not read, and a status that NFS does not have is none.
+func TestSealed(t *testing.T) {
+	d := newDialogue(t, 20049)
+	d.send("rpc-call-read", "rpc-reply-read")
+	d.heard = nil
+	call := vector(t, "rpc-call-open")
+	call[28+27] = 6 // the flavor
+	d.sendFrom(0, call)
+	d.send("rpc-reply-grace")
+	d.want("3 RPC: call xid 0x00000012: NFSv4 COMPOUND", "4 RPC: reply xid 0x00000012: NFSv4 COMPOUND: accepted")
+	odd := vector(t, "rpc-reply-grace")
+	odd[54], odd[55] = 0x77, 0x77
+	d.send("rpc-call-open")
+	d.sendFrom(1, odd)
+	d.want("5 RPC: call xid 0x00000012: NFSv4 COMPOUND OPEN", "6 RPC: reply xid 0x00000012: NFSv4 COMPOUND: accepted")
+}
+
 // TestSMB: SMB Direct negotiates, and SMB2 tells of a full disk.
 func TestSMB(t *testing.T) {
 	d := newDialogue(t, 5445)
