@@ -71,6 +71,10 @@ func (w browser) many(t *testing.T) {
 	set("only", "1 error")
 	b.want(rows, "1")
 	set("only", "")
+	b.eval(`location.hash = "#c150"`)
+	b.frames()
+	b.want(`((row, nav) => row.top >= nav.top && row.bottom <= nav.bottom)(document.querySelector("#connections tr[aria-current=true]").getBoundingClientRect(),
+		document.getElementById("connections").getBoundingClientRect())`, "true")
 	set("find", "payload 287 ") // in a connection that was no element yet
 	b.frames()
 	b.want("location.hash", "#c277-p0")
