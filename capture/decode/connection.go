@@ -70,6 +70,8 @@ type ULPCount struct {
 	Protocol string // empty if it is not known
 	Messages uint64
 	Failures uint64 // that statuses tell of
+	// Latency is that of answers, in nanoseconds.
+	Latency Distribution
 }
 
 // Responder is the direction of the one that answers.

@@ -257,4 +257,7 @@ type ULP struct {
 	// Protocol is "RPC", "SMB Direct", "NVMe", "iSER", "rsockets" or "rping".
 	Protocol string
 	Text     string // one line
+	// Latency is the time from the Send that this one answers, as seen where the capture was made. It is 0 if it answers
+	// none, or not one that is known.
+	Latency time.Duration
 }

@@ -312,12 +312,13 @@ type jsonULP struct {
 	jsonAt
 	Protocol string `json:"protocol"`
 	Text     string `json:"text"`
+	Latency  int64  `json:"latency_ns,omitempty"`
 }
 
 // ULP is part of Consumer.
 func (j *JSON) ULP(c *Connection, u *ULP) {
 	if j.cfg.FPDUs || j.cfg.Bytes {
-		j.put(jsonULP{at("ulp", c, u.Dir, u.Offset, u.Packet), u.Protocol, u.Text})
+		j.put(jsonULP{at("ulp", c, u.Dir, u.Offset, u.Packet), u.Protocol, u.Text, u.Latency.Nanoseconds()})
 	}
 }
 

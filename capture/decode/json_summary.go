@@ -35,6 +35,8 @@ type jsonULPCount struct {
 	Protocol string `json:"protocol"`
 	Messages uint64 `json:"messages"`
 	Failures uint64 `json:"failures"`
+	// Latency is of answers.
+	Latency *jsonDistribution `json:"latency_ns,omitempty"`
 }
 
 type jsonCounts struct {
@@ -117,8 +119,8 @@ func (j *JSON) Ended(c *Connection) {
 	} else {
 		s.Initiator = dirName(c.Initiator)
 	}
-	if u := c.ULP; u.Messages > 0 {
-		s.ULP = &jsonULPCount{u.Protocol, u.Messages, u.Failures}
+	if u := &c.ULP; u.Messages > 0 {
+		s.ULP = &jsonULPCount{u.Protocol, u.Messages, u.Failures, distributionOf(&u.Latency)}
 	}
 	if c.Dialect != 0 {
 		name, _ := c.Dialect.MarshalText()

@@ -38,9 +38,8 @@ func summary(c *Connection) (rows [][2]string) {
 			add("private data "+capture.Dir(d).String(), ulpdata.Describe(pd))
 		}
 	}
-	if u := c.ULP; u.Messages > 0 {
-		add("ULP", fmt.Sprintf("%s: %s explained, %s", u.Protocol, wording.Count(u.Messages, "message"),
-			wording.Count(u.Failures, "failure")))
+	if u := &c.ULP; u.Messages > 0 {
+		add("ULP", u.text())
 	}
 	for d := range c.Halves {
 		if n := c.TCP.Halves[d].Count; n.Repeated+n.Missing > 0 && c.Session == nil {
@@ -53,6 +52,19 @@ func summary(c *Connection) (rows [][2]string) {
 	add("ended", c.endText())
 	add("findings", severities(c.Findings)+c.suppressedText())
 	return rows
+}
+
+func (u *ULPCount) text() string {
+	s := fmt.Sprintf("%s: %s explained, %s", u.Protocol, wording.Count(u.Messages, "message"), wording.Count(u.Failures, "failure"))
+	if l := &u.Latency; l.Count > 0 {
+		s += "; answers after min " + latencies(l)
+	}
+	return s
+}
+
+// latencies tells how long something took.
+func latencies(l *Distribution) string {
+	return fmt.Sprintf("%s, median %s, 99%% %s, max %s", duration(l.Min), duration(l.Percentile(50)), duration(l.Percentile(99)), duration(l.Max))
 }
 
 func (c *Connection) startupText() string {
@@ -166,9 +178,7 @@ func (h *Half) rows(d capture.Dir, session bool) (rows [][2]string) {
 			wording.Bytes(h.Memory.TCP), h.Memory.MPA, h.Memory.Located, wording.Bytes(h.Memory.Aligned)))
 	}
 	if r := &h.Reads; r.Count > 0 {
-		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency min %s, median %s, 99%% %s, max %s",
-			r.Count, h.OutstandingReads,
-			duration(r.Min), duration(r.Percentile(50)), duration(r.Percentile(99)), duration(r.Max)))
+		add(dir+" Reads", fmt.Sprintf("%d answered, at most %d at once; latency min %s", r.Count, h.OutstandingReads, latencies(r)))
 	}
 	return rows
 }

@@ -325,8 +325,14 @@ func (f *FPDU) invalidates() bool {
 	return info.Invalidate
 }
 
-// String returns one line, such as "NVMe: command 0x0001: Connect".
-func (u *ULP) String() string { return u.Protocol + ": " + u.Text }
+// String returns one line, such as "NVMe: completion 0x0001, Connect: success (0x000), after 1.2ms".
+func (u *ULP) String() string {
+	s := u.Protocol + ": " + u.Text
+	if u.Latency > 0 {
+		s += ", after " + duration(uint64(u.Latency))
+	}
+	return s
+}
 
 // duration rounds a time for reading.
 func duration(ns uint64) string { return time.Duration(ns).Round(time.Microsecond / 10).String() }

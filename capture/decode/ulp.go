@@ -108,7 +108,12 @@ func (c *conn) tell(all []ulp.Said[place]) {
 		u.Protocol = s.Protocol
 		u.Messages++
 		at := s.Mark
-		c.d.to.ULP(c.pub, &ULP{Dir: at.dir, Offset: at.offset, Packet: at.packet, Protocol: s.Protocol, Text: s.Text})
+		e := ULP{Dir: at.dir, Offset: at.offset, Packet: at.packet, Protocol: s.Protocol, Text: s.Text}
+		if s.Answers {
+			e.Latency = max(0, at.packet.Time.Sub(s.Asked.packet.Time)) // a capture's clock may go back
+			u.Latency.Add(uint64(e.Latency))
+		}
+		c.d.to.ULP(c.pub, &e)
 		if s.Failure != "" {
 			u.Failures++
 			c.report(findULP, at.dir, at.offset, at.packet, s.Protocol+" reports "+s.Failure, s.Advice)

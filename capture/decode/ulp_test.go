@@ -90,7 +90,7 @@ func TestNVMe(t *testing.T) {
 		`NVMe reports Connect: invalid parameter \(0x182\), do not retry of Connect\n.*compare nvme connect -n`)
 	wantLines(t, text, `-> NVMe: command (0x\w+): Write of 128 blocks at 8, namespace 1, 65536 bytes at STag`,
 		`<- NVMe: Read of STag 0x\w+: data of command 0x\w+, Write of 128 blocks`, `<- NVMe: completion 0x\w+, Write of 128 blocks at 8, namespace 1: success`)
-	wantLines(t, text, `ULP +NVMe: \d+ messages explained, 1 failure\n`)
+	wantLines(t, text, `ULP +NVMe: \d+ messages explained, 1 failure; answers after min \S+, median \S+, 99% \S+, max \S+\n`)
 }
 
 // TestRsockets records a stream: what is written, and the words that tell of it.
@@ -136,7 +136,8 @@ func TestULPSegments(t *testing.T) {
 	s.message(capture.Backward, advert)
 	pieces(8, 16) // its first half is not there
 	text := verbose(t, s.close())
-	wantLines(t, text, `-> rping: buffer of 64 bytes at STag 0x00000009`, `<- rping: Write to STag 0x00000009: the client's buffer`, `<- rping: go ahead`)
+	wantLines(t, text, `-> rping: buffer of 64 bytes at STag 0x00000009`, `<- rping: Write to STag 0x00000009: the client's buffer`, `<- rping: go ahead, after 2ms\n`,
+		`ULP +rping: 3 messages explained, 0 failures; answers after min 2ms, median 2ms, 99% 2ms, max 2ms\n`)
 	if n := strings.Count(text, "rping: "); n != 4 { // with the summary's
 		t.Errorf("%d lines of rping in\n%s", n, text)
 	}

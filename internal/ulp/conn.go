@@ -16,6 +16,8 @@ const (
 type Message struct {
 	Data   []byte
 	Length int // bytes of all of it
+
+	n int // its number in the connection, from 1
 }
 
 // whole reports whether the data is all of the message.
@@ -37,10 +39,16 @@ type Said[M any] struct {
 	Text     string
 	// Failure is what has failed, if a status tells of it, and Advice what to do about that, if that is known.
 	Failure, Advice string
+	// Answers tells that the message answers an earlier one, and Asked is the mark of that.
+	Answers bool
+	Asked   M
 }
 
 // A line is what is said, by a protocol that knows nothing of marks.
-type line struct{ text, failure, advice string }
+type line struct {
+	text, failure, advice string
+	answers               int // the number of a message, 0 for none
+}
 
 // How much a message speaks for a protocol.
 const (
@@ -81,6 +89,7 @@ type Conn[M any] struct {
 	known      bool // there is one candidate, which it is
 	sends      int
 	accesses   int // before it was known
+	marks      []M // of the latest Sends, by their number
 }
 
 // New returns the Conn of a connection, by the port that was connected to and the private data of the two ends, the one
@@ -109,6 +118,12 @@ func (c *Conn[M]) Off() bool { return len(c.candidates) == 0 }
 // Send takes a Send of an end, and returns what can be said: of it, and of those before it if the protocol is known now.
 func (c *Conn[M]) Send(mark M, end int, m Message) []Said[M] {
 	c.sends++
+	m.n = c.sends
+	if len(c.marks) < maxRequests {
+		c.marks = append(c.marks, mark)
+	} else {
+		c.marks[(c.sends-1)%maxRequests] = mark
+	}
 	return c.take(mark, func(p protocol) (line, int) { return p.send(end, &m) })
 }
 
@@ -138,7 +153,7 @@ func (c *Conn[M]) take(mark M, read func(protocol) (line, int)) (said []Said[M])
 			k.agreed = k.agreed || verdict == agrees
 		}
 		if l.text != "" && verdict != against {
-			k.say(mark, l)
+			k.say(c.said(mark, l))
 		}
 	}
 	if c.known {
@@ -172,12 +187,22 @@ func (k *candidate[M]) convinces() bool {
 	return k.points >= plainPoints && k.messages >= plainMessages
 }
 
-// say keeps a line until it may be said.
-func (k *candidate[M]) say(mark M, l line) {
+// said is what a line says at a mark.
+func (c *Conn[M]) said(mark M, l line) Said[M] {
+	s := Said[M]{Mark: mark, Text: l.text, Failure: l.failure, Advice: l.advice}
+	if l.answers > 0 && c.sends-l.answers < maxRequests {
+		s.Answers, s.Asked = true, c.marks[(l.answers-1)%maxRequests]
+	}
+	return s
+}
+
+// say keeps what is said until it may be.
+func (k *candidate[M]) say(s Said[M]) {
 	if len(k.early) == maxEarly {
 		k.early = slices.Delete(k.early, 0, 1)
 	}
-	k.early = append(k.early, Said[M]{mark, k.name, l.text, l.failure, l.advice})
+	s.Protocol = k.name
+	k.early = append(k.early, s)
 }
 
 // take returns what was kept. It is valid until the next message.

@@ -35,8 +35,14 @@ var loginClasses = map[byte]string{1: "redirection", 2: "error of the initiator"
 
 // An iser is iSER.
 type iser struct {
-	asked  [2]memo[uint32, byte] // opcodes by the Initiator Task Tag
+	asked  [2]memo[uint32, iscsiRequest] // by the Initiator Task Tag
 	memory memory
+}
+
+// An iscsiRequest is one without a response.
+type iscsiRequest struct {
+	opcode byte
+	n      int // of the message
 }
 
 func beginISER([2]any, [2][]byte) (protocol, bool) { return &iser{}, false }
@@ -58,14 +64,15 @@ func (p *iser) send(end int, m *Message) (line, int) {
 	l := line{text: fmt.Sprintf("%s, task %#08x", name, tag)}
 	p.tell(end, b, l.text)
 	if opcode&iscsiResponses == 0 {
-		p.asked[end].put(tag, opcode, maxRequests)
+		p.asked[end].put(tag, iscsiRequest{opcode, m.n}, maxRequests)
 		return l, fits
 	}
 	if l.failure = iscsiFailure(opcode, pdu); l.failure != "" {
 		l.text += ": " + l.failure
 		l.failure += " of a " + name
 	}
-	if asked, known := p.asked[1-end].get(tag); known && asked|iscsiResponses == opcode {
+	if asked, known := p.asked[1-end].get(tag); known && asked.opcode|iscsiResponses == opcode {
+		l.answers = asked.n
 		return l, agrees
 	}
 	return l, silent

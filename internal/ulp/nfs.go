@@ -128,5 +128,5 @@ func (c *call) results(x *xdr, whole bool) line {
 	if status == nfsNoEnt || status == nfsExist || status == nfsSame || status == nfsNotSame { // which programs ask for
 		return line{text: ": " + name}
 	}
-	return line{": " + name, name, nfsAdvice[status]}
+	return line{text: ": " + name, failure: name, advice: nfsAdvice[status]}
 }

@@ -19,6 +19,7 @@ type nvme struct {
 type nvmeCommand struct {
 	name  string
 	probe bool // by which hosts find out what there is: it may fail
+	n     int  // of the message
 }
 
 func beginNVMe(private [2]any, _ [2][]byte) (protocol, bool) {
@@ -33,20 +34,20 @@ func (p *nvme) access(end int, a *Access) (line, int) { return p.memory.access(e
 
 func (p *nvme) send(end int, m *Message) (line, int) {
 	if end == 0 {
-		return p.command(m.Data)
+		return p.command(m)
 	}
 	return p.completion(m)
 }
 
 // command reads a command capsule.
-func (p *nvme) command(b []byte) (line, int) {
-	c, err := capsule.ParseCommand(b)
+func (p *nvme) command(m *Message) (line, int) {
+	c, err := capsule.ParseCommand(m.Data)
 	if err != nil || c.Flags != capsule.FlagSGL || c.SGL.Type != capsule.SGLKeyed &&
 		c.SGL.Type != capsule.SGLKeyedInvalidate && c.SGL.Type != capsule.SGLOffset {
 		return line{}, against
 	}
 	name := p.named(&c)
-	p.asked.put(c.ID, nvmeCommand{name, p.probes(&c)}, maxRequests)
+	p.asked.put(c.ID, nvmeCommand{name, p.probes(&c), m.n}, maxRequests)
 	l := line{text: fmt.Sprintf("command %#04x: %s", c.ID, name)}
 	switch {
 	case c.SGL.Keyed() && c.SGL.Length > 0:
@@ -94,6 +95,7 @@ func (p *nvme) completion(m *Message) (line, int) {
 	if !known {
 		return l, silent
 	}
+	l.answers = asked.n
 	return l, agrees
 }
 

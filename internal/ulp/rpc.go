@@ -34,6 +34,7 @@ type rpc struct {
 type call struct {
 	program, version, procedure uint32
 	name                        string
+	n                           int    // of the message
 	sealed                      bool   // by RPCSEC_GSS, which may wrap arguments and results
 	reply                       []byte // the first bytes of a reply that was written into a chunk
 }
@@ -76,7 +77,7 @@ func (p *rpc) send(end int, m *Message) (line, int) {
 		return p.message(end, &h, x, m)
 	case rdmaNoMsg:
 		if len(x.b) == 0 {
-			return p.long(end, &h)
+			return p.long(end, &h, m.n)
 		}
 	}
 	return line{}, against
@@ -102,6 +103,7 @@ func (p *rpc) refused(end int, h *rdmaHeader, x *xdr) (line, int) {
 		return l, fits
 	}
 	l.text += ", in answer to " + c.name
+	l.answers = c.n
 	return l, agrees
 }
 
@@ -165,6 +167,7 @@ func (p *rpc) message(end int, h *rdmaHeader, x *xdr, m *Message) (line, int) {
 		if !ok {
 			return line{}, against
 		}
+		c.n = m.n
 		return line{text: p.called(end, h, c)}, agrees
 	case rpcReply:
 		c, known := p.calls[1-end].get(h.xid)
@@ -174,6 +177,7 @@ func (p *rpc) message(end int, h *rdmaHeader, x *xdr, m *Message) (line, int) {
 		}
 		l.text = fmt.Sprintf("reply xid %#08x%s%s", h.xid, wording.If(known, ": "+c.title(), ""), l.text)
 		if known {
+			l.answers = c.n
 			return l, agrees
 		}
 		return l, fits
@@ -205,19 +209,20 @@ func (p *rpc) called(end int, h *rdmaHeader, c *call) string {
 
 // long reads a header whose RPC message is in a chunk: a reply in the reply chunk that the call had, or a call at
 // position 0.
-func (p *rpc) long(end int, h *rdmaHeader) (line, int) {
+func (p *rpc) long(end int, h *rdmaHeader, n int) (line, int) {
 	if c, known := p.calls[1-end].get(h.xid); known && len(h.reply) > 0 {
 		l := line{text: fmt.Sprintf("reply xid %#08x in the reply chunk: %s", h.xid, c.title())}
 		x := &xdr{b: c.reply}
 		if len(c.reply) > 8 && x.u32() == h.xid && x.u32() == rpcReply {
 			if said, ok := replyOf(x, c, false); ok {
-				l = line{l.text + said.text, said.failure, said.advice}
+				l = line{text: l.text + said.text, failure: said.failure, advice: said.advice}
 			}
 		}
+		l.answers = c.n
 		return l, agrees
 	}
 	if len(h.positions) > 0 && h.positions[0] == 0 {
-		return line{text: p.called(end, h, &call{name: "in a read chunk"})}, fits
+		return line{text: p.called(end, h, &call{name: "in a read chunk", n: n})}, fits
 	}
 	return line{}, against
 }
@@ -272,7 +277,7 @@ func denied(x *xdr) (line, bool) {
 		return line{text: ": RPC_MISMATCH", failure: "RPC_MISMATCH"}, true
 	case kind == rpcAuthError:
 		text := fmt.Sprintf("AUTH_ERROR %d", why)
-		return line{": " + text, text, "the server does not accept the caller's credentials: check the export's security (sec=) and Kerberos"}, true
+		return line{text: ": " + text, failure: text, advice: "the server does not accept the caller's credentials: check the export's security (sec=) and Kerberos"}, true
 	}
 	return line{}, false
 }

@@ -10,7 +10,7 @@ import (
 // A pinger is rping of rdma-core. The client is the end that connects.
 type pinger struct {
 	memory  memory
-	offered bool // the client has told of memory that the server has not answered yet
+	offered int // the client's message that the server has not answered yet, 0 for none
 }
 
 func beginRping([2]any, [2][]byte) (protocol, bool) { return &pinger{}, false }
@@ -24,13 +24,15 @@ func (p *pinger) access(end int, a *Access) (line, int) {
 
 func (p *pinger) send(end int, m *Message) (line, int) {
 	a, err := message.ParseAdvert(m.Data)
-	if err != nil || !m.whole() || p.offered == (end == 0) {
+	if err != nil || !m.whole() || (p.offered > 0) == (end == 0) {
 		return line{}, against
 	}
-	p.offered = end == 0
 	if end == 1 {
-		return line{text: "go ahead"}, fits
+		asked := p.offered
+		p.offered = 0
+		return line{text: "go ahead", answers: asked}, fits
 	}
+	p.offered = m.n
 	if a.Length == 0 || a.STag == 0 {
 		return line{}, against
 	}

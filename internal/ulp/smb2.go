@@ -32,18 +32,24 @@ var smb2Commands = [...]string{"NEGOTIATE", "SESSION_SETUP", "LOGOFF", "TREE_CON
 
 // A smb2 is what is known of requests.
 type smb2 struct {
-	asked [2]memo[uint64, uint16] // the command by the message ID
+	asked [2]memo[uint64, smb2Request] // by the message ID
+}
+
+// A smb2Request is one without a response.
+type smb2Request struct {
+	command uint16
+	n       int // of the message
 }
 
 // read reads the requests or responses in one message.
-func (p *smb2) read(end int, b []byte, memory *memory) (line, int) {
+func (p *smb2) read(end, number int, b []byte, memory *memory) (line, int) {
 	if len(b) >= 4 && string(b[:4]) == smb2Encrypted {
 		return line{text: "encrypted SMB2, " + wording.Bytes(len(b))}, fits
 	}
 	var all line
 	least := agrees
 	for n := 0; ; n++ {
-		l, next, verdict := p.one(end, b, memory)
+		l, next, verdict := p.one(end, number, b, memory)
 		if verdict == against || n >= maxCompound {
 			return line{}, against
 		}
@@ -66,11 +72,12 @@ func (l line) and(m line) line {
 	if l.failure != "" {
 		m.failure, m.advice = l.failure, l.advice
 	}
+	m.answers = max(m.answers, l.answers)
 	return m
 }
 
 // one reads one request or response, and returns where the next one is.
-func (p *smb2) one(end int, b []byte, memory *memory) (l line, next uint32, verdict int) {
+func (p *smb2) one(end, number int, b []byte, memory *memory) (l line, next uint32, verdict int) {
 	u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
 	if len(b) < smb2HeaderLen || string(b[:4]) != smb2Magic || u16(b[4:]) != smb2HeaderLen {
 		return line{}, 0, against
@@ -82,12 +89,12 @@ func (p *smb2) one(end int, b []byte, memory *memory) (l line, next uint32, verd
 	next = u32(b[20:])
 	name := smb2Commands[command]
 	if flags&smb2Response == 0 {
-		p.asked[end].put(id, command, maxRequests)
+		p.asked[end].put(id, smb2Request{command, number}, maxRequests)
 		l.text = fmt.Sprintf("%s request %d", name, id) + described(end, command, id, b, memory)
 		return l, next, agrees
 	}
 	asked, known := p.asked[1-end].get(id)
-	if known && asked != command {
+	if known && asked.command != command {
 		return line{}, 0, against
 	}
 	status := u32(b[8:])
@@ -96,6 +103,7 @@ func (p *smb2) one(end int, b []byte, memory *memory) (l line, next uint32, verd
 		l.failure, l.advice = ntStatus(status)+" of "+name, ntAdvice[status]
 	}
 	if known {
+		l.answers = asked.n
 		return l, next, agrees
 	}
 	return l, next, fits

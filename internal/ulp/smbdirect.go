@@ -92,5 +92,5 @@ func (p *smbDirect) transfer(end int, m *Message) (line, int) {
 		return line{text: fmt.Sprintf("%s of a fragmented message, and %d to come", wording.Bytes(length), remaining)}, fits
 	}
 	first := uint64(offset)
-	return p.smb2.read(end, b[min(first, uint64(len(b))):min(first+uint64(length), uint64(len(b)))], &p.memory)
+	return p.smb2.read(end, m.n, b[min(first, uint64(len(b))):min(first+uint64(length), uint64(len(b)))], &p.memory)
 }

@@ -36,6 +36,7 @@ type dialogue struct {
 	conn  *ulp.Conn[int]
 	steps int
 	heard []string
+	pairs [][2]int // answers, and what they answer
 }
 
 func newDialogue(t testing.TB, port uint16, private ...string) *dialogue {
@@ -55,6 +56,9 @@ func (d *dialogue) take(said []ulp.Said[int]) {
 			text += " FAILS " + s.Failure
 		}
 		d.heard = append(d.heard, text)
+		if s.Answers {
+			d.pairs = append(d.pairs, [2]int{s.Mark, s.Asked})
+		}
 	}
 }
 
@@ -197,6 +201,25 @@ func TestISER(t *testing.T) {
 		"3 iSER: SCSI Command, task 0x00000021",
 		"4 iSER: Write to STag 0x99aa0001: data of SCSI Command, task 0x00000021",
 		"5 iSER: SCSI Response, task 0x00000021: CHECK CONDITION FAILS CHECK CONDITION of a SCSI Response")
+}
+
+// TestAnswers: an answer names what it answers, also from before the protocol was known.
+func TestAnswers(t *testing.T) {
+	for _, c := range []struct {
+		port  uint16
+		names string
+		want  string
+	}{
+		{20049, "rpc-call-read rpc-call-open rpc-reply-grace rpc-reply-read rpc-call-dir rpc-reply-long", "[[3 2] [4 1] [6 5]]"},
+		{5445, "smbd-req smbd-resp smb-read-req smb-write-req smb-write-err smb-read-resp", "[[5 4] [6 3]]"},
+		{3260, "iser-login iser-loginresp iser-cmd iser-resp", "[[2 1] [4 3]]"},
+	} {
+		d := newDialogue(t, c.port)
+		d.send(strings.Fields(c.names)...)
+		if got := fmt.Sprint(d.pairs); got != c.want {
+			t.Errorf("%s: %s, want %s", c.names, got, c.want)
+		}
+	}
 }
 
 // TestUnhinted: without a usual port it takes more of a protocol to be sure.
