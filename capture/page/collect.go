@@ -88,6 +88,7 @@ type connection struct {
 	places   places
 	said     int    // lines of the ULP
 	unsaid   uint64 // and those that are not shown
+	answers  answers
 	spans    []span
 	spanned  uint64 // spans that are not shown
 	ladder   ladder

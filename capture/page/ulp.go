@@ -3,6 +3,7 @@ package page
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
@@ -45,6 +46,22 @@ func (p *Page) ULP(c *decode.Connection, u *decode.ULP) {
 	}
 	own.said++
 	own.fpdus.text(row, u.String())
+	if u.Latency > 0 {
+		own.answers.add(row, u.Latency)
+	}
+}
+
+// answers are the FPDUs with an answer of the ULP to something that is known.
+type answers struct {
+	Count int    `json:"count"`
+	Row   column `json:"row"`
+	Last  column `json:"last"` // from what is answered, in ns
+}
+
+func (l *answers) add(row int, latency time.Duration) {
+	l.Row.add(0, uint64(row))
+	l.Last.plain(int64(latency))
+	l.Count++
 }
 
 // text adds a text on the FPDU in a row.

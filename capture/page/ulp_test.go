@@ -3,6 +3,7 @@ package page_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
@@ -73,4 +74,6 @@ func (w browser) said(t *testing.T) {
 	b.frames()
 	b.want(`document.querySelector(".detail").textContent.includes("rping: Read of STag 0xc7408700: the client's buffer")`, "true")
 	b.want(`document.querySelector(".around .step.current").textContent.includes("; rping: Read of STag 0xc7408700")`, "true")
+	b.clickAt(43814*time.Microsecond, slowDot) // where the slowest answer was asked for: packet 25, answered by 28
+	b.want(`document.querySelector(".detail").textContent.includes("rping: go ahead, after 11.531ms")`, "true")
 }

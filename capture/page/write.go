@@ -190,6 +190,7 @@ type data struct {
 	Segments *segments `json:"segments"`
 	Markers  *markers  `json:"markers"`
 	Reads    *reads    `json:"reads"`
+	Answers  *answers  `json:"answers"`
 	Spans    []span    `json:"spans"`
 }
 
@@ -197,7 +198,7 @@ func (c *connection) data() data {
 	return data{
 		Number: c.of.Label(), Session: c.of.Session != nil, Ends: ends(c.of),
 		Start: [2]uint64{c.of.Halves[0].Start, c.of.Halves[1].Start}, End: c.end,
-		FPDUs: &c.fpdus, Segments: &c.segments, Markers: &c.markers, Reads: &c.reads, Spans: c.spans,
+		FPDUs: &c.fpdus, Segments: &c.segments, Markers: &c.markers, Reads: &c.reads, Answers: &c.answers, Spans: c.spans,
 	}
 }
 

@@ -232,6 +232,22 @@ class Reads {
   }
 }
 
+// Waits are how long Reads and the ULP's answers took: when each began, and the row to choose. The Reads come first.
+class Waits {
+  constructor(reads, json, fpdus) {
+    const n = this.count = reads.count + json.count, c = columnsOf(json);
+    this.reads = reads.count;
+    this.row = new Uint32Array(n);
+    for (const name of ["began", "last"]) this[name] = new Float64Array(n);
+    for (const name of ["row", "began", "last"]) this[name].set(reads[name]);
+    for (let i = reads.count; i < n; i++) {
+      this.row[i] = c.row.next(0);
+      this.last[i] = c.last.plain();
+      this.began[i] = fpdus.time[this.row[i]] - this.last[i];
+    }
+  }
+}
+
 // load reads the data of a connection, and its findings from the page's text.
 function load(article) {
   const json = JSON.parse(document.getElementById(article.id + "-data").textContent);
@@ -244,10 +260,10 @@ function load(article) {
     severity: item.dataset.severity,
     text: item.querySelector("a").textContent.trim(),
   }));
-  const fpdus = new Fpdus(json.fpdus);
+  const fpdus = new Fpdus(json.fpdus), reads = new Reads(json.reads, fpdus);
   return {
     article, findings,
     number: json.number, session: json.session, ends: json.ends, end: json.end, spans: json.spans || [],
-    fpdus, reads: new Reads(json.reads, fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
+    fpdus, reads, waits: new Waits(reads, json.answers, fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
   };
 }

@@ -8,7 +8,7 @@ const LANES = {
   0: { y: 24, height: 60, name: ARROWS[0] },
   1: { y: 90, height: 60, name: ARROWS[1] },
   reads: { y: 156, height: 34, name: "Reads" },
-  latency: { y: 196, height: 48, name: "Read takes" },
+  latency: { y: 196, height: 48, name: "takes" },
   odd: { y: 248, height: 14, name: "again, late" },
   findings: { y: 266, height: 22, name: "findings" },
 };
@@ -86,17 +86,17 @@ class Timeline extends Strip {
   }
   rowAt(x, y) {
     const { fpdus, reads } = this.model, lane = this.laneAt(y);
-    if (lane === "latency") return this.readAt(x, y);
+    if (lane === "latency") return this.waitAt(x, y);
     if (lane === "reads") return this.nearest(x, (i) => reads.byRow.has(i));
     return this.nearest(x, (i) => !(lane === "0" || lane === "1") || fpdus.dir(i) === Number(lane));
   }
-  // readAt returns the row of the Read whose dot is closest, -1 if none is close.
-  readAt(x, y) {
-    const { reads } = this.model;
+  // waitAt returns the row of the Read, or of the answer, whose dot is closest, -1 if none is close.
+  waitAt(x, y) {
+    const { waits } = this.model;
     let best = -1, least = 100; // square of the distance
-    for (let i = 0; i < reads.count; i++) {
-      const by = (this.xOf(reads.began[i]) - x) ** 2 + (this.latencyY(reads.last[i]) - y) ** 2;
-      if (by < least) [best, least] = [reads.row[i], by];
+    for (let i = 0; i < waits.count; i++) {
+      const by = (this.xOf(waits.began[i]) - x) ** 2 + (this.latencyY(waits.last[i]) - y) ** 2;
+      if (by < least) [best, least] = [waits.row[i], by];
     }
     return best;
   }
@@ -202,20 +202,21 @@ class Timeline extends Strip {
     column(LABELS + this.width());
     this.drawLatency(paint);
   }
-  // drawLatency draws a dot for each Read where it began, as high as it took; one for all that fall together.
+  // drawLatency draws a dot for each Read and each answer where it began, as high as it took; one for all that fall together.
   drawLatency(paint) {
-    const { g, color } = paint, { reads } = this.model, lane = LANES.latency, seen = new Set();
+    const { g, color } = paint, { waits } = this.model, lane = LANES.latency, seen = new Set();
+    const here = (i) => waits.began[i] >= this.from && waits.began[i] < this.to;
     this.slowest = 0;
-    for (let i = 0; i < reads.count; i++) {
-      if (reads.began[i] >= this.from && reads.began[i] < this.to) this.slowest = Math.max(this.slowest, reads.last[i]);
+    for (let i = 0; i < waits.count; i++) {
+      if (here(i)) this.slowest = Math.max(this.slowest, waits.last[i]);
     }
     this.note(paint, lane, this.slowest > 0 ? "to " + duration(this.slowest) : "");
-    g.fillStyle = color("response");
-    for (let i = 0; i < reads.count; i++) {
-      if (reads.began[i] < this.from || reads.began[i] >= this.to) continue;
-      const x = Math.round(this.xOf(reads.began[i])), y = Math.round(this.latencyY(reads.last[i])), key = x * 64 + y - lane.y;
+    for (let i = 0; i < waits.count; i++) {
+      if (!here(i)) continue;
+      const x = Math.round(this.xOf(waits.began[i])), y = Math.round(this.latencyY(waits.last[i])), key = x * 64 + y - lane.y;
       if (seen.has(key)) continue;
       seen.add(key);
+      g.fillStyle = color(i < waits.reads ? "response" : "send");
       g.fillRect(x - 1, y - 1, 3, 3);
     }
   }
