@@ -21,6 +21,9 @@ type Packet struct {
 	// OrigLen is the length in bytes of the packet on the wire; more than len(Data)
 	// if the snap length has cut it.
 	OrigLen int
+	// Dropped is how many packets the capture lacks right in front of this one, as far as it says so: pcapng's
+	// epb_dropcount, or what a live source has lost.
+	Dropped uint64
 }
 
 // wireLen is the length of the packet in bytes, which is never less than what was

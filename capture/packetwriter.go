@@ -26,8 +26,9 @@ const maxComment = 4096
 
 // Options of blocks that are written.
 const (
-	optComment = 1
-	optAppl    = 4 // shb_userappl
+	optComment   = 1
+	optAppl      = 4 // shb_userappl
+	optDropCount = 4 // epb_dropcount
 )
 
 // NewPacketWriter begins a file. The application is the name of the program that writes it, of up to 32768 bytes.
@@ -48,7 +49,7 @@ func NewPacketWriter(w io.Writer, application string) (*PacketWriter, error) {
 	return pw, nil
 }
 
-// Packet writes a packet: its Time, Link, Data and OrigLen. Wireshark shows the comments with it. A comment longer than
+// Packet writes a packet: all but its Number. Wireshark shows the comments with it. A comment longer than
 // 4096 bytes is cut.
 func (w *PacketWriter) Packet(p *Packet, comments ...string) error {
 	number := w.interfaceOf(p.Link)
@@ -65,6 +66,13 @@ func (w *PacketWriter) Packet(p *Packet, comments ...string) error {
 			b = binary.LittleEndian.AppendUint32(b, v)
 		}
 		b = pad(append(b, p.Data...), len(p.Data))
+		if p.Dropped > 0 {
+			b = append(b, optDropCount, 0, 8, 0)
+			b = binary.LittleEndian.AppendUint64(b, p.Dropped)
+			if len(short) == 0 {
+				b = append(b, 0, 0, 0, 0)
+			}
+		}
 		return appendOptions(b, optComment, short...)
 	})
 	if w.Unbuffered || len(w.buf) >= writerChunk {

@@ -24,6 +24,8 @@ const (
 	sectionLen = 28 // of a Section Header Block without options
 	orderMagic = 0x1a2b3c4d
 
+	unknownDrops = 0xffff // in an obsolete packet's block
+
 	// maxBlock is the most bytes of a block that is looked at as a whole: a packet
 	// with room for its options.
 	maxBlock = maxCaptured + 64<<10
@@ -148,8 +150,12 @@ func (f *pcapng) packet(p *Packet, kind uint32, b []byte) error {
 		return damagef("a packet's block of %d bytes, want 20 at least", len(b))
 	}
 	id := f.order.Uint32(b)
+	p.Dropped = 0
 	if kind == blockPacket {
-		id = uint32(f.order.Uint16(b)) // a count of dropped packets follows it
+		id = uint32(f.order.Uint16(b))
+		if n := f.order.Uint16(b[2:]); n != unknownDrops {
+			p.Dropped = uint64(n)
+		}
 	}
 	i, err := f.ifDesc(id)
 	if err != nil {
@@ -162,7 +168,25 @@ func (f *pcapng) packet(p *Packet, kind uint32, b []byte) error {
 	p.Number++
 	p.Time = i.time(uint64(f.order.Uint32(b[4:]))<<32 | uint64(f.order.Uint32(b[8:])))
 	p.Link, p.Data, p.OrigLen = i.link, b[20:20+captured], origLen(f.order.Uint32(b[16:]))
+	if kind == blockEnhanced {
+		p.Dropped = f.drops(b[min(len(b), 20+int(captured+3)&^3):])
+	}
 	return nil
+}
+
+// drops looks for epb_dropcount (section 4.3) in the options of a packet. Options that are damaged have none.
+func (f *pcapng) drops(b []byte) uint64 {
+	for len(b) >= 4 {
+		code, n := f.order.Uint16(b), int(f.order.Uint16(b[2:]))
+		switch {
+		case code == optEnd || n > len(b)-4:
+			return 0
+		case code == optDropCount && n == 8:
+			return f.order.Uint64(b[4:])
+		}
+		b = b[min(len(b), 4+(n+3)&^3):]
+	}
+	return 0
 }
 
 // simple reads the body of a Simple Packet Block, which is of the first interface
@@ -185,5 +209,6 @@ func (f *pcapng) simple(p *Packet, b []byte) error {
 	}
 	p.Number++
 	p.Time, p.Link, p.Data, p.OrigLen = time.Time{}, i.link, b[4:4+captured], origLen(orig)
+	p.Dropped = 0
 	return nil
 }
