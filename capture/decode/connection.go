@@ -259,7 +259,9 @@ type Totals struct {
 	// ([capture.Config.MaxConnections]). Packets that come later count as other connections.
 	Evicted uint64
 	// Cut is packets that the snap length has cut, in the connections that were looked at or not.
-	Cut      uint64
+	Cut uint64
+	// Dropped is packets that the capture lacks, as far as it says so ([capture.Packet.Dropped]).
+	Dropped  uint64
 	Findings [3]uint64
 
 	// Backwards counts packets that are earlier than one in front of them in the capture, and

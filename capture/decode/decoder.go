@@ -15,15 +15,26 @@ import (
 // The error is one of the capture; io.EOF is not an error. What came before an error is
 // reported, and counted in the Totals.
 func Run(r io.Reader, cfg Config, to Consumer) (Totals, error) {
-	d := New(cfg, to)
 	file, err := capture.Open(r)
 	if err != nil {
-		return d.Totals(), err
+		return Totals{}, err
 	}
+	return RunPackets(file, cfg, to)
+}
+
+// A Source gives packets one by one, as a [capture.Reader] does. The error at its end is io.EOF.
+type Source interface {
+	Next() (*capture.Packet, error)
+}
+
+// RunPackets is Run for packets that come from elsewhere, such as a network interface.
+func RunPackets(from Source, cfg Config, to Consumer) (Totals, error) {
+	d := New(cfg, to)
 	tracker := capture.NewTracker(cfg.Capture, d)
+	var err error
 	for {
 		var p *capture.Packet
-		if p, err = file.Next(); err != nil {
+		if p, err = from.Next(); err != nil {
 			break
 		}
 		d.Packet(p)
@@ -47,6 +58,8 @@ type Decoder struct {
 	to     Consumer
 	totals Totals
 	latest time.Time // of the packets
+	// dropped is the number of the last packet in front of which others were dropped, 0 if none were.
+	dropped uint64
 
 	sctp     *capture.Associations
 	sessions int       // that have begun
@@ -75,6 +88,10 @@ func (d *Decoder) Flush() { d.sctp.Flush() }
 func (d *Decoder) Packet(p *capture.Packet) {
 	d.totals.Packets++
 	d.totals.Bytes += uint64(len(p.Data))
+	if p.Dropped > 0 {
+		d.totals.Dropped += p.Dropped
+		d.dropped = p.Number
+	}
 	if len(p.Data) < p.OrigLen {
 		d.totals.Cut++
 	}
@@ -231,7 +248,7 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	if c == nil || c.pub == nil {
 		return
 	}
-	c.pub.Unseen = c.lacksStartup()
+	c.pub.Unseen = c.lacksStartup() || c.startupDropped()
 	c.unexpected()
 	c.oneSided()
 	c.summarize()

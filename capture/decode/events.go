@@ -234,7 +234,11 @@ func (s Severity) String() string { return wording.Name(s, "severity", severityN
 
 // A Finding is something that is wrong or remarkable.
 type Finding struct {
+	// Severity is Note if packets were dropped from the capture while the connection was open: what looks like an end's
+	// fault may be that.
 	Severity Severity
+	// Usual is what Severity is otherwise.
+	Usual Severity
 	// Name is a stable name of the kind, such as "crc-wrong".
 	Name string
 	// ID is the requirement at stake, such as "F04"; empty if there is none.

@@ -123,6 +123,10 @@ func (c *conn) reportBytes(k finding, dir capture.Dir, offset uint64, p capture.
 	if c.over != nil && c.over.suspects(suspicion{k, dir, offset, p, text, advice}) {
 		return
 	}
+	usual := k.severity
+	if usual > Note && c.droppedFrom() {
+		k.severity, advice = Note, adviceDropped
+	}
 	c.pub.Findings[k.severity]++
 	c.d.totals.Findings[k.severity]++
 	if k.severity > Note && k != findULP {
@@ -147,8 +151,8 @@ func (c *conn) reportBytes(k finding, dir capture.Dir, offset uint64, p capture.
 		c.notes[dir.String()+text] = true
 	}
 	c.d.finding = Finding{
-		Severity: k.severity, Name: k.name, ID: k.id, Dir: dir, Offset: offset, Packet: p, Text: text, Advice: advice,
-		Evidence: shown,
+		Severity: k.severity, Usual: usual, Name: k.name, ID: k.id, Dir: dir, Offset: offset, Packet: p, Text: text,
+		Advice: advice, Evidence: shown,
 	}
 	c.d.to.Finding(c.pub, &c.d.finding)
 }

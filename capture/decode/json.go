@@ -9,6 +9,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/ulpdata"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -325,6 +326,7 @@ func (j *JSON) ULP(c *Connection, u *ULP) {
 type jsonFinding struct {
 	jsonAt
 	Severity string `json:"severity"`
+	Usual    string `json:"usual_severity,omitempty"`
 	Name     string `json:"name"`
 	ID       string `json:"id,omitempty"`
 	Text     string `json:"text"`
@@ -348,6 +350,7 @@ func jsonEvidenceOf(e *Evidence) *jsonEvidence {
 
 // Finding is part of Consumer.
 func (j *JSON) Finding(c *Connection, f *Finding) {
-	j.put(jsonFinding{at("finding", c, f.Dir, f.Offset, f.Packet), f.Severity.String(), f.Name, f.ID, f.Text, f.Advice,
+	usual := wording.If(f.Usual != f.Severity, f.Usual.String(), "")
+	j.put(jsonFinding{at("finding", c, f.Dir, f.Offset, f.Packet), f.Severity.String(), usual, f.Name, f.ID, f.Text, f.Advice,
 		f.Rule(), jsonEvidenceOf(f.Evidence)})
 }

@@ -179,6 +179,7 @@ type jsonTotals struct {
 	Illegible    uint64       `json:"illegible,omitempty"`
 	Evicted      uint64       `json:"evicted,omitempty"`
 	Cut          uint64       `json:"cut,omitempty"`
+	Dropped      uint64       `json:"dropped,omitempty"`
 	Findings     jsonCounts   `json:"findings"`
 	Backwards    uint64       `json:"backwards,omitempty"`
 	BackwardsBy  int64        `json:"backwards_by_ns,omitempty"`
@@ -202,7 +203,7 @@ func unreadOf(n Totals) (list []jsonUnread) {
 func (j *JSON) Totals(n Totals) {
 	j.put(jsonTotals{
 		"totals", n.Packets, n.Bytes, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected,
-		n.Skipped, unreadOf(n), n.Illegible, n.Evicted, n.Cut, countsOf(n.Findings),
+		n.Skipped, unreadOf(n), n.Illegible, n.Evicted, n.Cut, n.Dropped, countsOf(n.Findings),
 		n.Backwards, n.BackwardsBy.Nanoseconds(),
 	})
 }

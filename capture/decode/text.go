@@ -169,6 +169,10 @@ func (n *Totals) remarks() (lines []string) {
 	if n.Evicted > 0 {
 		lines = append(lines, fmt.Sprintf("too many at once: %s forgotten in the middle, and counted again if more of them came; filter the capture", wording.Count(n.Evicted, "TCP connection")))
 	}
+	if n.Dropped > 0 {
+		lines = append(lines, fmt.Sprintf("dropped from the capture: %s; what was found on connections that were open then is a note at most: filter, or capture where there is less traffic",
+			wording.Count(n.Dropped, "packet")))
+	}
 	if n.Cut > 0 {
 		lines = append(lines, fmt.Sprintf("cut off by the snap length: %s%s; %s",
 			wording.Count(n.Cut, "packet"), unnoticed, gapAdvice(capture.CauseSnap)))
