@@ -22,7 +22,8 @@ func Run(r io.Reader, cfg Config, to Consumer) (Totals, error) {
 	return RunPackets(file, cfg, to)
 }
 
-// A Source gives packets one by one, as a [capture.Reader] does. The error at its end is io.EOF.
+// A Source gives packets one by one, as a [capture.Reader] does. The error at its end is io.EOF. If it has a method
+// Lost() uint64, that returns how many packets were dropped after the last one.
 type Source interface {
 	Next() (*capture.Packet, error)
 }
@@ -43,6 +44,9 @@ func RunPackets(from Source, cfg Config, to Consumer) (Totals, error) {
 			cfg.After(p)
 		}
 	}
+	if l, ok := from.(interface{ Lost() uint64 }); ok {
+		d.drop(l.Lost(), d.number+1)
+	}
 	tracker.Flush()
 	d.Flush()
 	if errors.Is(err, io.EOF) {
@@ -60,6 +64,7 @@ type Decoder struct {
 	latest time.Time // of the packets
 	// dropped is the number of the last packet in front of which others were dropped, 0 if none were.
 	dropped uint64
+	number  uint64 // of the last packet
 
 	sctp     *capture.Associations
 	sessions int       // that have begun
@@ -88,10 +93,8 @@ func (d *Decoder) Flush() { d.sctp.Flush() }
 func (d *Decoder) Packet(p *capture.Packet) {
 	d.totals.Packets++
 	d.totals.Bytes += uint64(len(p.Data))
-	if p.Dropped > 0 {
-		d.totals.Dropped += p.Dropped
-		d.dropped = p.Number
-	}
+	d.number = p.Number
+	d.drop(p.Dropped, p.Number)
 	if len(p.Data) < p.OrigLen {
 		d.totals.Cut++
 	}

@@ -19,3 +19,11 @@ func (c *conn) droppedFrom() bool {
 func (c *conn) startupDropped() bool {
 	return !c.pub.Agreed && !c.pub.Midstream && !c.pub.Rejected && c.droppedFrom()
 }
+
+// drop takes note of packets that were dropped in front of the one of this number.
+func (d *Decoder) drop(n, number uint64) {
+	if n > 0 {
+		d.totals.Dropped += n
+		d.dropped = number
+	}
+}

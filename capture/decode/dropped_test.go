@@ -40,6 +40,9 @@ func (l *leaky) Next() (*capture.Packet, error) {
 	}
 }
 
+// Lost is what it lacks at its end.
+func (l *leaky) Lost() uint64 { return l.gone }
+
 // foundAll lists what is found.
 type foundAll struct {
 	decode.Ignore
@@ -126,5 +129,21 @@ func TestDroppedText(t *testing.T) {
 	testrig.Must(t, json.Flush())
 	if !strings.Contains(text.String(), "dropped from the capture: 1 packet;") || !strings.Contains(objects.String(), `"dropped":1,`) {
 		t.Errorf("%s%s", &text, &objects)
+	}
+}
+
+// TestDroppedLast drops all from the Reply on: that no answer came accuses nobody.
+func TestDroppedLast(t *testing.T) {
+	s := newScript(t, 0)
+	s.send(capture.Forward, enhanced(mpa.KeyRequest, mpa.Enhanced{IRD: 4, ORD: 4}))
+	sent := uint64(0)
+	last := func(n uint64) bool { sent = n; return n > 4 }
+	r, err := capture.Open(bytes.NewReader(s.close()))
+	testrig.Must(t, err)
+	f := &foundAll{}
+	totals, err := decode.RunPackets(&leaky{from: r, lost: last}, decode.Config{}, f)
+	testrig.Must(t, err)
+	if totals.IWARP != 1 || totals.Dropped != sent-4 || totals.Failed != 0 {
+		t.Errorf("%d packets: %v, %q", sent, totals, f.all)
 	}
 }

@@ -9,21 +9,25 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/live"
 )
 
 // decodeCmd tells what is said on the iWARP connections of a capture.
 type decodeCmd struct {
-	File    string       `arg:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -U -w - -s 0 | iwarp decode -"`
-	Verbose bool         `short:"v" help:"One line for each FPDU."`
-	Hex     bool         `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
-	Filter  string       `placeholder:"WHICH" help:"Only the connection of this number (s and a number: the session over SCTP), or those of this host, or host:port."`
-	Port    []portNumber `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
-	JSON    bool         `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
-	Export  string       `placeholder:"FILE" help:"Also write a capture for Wireshark, with each FPDU's DDP segment as a packet of its own, and findings as comments; - is standard output: iwarp decode FILE --export - | wireshark -k -i -"`
-	HTML    string       `name:"html" placeholder:"FILE" help:"Also write a page: what was sent over time, how long each Read took, ladders, and the findings."`
+	File      string        `arg:"" optional:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -U -w - -s 0 | iwarp decode -"`
+	Interface string        `short:"i" placeholder:"IFACE" help:"Capture on this network interface, or on any, until Ctrl-C. Linux only; takes root, or CAP_NET_RAW."`
+	Duration  time.Duration `placeholder:"TIME" help:"With -i: end after this time, such as 10s."`
+	Verbose   bool          `short:"v" help:"One line for each FPDU."`
+	Hex       bool          `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
+	Filter    string        `placeholder:"WHICH" help:"Only the connection of this number (s and a number: the session over SCTP), or those of this host, or host:port."`
+	Port      []portNumber  `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
+	JSON      bool          `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
+	Export    string        `placeholder:"FILE" help:"Also write a capture for Wireshark, with each FPDU's DDP segment as a packet of its own, and findings as comments; - is standard output: iwarp decode FILE --export - | wireshark -k -i -"`
+	HTML      string        `name:"html" placeholder:"FILE" help:"Also write a page: what was sent over time, how long each Read took, ladders, and the findings."`
 
 	ported bool // something in the capture has one of the ports
 }
@@ -39,19 +43,42 @@ func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.Interface != "" {
+		return c.decode(c.capturing(ctx, std), std, want)
+	}
 	in, err := c.open()
 	if err != nil {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // it was read only
-	return c.decode(ctx, in, std, want)
+	return c.decode(readingFile(ctx, in, std), std, want)
 }
+
+// check looks for options that do not go together.
+func (c *decodeCmd) check() error {
+	switch {
+	case c.File == "" && c.Interface == "":
+		return usage("decode: name a capture, - for standard input, or an interface: -i IFACE")
+	case c.File != "" && c.Interface != "":
+		return usage("decode: --interface: what passes %s is captured: leave %s out", c.Interface, c.File)
+	case c.Duration != 0 && c.Interface == "":
+		return usage("decode: --duration: it needs an interface: -i IFACE")
+	case c.Duration < 0:
+		return usage("decode: --duration: %v is no time to wait", c.Duration)
+	case c.Export == "-" && c.JSON:
+		return usage("decode: --export: standard output cannot have --json too: name a file for one of them")
+	}
+	return nil
+}
+
+// name is what is decoded.
+func (c *decodeCmd) name() string { return cmp.Or(c.Interface, c.File) }
 
 // open opens the capture.
 func (c *decodeCmd) open() (*os.File, error) {
-	if c.Export == "-" && c.JSON {
-		return nil, usage("decode: --export: standard output cannot have --json too: name a file for one of them")
-	}
 	if c.File == "-" {
 		return os.Stdin, nil
 	}
@@ -69,6 +96,22 @@ func (c *decodeCmd) open() (*os.File, error) {
 	return f, nil
 }
 
+// whatToDo is what to do about a file that is no capture, or an interface that cannot be captured on.
+func (c *decodeCmd) whatToDo(err error) string {
+	switch {
+	case errors.Is(err, live.ErrSystem):
+		return ": " + c.piped()
+	case c.Interface != "" && errors.Is(err, fs.ErrPermission):
+		return ": become root, or setcap cap_net_raw,cap_net_admin+ep the program, or " + c.piped()
+	}
+	return noCapture(err)
+}
+
+// piped has tcpdump capture.
+func (c *decodeCmd) piped() string {
+	return fmt.Sprintf("tcpdump -i %s -U -w - -s 0 | iwarp decode -", c.Interface)
+}
+
 // printer is a consumer that prints.
 type printer interface {
 	decode.Consumer
@@ -76,8 +119,20 @@ type printer interface {
 	Totals(decode.Totals)
 }
 
-// decode decodes what is read, until its end or an interrupt.
-func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want filter) error {
+// A feed decodes packets until their end or an interrupt. It flushes what was printed before it waits for more.
+type feed func(flush func() error, cfg decode.Config, to decode.Consumer) (decode.Totals, error)
+
+// readingFile reads a file, or standard input.
+func readingFile(ctx context.Context, in io.Reader, std streams) feed {
+	return func(flush func() error, cfg decode.Config, to decode.Consumer) (decode.Totals, error) {
+		source := newReadLine(newLiveReader(ctx, in, flush), in, std)
+		defer source.clear()
+		return decode.Run(source, cfg, to)
+	}
+}
+
+// decode decodes what is fed.
+func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	text := std.out
 	if c.Export == "-" {
 		text = io.Discard
@@ -94,15 +149,13 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 	if err != nil {
 		return err
 	}
-	source := newReadLine(newLiveReader(ctx, in, out.Flush), in, std)
 	matched := 0
-	totals, err := decode.Run(source, decode.Config{
+	totals, err := from(out.Flush, decode.Config{
 		Capture: capture.Config{UDPPorts: c.ports()},
 		Want:    counting(want.tcp, &matched), Expect: c.expected,
 		WantSCTP: counting(want.sctp, &matched), ExpectSCTP: c.expectedSCTP,
 		After: exported.after(),
 	}, exported.with(html.with(out)))
-	source.clear()
 	unmatched := matched == 0 && c.Filter != "" && err == nil
 	came := (totals.Packets > 0 || err == nil) && !unmatched // else there is nothing that a count would be true of
 	if came {
@@ -112,7 +165,7 @@ func (c *decodeCmd) decode(ctx context.Context, in io.Reader, std streams, want 
 		return failed
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("decode: %s: %w%s", c.File, err, noCapture(err))
+		return fmt.Errorf("decode: %s: %w%s", c.name(), err, c.whatToDo(err))
 	}
 	if unmatched {
 		return unmatchedFilter(c.Filter, totals)

@@ -22,7 +22,7 @@ func (c *decodeCmd) openHTML() (*htmlFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Base(c.File)
+	name := filepath.Base(c.name())
 	if c.File == "-" {
 		name = "standard input"
 	}

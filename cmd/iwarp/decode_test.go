@@ -171,7 +171,8 @@ func TestDecodeLive(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		c := decodeCmd{File: "-"}
-		done <- c.decode(ctx, from, streams{out: out}, filter{})
+		std := streams{out: out}
+		done <- c.decode(readingFile(ctx, from, std), std, filter{})
 		out.Close()
 	}()
 	if _, err := feed.Write(greedy(t)); err != nil {
@@ -195,5 +196,23 @@ func TestDecodeLive(t *testing.T) {
 	}
 	if err := <-done; err == nil {
 		t.Error("no error for the finding")
+	}
+}
+
+// TestDecodeOptions has options that do not go together.
+func TestDecodeOptions(t *testing.T) {
+	for line, want := range map[string]string{
+		"decode":                         "decode: name a capture, - for standard input, or an interface: -i IFACE",
+		"decode -i lo x.pcap":            "decode: --interface: what passes lo is captured: leave x.pcap out",
+		"decode x.pcap --duration 1s":    "decode: --duration: it needs an interface: -i IFACE",
+		"decode -i lo --duration -1s":    "decode: --duration: -1s is no time to wait",
+		"decode x --json --export -":     "decode: --export: standard output cannot have --json too: name a file for one of them",
+		"decode -i lo --duration second": "--duration",
+	} {
+		var out, errs bytes.Buffer
+		status := run(strings.Fields(line), streams{&out, &errs})
+		if status == statusFine || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: status %d, %s%s", line, status, &out, &errs)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func examples() map[string][]string {
 		"disk": {"iwarp disk --create 10G disk.img", "iwarp disk --list HOST",
 			"iwarp disk --read nvme://HOST/NQN --out copy.img", "iwarp disk disk.img --metrics :9175 --log json"},
 		"decode": {"iwarp decode FILE.pcap", "iwarp decode FILE.pcap --html page.html",
-			"tcpdump -U -w - -s 0 | iwarp decode -"},
+			"iwarp decode -i eth0", "tcpdump -U -w - -s 0 | iwarp decode -"},
 		"probe": {"iwarp probe HOST", "iwarp probe HOST --slow --json"},
 		"conform": {"iwarp conform HOST", "iwarp conform HOST --run ^startup/ -v",
 			"iwarp conform --listen :7174 --exec 'rping -c -a {host} -p {port}'"},
