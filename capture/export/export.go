@@ -116,6 +116,16 @@ func (e *Exporter) Startup(*decode.Connection, *decode.Startup) { e.now.touched 
 
 // Finding is part of [decode.Consumer].
 func (e *Exporter) Finding(c *decode.Connection, f *decode.Finding) {
+	to := &e.now
+	if e.held && e.kept.packet.Number == f.Packet.Number {
+		to = &e.kept
+	}
+	to.comments = append(to.comments, Comment(c, f))
+	to.touched = true
+}
+
+// Comment is a finding as the comment of a packet.
+func Comment(c *decode.Connection, f *decode.Finding) string {
 	text := fmt.Sprintf("iwarp: %v %s", f.Severity, f.Name)
 	if f.ID != "" {
 		text += " [" + f.ID + "]"
@@ -124,12 +134,7 @@ func (e *Exporter) Finding(c *decode.Connection, f *decode.Finding) {
 	if f.Advice != "" {
 		text += ". " + f.Advice
 	}
-	to := &e.now
-	if e.held && e.kept.packet.Number == f.Packet.Number {
-		to = &e.kept
-	}
-	to.comments = append(to.comments, text)
-	to.touched = true
+	return text
 }
 
 // FPDU is part of [decode.Consumer]. An FPDU that is cut off or has no valid form is left out.

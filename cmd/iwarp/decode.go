@@ -27,6 +27,9 @@ type decodeCmd struct {
 	Port      []portNumber  `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
 	JSON      bool          `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
 	Export    string        `placeholder:"FILE" help:"Also write a capture for Wireshark, with each FPDU's DDP segment as a packet of its own, and findings as comments; - is standard output: iwarp decode FILE --export - | wireshark -k -i -"`
+	Trigger   *string       `placeholder:"SEVERITY" enum:"error,warning,note" help:"When a finding of this severity or a worse one comes (error, warning or note), save the packets before it, and those of a second after it."`
+	Ring      byteCount     `placeholder:"SIZE" help:"With --trigger: keep this many bytes of packets in memory (default: 64M)."`
+	Caught    string        `placeholder:"FILE" help:"With --trigger: the file to save them in (default: caught.pcapng). The next has a number: caught-2.pcapng."`
 	HTML      string        `name:"html" placeholder:"FILE" help:"Also write a page: what was sent over time, how long each Read took, ladders, and the findings."`
 
 	ported bool // something in the capture has one of the ports
@@ -68,6 +71,10 @@ func (c *decodeCmd) check() error {
 		return usage("decode: --duration: it needs an interface: -i IFACE")
 	case c.Duration < 0:
 		return usage("decode: --duration: %v is no time to wait", c.Duration)
+	case (c.Ring != 0 || c.Caught != "") && c.Trigger == nil:
+		return usage("decode: --ring and --caught: they need a severity: --trigger error")
+	case c.Ring != 0 && c.Ring < minRing:
+		return usage("decode: --ring: it takes 1M at least")
 	case c.Export == "-" && c.JSON:
 		return usage("decode: --export: standard output cannot have --json too: name a file for one of them")
 	}
@@ -149,19 +156,23 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	if err != nil {
 		return err
 	}
+	caught, err := c.newTrigger(std)
+	if err != nil {
+		return err
+	}
 	matched := 0
 	totals, err := from(out.Flush, decode.Config{
 		Capture: capture.Config{UDPPorts: c.ports()},
 		Want:    counting(want.tcp, &matched), Expect: c.expected,
 		WantSCTP: counting(want.sctp, &matched), ExpectSCTP: c.expectedSCTP,
-		After: exported.after(),
-	}, exported.with(html.with(out)))
+		After: inTurn(exported.after(), caught.after()),
+	}, caught.with(exported.with(html.with(out))))
 	unmatched := matched == 0 && c.Filter != "" && err == nil
 	came := (totals.Packets > 0 || err == nil) && !unmatched // else there is nothing that a count would be true of
 	if came {
 		out.Totals(totals)
 	}
-	if failed := cmp.Or(out.Flush(), html.write(totals, came), exported.end(came)); failed != nil {
+	if failed := cmp.Or(out.Flush(), html.write(totals, came), exported.end(came), caught.end()); failed != nil {
 		return failed
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {

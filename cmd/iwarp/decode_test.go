@@ -202,11 +202,15 @@ func TestDecodeLive(t *testing.T) {
 // TestDecodeOptions has options that do not go together.
 func TestDecodeOptions(t *testing.T) {
 	for line, want := range map[string]string{
-		"decode":                         "decode: name a capture, - for standard input, or an interface: -i IFACE",
-		"decode -i lo x.pcap":            "decode: --interface: what passes lo is captured: leave x.pcap out",
-		"decode x.pcap --duration 1s":    "decode: --duration: it needs an interface: -i IFACE",
-		"decode -i lo --duration -1s":    "decode: --duration: -1s is no time to wait",
-		"decode x --json --export -":     "decode: --export: standard output cannot have --json too: name a file for one of them",
+		"decode":                            "decode: name a capture, - for standard input, or an interface: -i IFACE",
+		"decode -i lo x.pcap":               "decode: --interface: what passes lo is captured: leave x.pcap out",
+		"decode x.pcap --duration 1s":       "decode: --duration: it needs an interface: -i IFACE",
+		"decode -i lo --duration -1s":       "decode: --duration: -1s is no time to wait",
+		"decode x --json --export -":        "decode: --export: standard output cannot have --json too: name a file for one of them",
+		"decode x --ring 2M":                "decode: --ring and --caught: they need a severity: --trigger error",
+		"decode x --trigger note --ring 1K": "decode: --ring: it takes 1M at least",
+		"decode x --trigger fatal":          "decode: --trigger: ",
+		"decode ../../interop/testdata/captures/siw-rping.pcap --trigger note --caught /no/dir": "decode: --caught: there is no directory /no",
 		"decode -i lo --duration second": "--duration",
 	} {
 		var out, errs bytes.Buffer
