@@ -10,6 +10,7 @@ require (
 	github.com/chromedp/cdproto v0.160.2
 	github.com/chromedp/chromedp v0.23.1
 	github.com/google/go-cmp v0.7.0
+	github.com/klauspost/compress v1.20.1
 	github.com/pion/logging v0.2.4
 	github.com/pion/sctp v1.12.1
 	github.com/prometheus/client_golang v1.25.0

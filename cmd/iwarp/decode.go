@@ -18,7 +18,7 @@ import (
 
 // decodeCmd tells what is said on the iWARP connections of a capture.
 type decodeCmd struct {
-	File      string        `arg:"" optional:"" help:"Capture, pcap or pcapng; - is standard input: tcpdump -U -w - -s 0 | iwarp decode -"`
+	File      string        `arg:"" optional:"" help:"Capture, pcap or pcapng, also in gzip or Zstandard; - is standard input: tcpdump -U -w - -s 0 | iwarp decode -"`
 	Interface string        `short:"i" placeholder:"IFACE" help:"Capture on this network interface, or on any, until Ctrl-C. Linux only; takes root, or CAP_NET_RAW."`
 	Duration  time.Duration `placeholder:"TIME" help:"With -i: end after this time, such as 10s."`
 	Verbose   bool          `short:"v" help:"One line for each FPDU."`
@@ -134,7 +134,7 @@ func readingFile(ctx context.Context, in io.Reader, std streams) feed {
 	return func(flush func() error, cfg decode.Config, to decode.Consumer) (decode.Totals, error) {
 		source := newReadLine(newLiveReader(ctx, in, flush), in, std)
 		defer source.clear()
-		return decode.Run(source, cfg, to)
+		return decode.Run(&expander{from: source}, cfg, to)
 	}
 }
 
