@@ -14,6 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/internal/live"
+	"github.com/goiwarp/iwarp/internal/where"
 )
 
 // decodeCmd tells what is said on the iWARP connections of a capture.
@@ -25,6 +26,7 @@ type decodeCmd struct {
 	Hex       bool          `short:"x" help:"Startup frames and FPDUs in hex, field by field."`
 	Filter    string        `placeholder:"WHICH" help:"Only the connection of this number (s and a number: the session over SCTP), or those of this host, or host:port."`
 	Port      []portNumber  `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
+	Where     string        `placeholder:"EXPR" help:"Print only the FPDUs, Reads and findings that this is true of: \"op=send and bytes>4K\", \"latency>1ms or finding>=warning\". Fields: op, stag, msn, bytes, latency, finding."`
 	JSON      bool          `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
 	Export    string        `placeholder:"FILE" help:"Also write a capture for Wireshark, with each FPDU's DDP segment as a packet of its own, and findings as comments; - is standard output: iwarp decode FILE --export - | wireshark -k -i -"`
 	Trigger   *string       `placeholder:"SEVERITY" enum:"error,warning,note" help:"When a finding of this severity or a worse one comes (error, warning or note), save the packets before it, and those of a second after it."`
@@ -144,9 +146,14 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	if c.Export == "-" {
 		text = io.Discard
 	}
-	var out printer = decode.NewText(text, decode.TextConfig{FPDUs: c.Verbose, Hex: c.Hex, Columns: columnsBelow(text)})
+	fpdus := c.Verbose || c.Where != ""
+	var out printer = decode.NewText(text, decode.TextConfig{FPDUs: fpdus, Hex: c.Hex, Columns: columnsBelow(text)})
 	if c.JSON {
-		out = decode.NewJSON(text, decode.JSONConfig{FPDUs: c.Verbose, Bytes: c.Hex})
+		out = decode.NewJSON(text, decode.JSONConfig{FPDUs: fpdus, Bytes: c.Hex})
+	}
+	chosen, err := c.chosen(out)
+	if err != nil {
+		return err
 	}
 	html, err := c.openHTML()
 	if err != nil {
@@ -166,7 +173,7 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 		Want:    counting(want.tcp, &matched), Expect: c.expected,
 		WantSCTP: counting(want.sctp, &matched), ExpectSCTP: c.expectedSCTP,
 		After: inTurn(exported.after(), caught.after()),
-	}, caught.with(exported.with(html.with(out))))
+	}, caught.with(exported.with(html.with(chosen))))
 	unmatched := matched == 0 && c.Filter != "" && err == nil
 	came := (totals.Packets > 0 || err == nil) && !unmatched // else there is nothing that a count would be true of
 	if came {
@@ -182,6 +189,18 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 		return unmatchedFilter(c.Filter, totals)
 	}
 	return cmp.Or(found(totals), c.unmatchedPort(), unjudged(totals))
+}
+
+// chosen returns a consumer that tells another of what --where is true of.
+func (c *decodeCmd) chosen(to decode.Consumer) (decode.Consumer, error) {
+	if c.Where == "" {
+		return to, nil
+	}
+	expr, err := where.Parse(c.Where)
+	if err != nil {
+		return nil, usage("decode: --where: %w", err)
+	}
+	return where.NewFilter(expr, to), nil
 }
 
 // found is the error of a capture in which something went wrong.

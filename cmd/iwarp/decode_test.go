@@ -220,3 +220,24 @@ func TestDecodeOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestDecodeWhere prints what an expression chooses, and no summary.
+func TestDecodeWhere(t *testing.T) {
+	const file = "../../interop/testdata/captures/siw-rping.pcap"
+	for expr, want := range map[string]int{"op=read-request": 6, "op = write and bytes > 0": 3, "latency>1ms": 1, "finding>note": 0} {
+		var out, errs bytes.Buffer
+		status := run([]string{"decode", file, "--where", expr}, streams{&out, &errs})
+		lines := strings.Count(out.String(), "\n") - 1 // with the totals
+		if want > 0 {
+			want++ // with the connection
+		}
+		if status != statusFine || lines != want || strings.Contains(out.String(), "summary") {
+			t.Errorf("%s: status %d, %d lines, want %d\n%s%s", expr, status, lines, want, &out, &errs)
+		}
+	}
+	var out, errs bytes.Buffer
+	want := `iwarp: decode: --where: there is no field "size": op, stag, msn, bytes, latency, finding (column 1)` + "\n"
+	if status := run([]string{"decode", file, "--where", "size>4"}, streams{&out, &errs}); status != statusUsage || errs.String() != want {
+		t.Errorf("status %d: %s", status, &errs)
+	}
+}
