@@ -14,6 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/internal/live"
+	"github.com/goiwarp/iwarp/internal/traffic"
 	"github.com/goiwarp/iwarp/internal/where"
 )
 
@@ -27,6 +28,7 @@ type decodeCmd struct {
 	Filter    string        `placeholder:"WHICH" help:"Only the connection of this number (s and a number: the session over SCTP), or those of this host, or host:port."`
 	Port      []portNumber  `placeholder:"PORT" help:"Connections to these ports of TCP, SCTP, or of UDP with SCTP in it are iWARP, whatever they begin with."`
 	Where     string        `placeholder:"EXPR" help:"Print only the FPDUs, Reads and findings that this is true of: \"op=send and bytes>4K\", \"latency>1ms or finding>=warning\". Fields: op, stag, msn, bytes, latency, finding."`
+	Stats     bool          `help:"Print throughput over time, how long operations took, and the STags with most bytes, in place of the rest; with --where of what that chooses."`
 	JSON      bool          `name:"json" help:"Print one JSON object for each event: docs/decode-json.md."`
 	Export    string        `placeholder:"FILE" help:"Also write a capture for Wireshark, with each FPDU's DDP segment as a packet of its own, and findings as comments; - is standard output: iwarp decode FILE --export - | wireshark -k -i -"`
 	Trigger   *string       `placeholder:"SEVERITY" enum:"error,warning,note" help:"When a finding of this severity or a worse one comes (error, warning or note), save the packets before it, and those of a second after it."`
@@ -77,6 +79,8 @@ func (c *decodeCmd) check() error {
 		return usage("decode: --ring and --caught: they need a severity: --trigger error")
 	case c.Ring != 0 && c.Ring < minRing:
 		return usage("decode: --ring: it takes 1M at least")
+	case c.Stats && c.JSON:
+		return usage("decode: --stats: it has no form in JSON: leave --json out")
 	case c.Export == "-" && c.JSON:
 		return usage("decode: --export: standard output cannot have --json too: name a file for one of them")
 	}
@@ -148,8 +152,11 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	}
 	fpdus := c.Verbose || c.Where != ""
 	var out printer = decode.NewText(text, decode.TextConfig{FPDUs: fpdus, Hex: c.Hex, Columns: columnsBelow(text)})
-	if c.JSON {
+	switch {
+	case c.JSON:
 		out = decode.NewJSON(text, decode.JSONConfig{FPDUs: fpdus, Bytes: c.Hex})
+	case c.Stats:
+		out = &statsPrinter{Stats: traffic.New(), w: text}
 	}
 	chosen, err := c.chosen(out)
 	if err != nil {
@@ -200,7 +207,9 @@ func (c *decodeCmd) chosen(to decode.Consumer) (decode.Consumer, error) {
 	if err != nil {
 		return nil, usage("decode: --where: %w", err)
 	}
-	return where.NewFilter(expr, to), nil
+	f := where.NewFilter(expr, to)
+	f.Ends = c.Stats // which are not printed then
+	return f, nil
 }
 
 // found is the error of a capture in which something went wrong.

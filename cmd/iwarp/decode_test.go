@@ -206,6 +206,7 @@ func TestDecodeOptions(t *testing.T) {
 		"decode -i lo x.pcap":               "decode: --interface: what passes lo is captured: leave x.pcap out",
 		"decode x.pcap --duration 1s":       "decode: --duration: it needs an interface: -i IFACE",
 		"decode -i lo --duration -1s":       "decode: --duration: -1s is no time to wait",
+		"decode x --stats --json":           "decode: --stats: it has no form in JSON: leave --json out",
 		"decode x --json --export -":        "decode: --export: standard output cannot have --json too: name a file for one of them",
 		"decode x --ring 2M":                "decode: --ring and --caught: they need a severity: --trigger error",
 		"decode x --trigger note --ring 1K": "decode: --ring: it takes 1M at least",
@@ -239,5 +240,21 @@ func TestDecodeWhere(t *testing.T) {
 	want := `iwarp: decode: --where: there is no field "size": op, stag, msn, bytes, latency, finding (column 1)` + "\n"
 	if status := run([]string{"decode", file, "--where", "size>4"}, streams{&out, &errs}); status != statusUsage || errs.String() != want {
 		t.Errorf("status %d: %s", status, &errs)
+	}
+}
+
+// TestDecodeStats sums up, all or what an expression chooses.
+func TestDecodeStats(t *testing.T) {
+	args := []string{"decode", "../../interop/testdata/captures/siw-rping.pcap", "--stats"}
+	for _, c := range []struct {
+		where string
+		reads bool
+	}{{"bytes>0", true}, {"op=write", false}} {
+		var out, errs bytes.Buffer
+		status := run(append(args, "--where", c.where), streams{&out, &errs})
+		if status != statusFine || !strings.HasPrefix(out.String(), "throughput") ||
+			strings.Contains(out.String(), "Reads ") != c.reads || !strings.Contains(out.String(), "Writes          3 messages") {
+			t.Errorf("%s: status %d\n%s%s", c.where, status, &out, &errs)
+		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/goiwarp/iwarp/mpa"
 )
 
-// A traffic is a capture in the making.
-type traffic struct {
+// A scene is a capture in the making.
+type scene struct {
 	t    *testing.T
 	file bytes.Buffer
 	w    *capture.Writer
@@ -24,8 +24,8 @@ type traffic struct {
 	port uint16
 }
 
-func newTraffic(t *testing.T) *traffic {
-	c := &traffic{t: t, now: time.Unix(1000, 0)}
+func newScene(t *testing.T) *scene {
+	c := &scene{t: t, now: time.Unix(1000, 0)}
 	w, err := capture.NewWriter(&c.file, capture.WriterConfig{})
 	testrig.Must(t, err)
 	c.w = w
@@ -33,7 +33,7 @@ func newTraffic(t *testing.T) *traffic {
 }
 
 // open opens a connection.
-func (c *traffic) open() *capture.Flow {
+func (c *scene) open() *capture.Flow {
 	c.port++
 	f, err := c.w.Open(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), c.port), netip.MustParseAddrPort("10.0.0.2:9"), c.now)
 	testrig.Must(c.t, err)
@@ -41,7 +41,7 @@ func (c *traffic) open() *capture.Flow {
 }
 
 // bystanders lets bytes pass that are no iWARP.
-func (c *traffic) bystanders(size int) {
+func (c *scene) bystanders(size int) {
 	f := c.open()
 	for ; size > 0; size -= 1000 {
 		c.now = c.now.Add(time.Millisecond)
@@ -50,7 +50,7 @@ func (c *traffic) bystanders(size int) {
 }
 
 // greedy has a connection whose Responder breaks a rule.
-func (c *traffic) greedy() {
+func (c *scene) greedy() {
 	f := c.open()
 	for d, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
 		e := mpa.Enhanced{IRD: 4, ORD: 4 + mpa.Depth(d)}
@@ -60,7 +60,7 @@ func (c *traffic) greedy() {
 }
 
 // save writes the capture.
-func (c *traffic) save() string {
+func (c *scene) save() string {
 	testrig.Must(c.t, c.w.Flush())
 	name := filepath.Join(c.t.TempDir(), "traffic.pcapng")
 	testrig.Must(c.t, os.WriteFile(name, c.file.Bytes(), 0o600))
@@ -70,7 +70,7 @@ func (c *traffic) save() string {
 // TestTrigger has two faults among much else: each is in a file of its own, with what was shortly before it and for a
 // second after it. A third is in the first second of the second, and in its file.
 func TestTrigger(t *testing.T) {
-	c := newTraffic(t)
+	c := newScene(t)
 	c.bystanders(3 << 20)
 	c.greedy()
 	c.bystanders(3 << 20)
@@ -106,7 +106,7 @@ func TestTrigger(t *testing.T) {
 
 // TestTriggerQuiet has nothing as bad as what is waited for: no file is made. What an earlier run has caught stays.
 func TestTriggerQuiet(t *testing.T) {
-	c := newTraffic(t)
+	c := newScene(t)
 	c.greedy()
 	caught := filepath.Join(t.TempDir(), "caught")
 	testrig.Must(t, os.WriteFile(caught, []byte("of an earlier run"), 0o600))

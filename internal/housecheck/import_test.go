@@ -141,6 +141,7 @@ var mayImport = map[string][]string{
 	"internal/subprocess":   {},
 	"internal/procstat":     {},
 	"internal/live":         {"capture"},
+	"internal/traffic":      {"rdmap", "capture", "capture/decode", "internal/wording"},
 	"internal/where":        {"rdmap", "capture/decode", "internal/wording"},
 	"internal/hostinfo":     {},
 	"internal/pcapfile":     {"capture", "internal/filelock"},
@@ -167,7 +168,7 @@ var mayImport = map[string][]string{
 	"interop/align":   {},
 	"cmd/iwarp": {
 		"", "mpa", "internal/ulpdata", "capture", "capture/decode", "capture/export", "capture/page", "conform", "perf",
-		"internal/demo", "internal/hostinfo", "internal/live", "internal/where", "internal/subprocess", "internal/manual", "internal/matrix", "internal/monitor", "internal/network",
+		"internal/demo", "internal/hostinfo", "internal/live", "internal/traffic", "internal/where", "internal/subprocess", "internal/manual", "internal/matrix", "internal/monitor", "internal/network",
 		"internal/pcapfile", "internal/probe", "internal/admission", "internal/report", "internal/rping",
 		"internal/serve", "internal/sparse", "internal/oooexperiment", "internal/terminal", "internal/transfer",
 		"internal/transfer/message", "internal/wording",

@@ -93,6 +93,9 @@ func isOp(name, of string) bool {
 type Filter struct {
 	decode.Ignore
 
+	// Ends hands on the end of connections that were handed on.
+	Ends bool
+
 	expr  Expr
 	to    decode.Consumer
 	told  map[*decode.Connection]bool
@@ -138,7 +141,12 @@ func (f *Filter) Finding(c *decode.Connection, e *decode.Finding) {
 }
 
 // Ended is part of decode.Consumer.
-func (f *Filter) Ended(c *decode.Connection) { delete(f.told, c) }
+func (f *Filter) Ended(c *decode.Connection) {
+	if f.Ends && f.told[c] {
+		f.to.Ended(c)
+	}
+	delete(f.told, c)
+}
 
 // A number is a field whose values are compared as numbers.
 type number struct {

@@ -36,6 +36,8 @@ func (l *list) Finding(_ *decode.Connection, f *decode.Finding) {
 	l.all = append(l.all, f.Name)
 }
 
+func (l *list) Ended(*decode.Connection) { l.all = append(l.all, "ended") }
+
 // tell tells of a few events.
 func tell(to decode.Consumer) {
 	first, second := conn(0), conn(1)
@@ -106,6 +108,18 @@ func TestWhere(t *testing.T) {
 		if got := strings.Join(l.all, " "); err != nil || got != want {
 			t.Errorf("%s: %q (%v), want %q", text, got, err, want)
 		}
+	}
+}
+
+// TestEnds hands on ends as well.
+func TestEnds(t *testing.T) {
+	expr, err := where.Parse("op=write")
+	l := &list{}
+	f := where.NewFilter(expr, l)
+	f.Ends = true
+	tell(f)
+	if got := strings.Join(l.all, " "); err != nil || got != "#0 1 ended" {
+		t.Errorf("%q (%v)", got, err)
 	}
 }
 
