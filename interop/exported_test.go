@@ -48,7 +48,7 @@ func wantExported(t *testing.T, file string) {
 	defer out.Close()
 	e, err := export.New(out, export.Config{})
 	testrig.Must(t, err)
-	own := &segments{Exporter: e}
+	own := &segments{to: e}
 	_, err = decode.Run(bytes.NewReader(in), decode.Config{After: e.Packet}, own)
 	testrig.Must(t, err)
 	testrig.Must(t, e.Close())
@@ -72,14 +72,17 @@ func wantExported(t *testing.T, file string) {
 
 // segments has what is exported as text, too.
 type segments struct {
-	*export.Exporter
+	decode.Ignore
+	to         decode.Consumer // nil: nobody else is told
 	texts      []string
 	terminates []*rdmap.Terminate
 	findings   []string
 }
 
 func (s *segments) FPDU(c *decode.Connection, f *decode.FPDU) {
-	s.Exporter.FPDU(c, f)
+	if s.to != nil {
+		s.to.FPDU(c, f)
+	}
 	if f.HasSegment && f.Cut == 0 {
 		r := reportOf(event{fpdu: *f})
 		s.terminates = append(s.terminates, r.terminate)
@@ -89,7 +92,9 @@ func (s *segments) FPDU(c *decode.Connection, f *decode.FPDU) {
 }
 
 func (s *segments) Finding(c *decode.Connection, f *decode.Finding) {
-	s.Exporter.Finding(c, f)
+	if s.to != nil {
+		s.to.Finding(c, f)
+	}
 	s.findings = append(s.findings, f.Text)
 }
 

@@ -175,12 +175,9 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 		return err
 	}
 	matched := 0
-	totals, err := from(out.Flush, decode.Config{
-		Capture: capture.Config{UDPPorts: c.ports()},
-		Want:    counting(want.tcp, &matched), Expect: c.expected,
-		WantSCTP: counting(want.sctp, &matched), ExpectSCTP: c.expectedSCTP,
-		After: inTurn(exported.after(), caught.after()),
-	}, caught.with(exported.with(html.with(chosen))))
+	cfg := c.config(want, &matched)
+	cfg.After = inTurn(exported.after(), caught.after())
+	totals, err := from(out.Flush, cfg, caught.with(exported.with(html.with(chosen))))
 	unmatched := matched == 0 && c.Filter != "" && err == nil
 	came := (totals.Packets > 0 || err == nil) && !unmatched // else there is nothing that a count would be true of
 	if came {
@@ -196,6 +193,15 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 		return unmatchedFilter(c.Filter, totals)
 	}
 	return cmp.Or(found(totals), c.unmatchedPort(), unjudged(totals))
+}
+
+// config is what the decoder is told. What the filter lets through is counted.
+func (c *decodeCmd) config(want filter, matched *int) decode.Config {
+	return decode.Config{
+		Capture: capture.Config{UDPPorts: c.ports()},
+		Want:    counting(want.tcp, matched), Expect: c.expected,
+		WantSCTP: counting(want.sctp, matched), ExpectSCTP: c.expectedSCTP,
+	}
 }
 
 // chosen returns a consumer that tells another of what --where is true of.

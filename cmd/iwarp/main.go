@@ -36,6 +36,7 @@ type cli struct {
 	Cat        catCmd        `cmd:"" group:"Use it" help:"Netcat over RDMA."`
 	Disk       diskCmd       `cmd:"" group:"Use it" help:"Offer or copy disks over NVMe/RDMA."`
 	Decode     decodeCmd     `cmd:"" group:"Look into it" help:"Read a capture and say what is wrong in it."`
+	Extcap     extcapCmd     `cmd:"" group:"Look into it" help:"Be a source of packets for Wireshark."`
 	Probe      probeCmd      `cmd:"" group:"Look into it" help:"Find out what a server speaks."`
 	Conform    conformCmd    `cmd:"" group:"Look into it" help:"Test a client or server against the RFCs."`
 	Matrix     matrixCmd     `cmd:"" group:"Look into it" help:"Test every dialect against every other."`
