@@ -34,6 +34,7 @@ type decodeCmd struct {
 	Trigger   *string       `placeholder:"SEVERITY" enum:"error,warning,note" help:"When a finding of this severity or a worse one comes (error, warning or note), save the packets before it, and those of a second after it."`
 	Ring      byteCount     `placeholder:"SIZE" help:"With --trigger: keep this many bytes of packets in memory (default: 64M)."`
 	Caught    string        `placeholder:"FILE" help:"With --trigger: the file to save them in (default: caught.pcapng). The next has a number: caught-2.pcapng."`
+	Trace     string        `placeholder:"FILE" help:"Also write messages, Reads and findings over time for ui.perfetto.dev or chrome://tracing."`
 	HTML      string        `name:"html" placeholder:"FILE" help:"Also write a page: what was sent over time, how long each Read took, ladders, and the findings."`
 
 	ported bool // something in the capture has one of the ports
@@ -166,6 +167,10 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	if err != nil {
 		return err
 	}
+	trace, err := c.openTrace()
+	if err != nil {
+		return err
+	}
 	exported, err := c.openExport()
 	if err != nil {
 		return err
@@ -177,13 +182,13 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	matched := 0
 	cfg := c.config(want, &matched)
 	cfg.After = inTurn(exported.after(), caught.after())
-	totals, err := from(out.Flush, cfg, caught.with(exported.with(html.with(chosen))))
+	totals, err := from(out.Flush, cfg, caught.with(exported.with(trace.with(html.with(chosen)))))
 	unmatched := matched == 0 && c.Filter != "" && err == nil
 	came := (totals.Packets > 0 || err == nil) && !unmatched // else there is nothing that a count would be true of
 	if came {
 		out.Totals(totals)
 	}
-	if failed := cmp.Or(out.Flush(), html.write(totals, came), exported.end(came), caught.end()); failed != nil {
+	if failed := cmp.Or(out.Flush(), html.write(totals, came), exported.end(came), trace.end(came), caught.end()); failed != nil {
 		return failed
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
