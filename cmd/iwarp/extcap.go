@@ -45,7 +45,8 @@ type extcapCmd struct {
 func (*extcapCmd) Help() string {
 	return `Wireshark and tshark then have a source "iwarp" beside the network interfaces: the packets with the findings as comments, and behind
 each the DDP segments that it completes, as iwarp decode --export writes them. A capture filter is an address, or address:port.
-Where this program may not capture, Wireshark's dumpcap does.`
+Where this program may not capture, Wireshark's dumpcap does. --install also installs a dissector in Lua, which shows the IRD, ORD and
+RTR of MPA revision 2.`
 }
 
 // extcapSource is the name of the source.

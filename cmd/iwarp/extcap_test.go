@@ -92,20 +92,36 @@ func TestExtcapInstall(t *testing.T) {
 	}
 }
 
-// TestExtcapFolder finds Wireshark's folder, the user's own if there is one.
-func TestExtcapFolder(t *testing.T) {
-	for folders, want := range map[string]string{
-		"Temp:\t/tmp\nExtcap path:         \t/usr/lib/wireshark/extcap\n":                                       "/usr/lib/wireshark/extcap",
-		"Personal Extcap path:\t/home/me/.local/lib/wireshark/extcap\nGlobal Extcap path:\t/usr/lib/w/extcap\n": "/home/me/.local/lib/wireshark/extcap, personal",
-		"Global Extcap path:\t/usr/lib/w/extcap\nPersonal Extcap path:\tC:\\Users\\me\\extcap\r\n":              `C:\Users\me\extcap, personal`,
-		"Temp:\t/tmp\n": "",
+// TestExtcapInstallFolders has a tshark name folders: the user's own have what can be installed, and what root must do is
+// said where there is none.
+func TestExtcapInstallFolders(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a script plays tshark")
+	}
+	name, _ := extcapScript("")
+	for _, c := range []struct {
+		folders, said string
+		files         []string
+	}{
+		{"Extcap path:         \t/usr/lib/w/extcap\nPersonal Lua Plugins: \tHERE/lua\nMaxMind:\t/a\nMaxMind:\t/b\n",
+			" extcap --install --dir /usr/lib/w/extcap\n", []string{"lua/iwarp_mpa2.lua"}},
+		{"Personal Extcap path:\tHERE/own/extcap\nGlobal Extcap path:\t/usr/lib/w/extcap\n", "installed ",
+			[]string{"own/extcap/" + name}},
+		{"Temp:\t/tmp\n", "names no folder for extcap: name it by --dir\n", nil},
 	} {
-		dir, personal := extcapFolder([]byte(folders))
-		if personal {
-			dir += ", personal"
+		bin, here := t.TempDir(), t.TempDir()
+		fake := "#!/bin/sh\ncat <<'END'\n" + strings.ReplaceAll(c.folders, "HERE", here) + "END\n"
+		testrig.Must(t, os.WriteFile(filepath.Join(bin, "tshark"), []byte(fake), 0o700)) //nolint:gosec // a program
+		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		var out, errs bytes.Buffer
+		run([]string{"extcap", "--install"}, streams{&out, &errs})
+		if said := out.String() + errs.String(); !strings.Contains(said, c.said) {
+			t.Errorf("%q: %s", c.folders, said)
 		}
-		if dir != want {
-			t.Errorf("%q, want %q", dir, want)
+		for _, file := range c.files {
+			if info, err := os.Stat(filepath.Join(here, file)); err != nil || info.Size() < 50 {
+				t.Errorf("%q: %v", c.folders, err)
+			}
 		}
 	}
 }
