@@ -207,6 +207,8 @@ func (s *search) enough(sync *Sync) bool {
 	switch {
 	case sync.FPDUs <= 0:
 		return false
+	case s.crc && s.markers && s.phase < 0 && sync.Agreeing == 0:
+		return false // what was taken for a marker lies behind the FPDU that it would have to be in
 	case s.crc && (sync.FPDUs > 1 || sync.Agreeing > 0):
 		sync.Confidence = ConfidenceCertain
 	case s.crc:

@@ -2,6 +2,7 @@ package recovery_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/internal/recovery"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // tagged tells whether a ULPDU begins like a DDP segment of an RDMA Write.
@@ -320,5 +322,27 @@ func TestReceiverSearchesInFours(t *testing.T) {
 		"placed 1024-1536 by scan (1536)"
 	if got := s.story(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestResyncNoMarker has a stream without markers, in whose second FPDU a number points to the beginning of the first as a
+// marker would if it were in that: it is no marker, as the first one ends before it.
+func TestResyncNoMarker(t *testing.T) {
+	w := mpa.NewWriter(false, true)
+	first := w.Append(nil, make([]byte, 34))
+	ulpdu := bytes.Repeat([]byte{0xee}, 130)
+	const at = 22 // in the ULPDU
+	binary.BigEndian.PutUint32(ulpdu[at:], uint32(len(first)+layout.LengthLen+at))
+	stream := w.Append(first, ulpdu)
+	for range 20 {
+		stream = w.Append(stream, bytes.Repeat([]byte{0xee}, 34))
+	}
+	got, ok := recovery.Resync(stream, nil)
+	if !ok || got.Markers || got.Offset != 0 || got.Confidence != recovery.ConfidenceCertain {
+		t.Errorf("%+v", got)
+	}
+	// less than an interval of markers tells too little to be sure
+	if got, ok = recovery.Resync(stream[:len(first)+140], nil); !ok || got.Markers || got.Confidence != recovery.ConfidenceFair {
+		t.Errorf("%+v", got)
 	}
 }
