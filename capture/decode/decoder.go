@@ -260,13 +260,16 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	d.to.Ended(c.pub)
 }
 
+// exportedPDU is the link type of what package export puts beside the packets, where iWARP does not go unread.
+const exportedPDU capture.LinkType = 252
+
 // Skipped is part of [capture.Sink]. What is not TCP may be SCTP.
 func (d *Decoder) Skipped(p *capture.Packet, why capture.Skip) {
 	if why == capture.SkipNotTCP && d.sctp.Packet(p) {
 		return
 	}
 	d.totals.Skipped++
-	if why == capture.SkipNotTCP || why == capture.SkipNotIP {
+	if why == capture.SkipNotTCP || why == capture.SkipNotIP || p.Link == exportedPDU {
 		return
 	}
 	if d.totals.Unread == nil {

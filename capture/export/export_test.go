@@ -147,6 +147,10 @@ func TestExportAgain(t *testing.T) {
 	if len(once) == len(packets(t, in)) || len(again) != len(once) {
 		t.Errorf("%d packets, and then %d", len(once), len(again))
 	}
+	totals, err := decode.Run(bytes.NewReader(exported(t, in, export.Config{}, &seen{})), decode.Config{}, decode.Ignore{})
+	if err != nil || len(totals.Unread) > 0 {
+		t.Errorf("of what was exported, %v was not read (%v)", totals.Unread, err)
+	}
 }
 
 // TestExportSome leaves out the packets of other connections.
