@@ -177,13 +177,14 @@ static void *in_module(const char *library, const char *name)
 	return handle ? iw_dlsym(handle, name) : NULL;
 }
 
+/* Before glibc 2.36 RTLD_NEXT finds the oldest version of a function, whose structures differ. A library's own handle finds the present one. */
 void *iw_real(const char *name)
 {
-	void *f = iw_dlsym(RTLD_NEXT, name);
-	if (!f)
-		f = in_module("libibverbs.so.1", name);
+	void *f = in_module("libibverbs.so.1", name);
 	if (!f)
 		f = in_module("librdmacm.so.1", name);
+	if (!f)
+		f = iw_dlsym(RTLD_NEXT, name);
 	if (!f)
 		give_up("no other library has", name);
 	return f;
