@@ -106,6 +106,14 @@ EARLY static by_version find_by_version(void)
 	return found;
 }
 
+void *(*iw_dlopen(void))(const char *, int)
+{
+	static void *(*found)(const char *, int);
+	if (!found)
+		found = (void *(*)(const char *, int))in_libc("dlopen");
+	return found;
+}
+
 EARLY void *iw_dlsym(void *handle, const char *name)
 {
 	return find_by_name()(handle, name);
