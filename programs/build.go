@@ -256,8 +256,9 @@ func (l Library) compile(ctx context.Context, sources, from string) error {
 	if err := l.writeSuppressions(); err != nil {
 		return err
 	}
+	// Without the go command's own number of the build, which also depends on the compiler's command line.
 	build := exec.CommandContext(ctx, "go", "build", "-C", sources, "-tags", "interposer", "-buildmode=c-shared",
-		"-ldflags", withoutSignals+" -X main.sources="+short(from), "-o", l.Engine(), "./programs/engine")
+		"-ldflags", withoutSignals+" -buildid= -X main.sources="+short(from), "-o", l.Engine(), "./programs/engine")
 	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if err := run(build); err != nil {
 		return err

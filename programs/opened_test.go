@@ -35,6 +35,28 @@ func (l Library) next(t *testing.T) {
 		"-Wl,-rpath,"+dir)
 }
 
+// module is testdata/module.c: a module that looks first in the libraries that it is linked to has the device.
+func (l Library) module(t *testing.T) {
+	module := filepath.Join(t.TempDir(), "module.so")
+	compile(t, "-shared", "-fPIC", "-DMODULE", "-o", module, "testdata/module.c", "-libverbs")
+	l.compiledWith(t, "module", []string{module}, "-D_GNU_SOURCE", "-Wl,--as-needed")
+}
+
+// sysfs is testdata/sysfs.c: the device has directories and files, as either kind of device. ls and Python list them.
+func (l Library) sysfs(t *testing.T) {
+	for _, as := range []Guise{IWARP, RoCE} {
+		t.Setenv(guiseVariable, string(as))
+		l.compiled(t, "sysfs", "-D_GNU_SOURCE")
+	}
+	for _, line := range []string{"ls -lR /sys/class/infiniband", "python3 testdata/sysfs_list.py"} {
+		p := start(t, l, line)
+		p.awaitSuccess(t)
+		if out := p.out.String(); !strings.Contains(out, "iwarp0") || !strings.Contains(out, "link_layer") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+}
+
 // compile runs the C compiler.
 func compile(t *testing.T, options ...string) {
 	t.Helper()

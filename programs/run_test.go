@@ -151,6 +151,8 @@ func TestPrograms(t *testing.T) {
 	t.Run("windows", l.windows)
 	t.Run("opened", l.opened)
 	t.Run("next", l.next)
+	t.Run("module", l.module)
+	t.Run("sysfs", l.sysfs)
 	t.Run("vanish", l.vanishes)
 	t.Run("managed", l.managed)
 	t.Run("delivered", l.delivered)

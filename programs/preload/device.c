@@ -13,12 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sysfs.h"
+
 static struct iw_device device = {
 	.device = {
 		.node_type = IBV_NODE_RNIC,
 		.transport_type = IBV_TRANSPORT_IWARP,
 		.name = "iwarp0",
 		.dev_name = "iwarp0",
+		.ibdev_path = IW_SYS_DEVICE,
 	},
 };
 
