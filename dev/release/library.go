@@ -15,7 +15,7 @@ import (
 var compilers = map[string]string{"amd64": "x86_64-linux-gnu-gcc", "arm64": "aarch64-linux-gnu-gcc"}
 
 // library builds the library for unmodified programs of a platform, if it has one. The program of this machine builds
-// it. If something is missing for that, there are no files, and the reason.
+// it. If something is missing for that, it says what: there are no files then, or some that need this machine's glibc.
 func (b *builder) library(ctx context.Context, p platform, here *program) (all []entry, missing string, err error) {
 	compiler, some := compilers[p.arch]
 	if p.os != "linux" || !some {
@@ -30,8 +30,12 @@ func (b *builder) library(ctx context.Context, p platform, here *program) (all [
 	if _, err := exec.LookPath(compiler); err != nil {
 		return nil, fmt.Sprintf("no library for programs, because there is no %s", compiler), nil
 	}
+	command, err := b.oldCompiler(ctx, p.arch, compiler)
+	if err != nil {
+		command, missing = compiler, fmt.Sprintf("a library for programs that runs with glibc 2.31: %v", err)
+	}
 	dir := filepath.Join(b.scratch, "library-"+p.arch)
-	if _, err := b.runWith(ctx, p, []string{"GOFLAGS=-trimpath", "CC=" + compiler, "IWARP_LIBRARY=" + dir},
+	if _, err := b.runWith(ctx, p, []string{"GOFLAGS=-trimpath", "CC=" + command, "IWARP_LIBRARY=" + dir},
 		here.path, "run", "--build"); err != nil {
 		return nil, fmt.Sprintf("no library for programs: %v", err), nil
 	}
@@ -39,7 +43,7 @@ func (b *builder) library(ctx context.Context, p platform, here *program) (all [
 	for i := range all {
 		all[i].executable = strings.HasSuffix(all[i].name, ".so")
 	}
-	return all, "", err
+	return all, missing, err
 }
 
 // A glibc is a version of it that a file needs, 2.MINOR.

@@ -92,14 +92,19 @@ func listsRPM(t *testing.T, r *release) {
 	}
 }
 
-// installsDeb installs, uses and removes the package in a bare Debian that has neither Go nor a compiler nor headers.
-// An ordinary user there runs an unmodified program on the library.
+// installsDeb installs, uses and removes the package in bare Debians that have neither Go nor a compiler nor headers.
+// An ordinary user there runs unmodified programs on the library.
 func installsDeb(t *testing.T, r *release) {
 	needsTool(t, "debootstrap", "unshare")
 	if os.Getuid() != 0 {
 		testrig.Lacks(t, "a root file system needs root")
 	}
-	root := bareDebian(t)
+	for _, suite := range []string{"bullseye", "bookworm", "trixie"} {
+		t.Run(suite, func(t *testing.T) { installsIn(t, r, bareDebian(t, suite)) })
+	}
+}
+
+func installsIn(t *testing.T, r *release, root string) {
 	deb := packageOf(t, r, "deb")
 	data, err := os.ReadFile(deb)
 	testrig.Must(t, err)
@@ -111,10 +116,12 @@ func installsDeb(t *testing.T, r *release) {
 			t.Errorf("after dpkg -i: %v", err)
 		}
 	}
-	if len(r.missing) == 0 || !strings.Contains(strings.Join(r.missing, ""), "library") {
+	if !strings.Contains(strings.Join(r.missing, ""), "library") {
 		for _, by := range []string{"iwarp run", "LD_PRELOAD=/usr/lib/iwarp/libiwarp-preload.so"} {
-			pings(t, root, by)
+			runsBoth(t, root, by+" rping -s -a 127.0.0.1 -p 7999 -C 5", by+" rping -c -a 127.0.0.1 -p 7999 -C 5 -v", "rdma-ping-4:")
 		}
+		const writes = "iwarp run ib_write_bw -F -R -n 100 -p 7998"
+		runsBoth(t, root, writes, writes+" 127.0.0.1", "65536")
 	}
 	inside(t, root, "dpkg -r iwarp")
 	for _, file := range installedFiles {
@@ -124,36 +131,32 @@ func installsDeb(t *testing.T, r *release) {
 	}
 }
 
-// pings has nobody run Debian's rping, by a command or with a variable before it. The client tries until the server is
-// there.
-func pings(t *testing.T, root, by string) {
+// runsBoth has nobody run both ends of one of Debian's programs. The client tries until the server is there.
+func runsBoth(t *testing.T, root, server, client, says string) {
 	t.Helper()
-	pinged := inside(t, root, `su -s /bin/sh nobody -c '
-		`+by+` rping -s -a 127.0.0.1 -p 7999 -C 5 &
+	said := inside(t, root, `su -s /bin/sh nobody -c '
+		`+server+` &
 		for turn in 1 2 3 4 5 6 7 8 9 10; do
-			`+by+` rping -c -a 127.0.0.1 -p 7999 -C 5 -v && break
 			sleep 1
+			`+client+` && break
 		done
 		wait'`)
-	if !strings.Contains(pinged, "rdma-ping-4:") {
-		t.Errorf("%s rping: %s", by, pinged)
+	if !strings.Contains(said, says) {
+		t.Errorf("%s does not say %q: %s", client, says, said)
 	}
 }
 
-// bareDebian unpacks the smallest Debian, of this machine's archive, and rping.
-func bareDebian(t *testing.T) string {
+// bareDebian unpacks the smallest Debian, of this machine's archive, with rping and perftest.
+func bareDebian(t *testing.T, suite string) string {
 	t.Helper()
-	targets := exec.CommandContext(t.Context(), "apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)")
-	archives, err := targets.Output()
-	testrig.Must(t, err)
-	source := strings.Fields(string(archives))
-	if len(source) < 2 {
-		testrig.Lacks(t, "apt-get knows no archive: run apt-get update")
+	archive, err := archiveOf(t.Context())
+	if err != nil {
+		testrig.Lacks(t, err.Error())
 	}
 	root := filepath.Join(t.TempDir(), "root")
 	// A whole system is unpacked: only the time of all tests bounds that.
-	out, err := exec.CommandContext(t.Context(), "debootstrap", "--variant=minbase", "--include=rdmacm-utils",
-		source[0], root, source[1]).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "debootstrap", "--variant=minbase", "--include=rdmacm-utils,perftest",
+		suite, root, archive).CombinedOutput()
 	if err != nil {
 		testrig.Lacks(t, "debootstrap failed: "+string(out[max(0, len(out)-300):]))
 	}
