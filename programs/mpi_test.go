@@ -9,28 +9,26 @@ import (
 	"testing"
 )
 
-// ringSource is the program of MPI that all run.
-const ringSource = "testdata/ring.c"
-
-// An mpiRun is an implementation of MPI over a transport, with the compiler for its programs. RING stands for
-// ringSource.
+// An mpiRun is an implementation of MPI over a transport, with the compiler for its programs, and a program to compile.
 type mpiRun struct {
-	pkg, compiler, line string
-	processes           int
+	pkg, compiler, line, source string
+	processes                   int
 }
 
 // mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, and both Open MPI and MPICH over
 // UCX.
 var mpiRuns = []mpiRun{
-	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING", 2},
-	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 4 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self RING", 4},
-	{"openmpi-bin", "mpicc.openmpi", connected + "mpirun.openmpi --oversubscribe -n 2 --mca pml ucx --mca pml_ucx_devices any --mca pml_ucx_tls any --mca btl self RING", 2},
-	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 2 RING", 2},
-	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 3 RING", 3},
-	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 2 RING", 2},
+	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self", "testdata/ring.c", 2},
+	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 4 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self", "testdata/ring.c", 4},
+	{"openmpi-bin", "mpicc.openmpi", connected + "mpirun.openmpi --oversubscribe -n 2 --mca pml ucx --mca pml_ucx_devices any --mca pml_ucx_tls any --mca btl self", "testdata/ring.c", 2},
+	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 2", "testdata/ring.c", 2},
+	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 3", "testdata/ring.c", 3},
+	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 2", "testdata/ring.c", 2},
+	{"openmpi-bin", "mpicc.openmpi", connected + "mpirun.openmpi --oversubscribe -n 2 --mca pml ucx --mca osc ucx --mca pml_ucx_devices any --mca pml_ucx_tls any --mca btl self", "testdata/onesided.c", 2},
+	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 3", "testdata/onesided.c", 3},
 }
 
-// TestMPI has processes of MPI's pass messages round a ring, and add up, over the library.
+// TestMPI has processes of MPI's pass messages round a ring, add up, and use each other's memory, over the library.
 func TestMPI(t *testing.T) {
 	l := built(t)
 	host(t, true) // libfabric takes no other
@@ -39,7 +37,7 @@ func TestMPI(t *testing.T) {
 	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 	var results []result
 	for _, r := range mpiRuns {
-		line, run := strings.Replace(r.line, "RING", "ring", 1), func(t *testing.T) { r.run(t, l) }
+		line, run := r.line+" "+r.name(), func(t *testing.T) { r.run(t, l) }
 		results = append(results, ran(t, line, version(r.pkg), compared, run))
 		capturedWith(t, line, wantedCaptures{connected: r.processes,
 			datagrams: strings.HasPrefix(line, byDatagrams)}, run)
@@ -47,14 +45,17 @@ func TestMPI(t *testing.T) {
 	wantResults(t, "TestMPI", results)
 }
 
+// name is that of the program.
+func (r *mpiRun) name() string { return strings.TrimSuffix(filepath.Base(r.source), ".c") }
+
 func (r *mpiRun) run(t *testing.T, l Library) {
 	_, program := settingsOf(strings.Fields(r.line))
 	needs(t, r.compiler, program[0])
-	ring := filepath.Join(t.TempDir(), "ring")
-	if err := run(exec.CommandContext(t.Context(), r.compiler, "-O2", "-Wall", "-o", ring, ringSource)); err != nil {
+	binary := filepath.Join(t.TempDir(), r.name())
+	if err := run(exec.CommandContext(t.Context(), r.compiler, "-O2", "-Wall", "-o", binary, r.source)); err != nil {
 		t.Fatal(err)
 	}
-	p := startWords(t, l, nil, replaced(strings.Fields(r.line), "RING", ring)...)
+	p := start(t, l, r.line+" "+binary)
 	p.awaitSuccess(t)
 	if !strings.Contains(p.out.String(), ": right") {
 		t.Errorf("%s", p.out.String())

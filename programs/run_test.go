@@ -335,8 +335,8 @@ func (p *process) awaitListening(t *testing.T, port string) {
 	const listening = " 0A "
 	local := fmt.Sprintf(":%04X ", n)
 	for {
-		for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-			table, _ := os.ReadFile(file)
+		for _, file := range []string{"tcp", "tcp6"} { // of its network namespace
+			table, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.Process.Pid, file))
 			for line := range strings.Lines(string(table)) {
 				if before, _, ok := strings.Cut(line, listening); ok && strings.Contains(before+" ", local) {
 					return
