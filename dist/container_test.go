@@ -20,13 +20,12 @@ import (
 // A builder builds containers, and runs what it has built.
 type builder struct {
 	name    string
-	works   []string // a command that succeeds if it can be used
-	build   []string // in the directory with the Containerfile
-	inspect []string // what it says of the image
+	works   []string                                          // a command that succeeds if it can be used
+	build   func(image, file string, args ...string) []string // of the working directory
+	inspect []string                                          // what it says of the image
 	config  func(said []byte) (config, error)
-	// run runs a command as the image says: its entry point with arguments, or, if dir is one, a program of dir in its
-	// place.
-	run func(ctx context.Context, entry []string, dir string, args ...string) ([]byte, error)
+	// run runs a program of the image with arguments. It sees dir, if there is one.
+	run func(ctx context.Context, image string, entry []string, dir string, args ...string) ([]byte, error)
 }
 
 // A config is what an image says of the program that runs in it.
@@ -50,15 +49,17 @@ func buildah(t *testing.T) builder {
 		"--runroot", t.TempDir()}
 	with := func(args ...string) []string { return append(slices.Clone(own), args...) }
 	return builder{
-		name: "buildah", works: with("info"), build: with("bud", "--isolation", "chroot", "-t", image,
-			"-f", "Containerfile", "."),
+		name: "buildah", works: with("info"),
+		build: func(image, file string, args ...string) []string {
+			return append(with("bud", "--isolation", "chroot", "-t", image, "-f", file), append(args, ".")...)
+		},
 		inspect: with("inspect", "--type", "image", image),
 		config: func(said []byte) (config, error) {
 			var of struct{ OCIv1 struct{ Config config } }
 			err := json.Unmarshal(said, &of)
 			return of.OCIv1.Config, err
 		},
-		run: func(ctx context.Context, entry []string, dir string, args ...string) ([]byte, error) {
+		run: func(ctx context.Context, image string, entry []string, dir string, args ...string) ([]byte, error) {
 			from, err := output(ctx, "", with("from", image)...)
 			if err != nil {
 				return from, err
@@ -76,7 +77,9 @@ func buildah(t *testing.T) builder {
 func daemon(name string) builder {
 	return builder{
 		name: name, works: []string{name, "info"},
-		build:   []string{name, "build", "-t", image, "-f", "Containerfile", "."},
+		build: func(image, file string, args ...string) []string {
+			return append([]string{name, "build", "-t", image, "-f", file}, append(args, ".")...)
+		},
 		inspect: []string{name, "image", "inspect", image},
 		config: func(said []byte) (config, error) {
 			var of []struct{ Config config }
@@ -88,12 +91,12 @@ func daemon(name string) builder {
 			}
 			return of[0].Config, nil
 		},
-		run: func(ctx context.Context, entry []string, dir string, args ...string) ([]byte, error) {
-			run := []string{name, "run", "--rm"}
+		run: func(ctx context.Context, image string, entry []string, dir string, args ...string) ([]byte, error) {
+			run := []string{name, "run", "--rm", "--entrypoint", entry[0]}
 			if dir != "" {
-				run = append(run, "--volume", dir+":"+probes+":ro", "--entrypoint", entry[0])
+				run = append(run, "--volume", dir+":"+probes+":ro")
 			}
-			return output(ctx, "", slices.Concat(run, []string{image}, args)...)
+			return output(ctx, "", slices.Concat(run, []string{image}, entry[1:], args)...)
 		},
 	}
 }
@@ -128,28 +131,35 @@ func TestContainer(t *testing.T) {
 	if !testrig.Everything() || runtime.GOOS != "linux" {
 		t.Skip("it takes a while: IWARP_ALL=1 on Linux has it")
 	}
-	ctx, there := testrig.Within(t), false
+	ctx := testrig.Within(t)
+	usable(ctx, t).test(ctx, t)
+}
+
+// usable is the first builder that works here.
+func usable(ctx context.Context, t *testing.T) builder {
+	t.Helper()
+	there := false
 	for _, b := range builders(t) {
 		_, err := exec.LookPath(b.name)
 		there = there || err == nil
-		if said, err := output(ctx, "", b.works...); err != nil {
-			t.Logf("%s cannot be used: %v %.200s", b.name, err, said)
-			continue
+		said, err := output(ctx, "", b.works...)
+		if err == nil {
+			return b
 		}
-		b.test(ctx, t)
-		return
+		t.Logf("%s cannot be used: %v %.200s", b.name, err, said)
 	}
 	if there {
 		testrig.Lacks(t, "what builds containers cannot be used here")
 	}
 	t.Skip("there is nothing that builds containers, and .ci/run could not install it")
+	return builder{}
 }
 
 func (b builder) test(ctx context.Context, t *testing.T) {
 	dir := t.TempDir()
 	copyFile(t, dir, "Containerfile")
 	compile(ctx, t, filepath.Join(dir, "iwarp"), "../cmd/iwarp")
-	if said, err := output(ctx, dir, b.build...); err != nil {
+	if said, err := output(ctx, dir, b.build(image, "Containerfile")...); err != nil {
 		t.Fatalf("%s: %v: %s", b.name, err, said)
 	}
 	t.Logf("built by %s", b.name)
@@ -162,7 +172,7 @@ func (b builder) test(ctx context.Context, t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("of the image: %s", diff)
 	}
-	said, err = b.run(ctx, got.Entrypoint, "", "perf", "--processes", "1", "--op", "Write", "--size", "64", "-n", "10")
+	said, err = b.run(ctx, image, got.Entrypoint, "", "perf", "--processes", "1", "--op", "Write", "--size", "64", "-n", "10")
 	if err != nil || !strings.Contains(string(said), "All data was verified") {
 		t.Errorf("%v: %s", err, said)
 	}
@@ -171,7 +181,7 @@ func (b builder) test(ctx context.Context, t *testing.T) {
 	source := filepath.Join(t.TempDir(), "whoami.go")
 	testrig.Must(t, os.WriteFile(source, []byte(whoami), 0o600))
 	compile(ctx, t, filepath.Join(probe, "whoami"), source)
-	if said, err := b.run(ctx, []string{probes + "/whoami"}, probe); err != nil ||
+	if said, err := b.run(ctx, image, []string{probes + "/whoami"}, probe); err != nil ||
 		strings.TrimSpace(string(said)) != "65532 65532" {
 		t.Errorf("it runs as %s, %v", said, err)
 	}
