@@ -83,6 +83,7 @@ func TestRelease(t *testing.T) {
 	t.Run("library", func(t *testing.T) { hasLibrary(t, r, top, files) })
 	t.Run("deb", func(t *testing.T) { installsDeb(t, r) })
 	t.Run("rpm", func(t *testing.T) { listsRPM(t, r) })
+	t.Run("recipes", func(t *testing.T) { followsRecipes(t, r) })
 }
 
 // wantVersion runs a program, which knows its version, which is in the archive's name, and its commit.
