@@ -7,6 +7,7 @@
 package programs
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -44,7 +45,17 @@ func LibraryOf(version string) (Library, error) {
 		return Library{}, fmt.Errorf("no place for the library of iwarp run: %w: name a directory by IWARP_LIBRARY",
 			err)
 	}
-	return Library{filepath.Join(cache, "iwarp", strings.Trim(version, "()"))}, nil
+	return Library{filepath.Join(cache, "iwarp", strings.Trim(version, "()")+ofCheckout(version))}, nil
+}
+
+// ofCheckout tells the libraries of several checkouts apart, which would otherwise be built anew in turn.
+func ofCheckout(version string) string {
+	dir, err := checkoutAbove(".")
+	if err != nil || released(version) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return fmt.Sprintf("-%x", sum[:4])
 }
 
 // A PlaceError is the error of a Library where no program finds it.

@@ -95,6 +95,32 @@ func TestLibraryOf(t *testing.T) {
 	}
 }
 
+// TestCheckouts: two checkouts have a library each, and a released version has the same one in all.
+func TestCheckouts(t *testing.T) {
+	if err := checkSystem(); err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("IWARP_LIBRARY", "")
+	in := func(dir, version string) Library {
+		t.Helper()
+		t.Chdir(dir)
+		l, err := LibraryOf(version)
+		testrig.Must(t, err)
+		return l
+	}
+	one, two := t.TempDir(), t.TempDir()
+	for _, dir := range []string{one, two} {
+		testrig.Must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+module+"\n"), 0o666))
+		testrig.Must(t, os.Mkdir(filepath.Join(dir, "below"), 0o777))
+	}
+	if a, b := in(one, "(devel)"), in(two, "(devel)"); a == b || a != in(filepath.Join(one, "below"), "(devel)") {
+		t.Errorf("%v and %v", a, b)
+	}
+	if a, b := in(one, "v1.0.0"), in(two, "v1.0.0"); a != b {
+		t.Errorf("%v and %v", a, b)
+	}
+}
+
 // TestPlace refuses a library that the dynamic linker would not find.
 func TestPlace(t *testing.T) {
 	if checkSystem() != nil {

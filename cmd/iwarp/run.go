@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	"github.com/goiwarp/iwarp/internal/programs/settings"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -113,8 +114,7 @@ func (c *runCmd) ready(ctx context.Context, std streams, library programs.Librar
 	case state.Stale():
 		why = ", which is that of other sources, anew"
 	case state.Unknown():
-		fmt.Fprintf(std.err, "iwarp: run: using the library in %s, which cannot be compared with this version: %s\n",
-			library.Dir, unknown(state))
+		tellOnce(std, library, state)
 		return nil
 	default:
 		return nil
@@ -125,6 +125,23 @@ func (c *runCmd) ready(ctx context.Context, std streams, library programs.Librar
 	}
 	fmt.Fprintf(std.err, "building the library for programs in %s%s\n", library.Dir, why)
 	return plan.Build(ctx)
+}
+
+// tellOnce says that a library cannot be compared with sources, unless that was said of the same one before: both ends
+// of a program would say it, each time. What was said is noted beside the library, if that can be written.
+func tellOnce(std streams, library programs.Library, state programs.State) {
+	notice := fmt.Sprintf("iwarp: run: using the library in %s, which cannot be compared with this version: %s\n",
+		library.Dir, unknown(state))
+	told, note := filepath.Join(library.Dir, "told"), state.From+" "+notice
+	if before, _ := os.ReadFile(told); string(before) == note {
+		return
+	}
+	fmt.Fprint(std.err, notice)
+	if f, err := os.CreateTemp(library.Dir, "told-"); err == nil {
+		_, _ = f.WriteString(note)
+		_ = f.Close()
+		_ = os.Rename(f.Name(), told)
+	}
 }
 
 // unknown says why a library cannot be compared with sources.
