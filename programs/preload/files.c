@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,4 +92,48 @@ int iw_access(const char *path, int mode)
 	if (!of)
 		return faccessat(AT_FDCWD, path, mode, 0);
 	return (mode & X_OK && !(of & 0111)) || (mode & W_OK && !(of & 0222)) ? iw_set_errno(EACCES) : 0;
+}
+
+/* What is behind a path that leads through the device's directory, which is a link on Linux: Mooncake asks where two directories above it are. */
+static bool resolve(const char *below, char *out)
+{
+	strcpy(out, IW_SYS_REAL);
+	while (*below) {
+		size_t n = strcspn(below, "/"), length = strlen(out);
+		if (n == 2 && !strncmp(below, "..", 2))
+			*strrchr(out, '/') = 0;
+		else if (length + n + 2 > PATH_MAX)
+			return false;
+		else if (n && !(n == 1 && *below == '.'))
+			sprintf(out + length, "/%.*s", (int)n, below);
+		if (!*out)
+			strcpy(out, "/");
+		for (below += n; *below == '/';)
+			below++;
+	}
+	return !iw_sys_path(out) || mode_of(out);
+}
+
+EXPORT char *iw_realpath(const char *path, char *resolved) __asm__("realpath");
+EXPORT char *iw_realpath_chk(const char *path, char *resolved, size_t size) __asm__("__realpath_chk");
+
+char *iw_realpath(const char *path, char *resolved)
+{
+	static char *(*real)(const char *, char *);
+	char out[PATH_MAX];
+	const char *below = iw_sys_path(path);
+	if (!real)
+		real = (char *(*)(const char *, char *))iw_libc("realpath");
+	if (!below)
+		return real(path, resolved);
+	if (!resolve(below, out)) {
+		errno = ENOENT;
+		return NULL;
+	}
+	return resolved ? strcpy(resolved, out) : strdup(out);
+}
+
+char *iw_realpath_chk(const char *path, char *resolved, size_t size)
+{
+	return iw_realpath(path, resolved);
 }

@@ -178,6 +178,11 @@ static void *in_module(const char *library, const char *name)
 }
 
 /* Before glibc 2.36 RTLD_NEXT finds the oldest version of a function, whose structures differ. A library's own handle finds the present one. */
+void *iw_libc(const char *name)
+{
+	return in_module("libc.so.6", name);
+}
+
 void *iw_real(const char *name)
 {
 	void *f = in_module("libibverbs.so.1", name);

@@ -143,6 +143,7 @@ void *iw_real(const char *name);
 
 /* names.c */
 void *iw_dlsym(void *handle, const char *name); /* without an answer of this library's */
+void *iw_libc(const char *name); /* a function of libc's in its present version */
 void *(*iw_dlopen(void))(const char *, int); /* the real one */
 
 /* memory.c */

@@ -78,20 +78,26 @@ static int contents(const char *path, char *text, size_t size)
 	return 0;
 }
 
-const char *iw_sys_path(const char *path)
+static const char *below(const char *path, const char *directory)
 {
-	size_t n = sizeof IW_SYS_DEVICE - 1;
-	if (!path || strncmp(path, IW_SYS_DEVICE, n) || (path[n] && path[n] != '/'))
+	size_t n = strlen(directory);
+	if (!path || strncmp(path, directory, n) || (path[n] && path[n] != '/'))
 		return NULL;
 	for (path += n; *path == '/';)
 		path++;
 	return path;
 }
 
+const char *iw_sys_path(const char *path)
+{
+	const char *found = below(path, IW_SYS_DEVICE);
+	return found ? found : below(path, IW_SYS_REAL);
+}
+
 int iw_sys_file(const char *path, char *text, size_t size)
 {
-	const char *below = iw_sys_path(path);
-	return below ? contents(below, text, size) : 0;
+	const char *name = iw_sys_path(path);
+	return name ? contents(name, text, size) : 0;
 }
 
 static int in_memory(const char *text, int length, int flags)

@@ -50,6 +50,14 @@ static void file(const char *path, const char *want)
 	check(!fopen(path, "r+") && readlink(path, link, sizeof link) < 0, "nothing else");
 }
 
+/* Where a path leads, which is nowhere if that is NULL. */
+static void leads(const char *path, const char *to)
+{
+	char own[4096], *found = realpath(path, NULL);
+	check(to ? found && !strcmp(found, to) && realpath(path, own) && !strcmp(own, to) : !found && !realpath(path, own), path);
+	free(found);
+}
+
 int main(void)
 {
 	const char *as = getenv("IWARP_AS");
@@ -66,6 +74,13 @@ int main(void)
 	file(path, as && !strcmp(as, "roce") ? "1: CA\n" : "4: RNIC\n");
 	file("/sys/class/infiniband/iwarp0/ports/1/state", "4: ACTIVE\n");
 	file("/sys/class/infiniband/iwarp0/ports/1/link_layer", "Ethernet\n");
+	leads("/sys/class/infiniband/iwarp0", "/sys/devices/virtual/infiniband/iwarp0");
+	leads("/sys/class/infiniband/iwarp0/ports/../node_type", "/sys/devices/virtual/infiniband/iwarp0/node_type");
+	leads("/sys/class/infiniband/iwarp0/../..", "/sys/devices/virtual");
+	leads("/sys/class/infiniband/iwarp0/../../../../../..", "/");
+	leads("/sys/class/infiniband/iwarp0/device", NULL);
+	leads("/sys/class/../class/net", "/sys/class/net");
+	directory("/sys/devices/virtual/infiniband/iwarp0/ports/1", "gids");
 	check(!opendir("/sys/class/infiniband/iwarp") && !opendir("/sys/class/infiniband/iwarp0/ports/2"), "no such directory");
 	check(!fopen("/sys/class/infiniband/iwarp0/ports/1/none", "r"), "no such file");
 	ibv_free_device_list(all);
