@@ -1,7 +1,10 @@
+//go:build linux && (amd64 || arm64)
+
 package datagram
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -73,5 +76,34 @@ func TestServeAllocatesNothing(t *testing.T) {
 		<-came
 	}); n != 0 {
 		t.Errorf("%v allocations for a datagram", n)
+	}
+}
+
+// TestPoll: whoever polls takes what has come, one datagram at a time, also where Serve's goroutine does not run.
+func TestPoll(t *testing.T) {
+	a, _ := serving(t)
+	b, err := Listen(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if b.Poll() {
+		t.Error("something was taken before Serve")
+	}
+	var got []string
+	b.take = func(_ *Header, _ netip.Addr, payload []byte) { got = append(got, string(payload)) }
+	for _, payload := range []string{"one", "two"} {
+		h := Header{Source: uint32(a.Port()) << 8}
+		if err := a.Send(netip.AddrPortFrom(netip.IPv6Loopback(), b.Port()), append(h.Append(nil, len(payload)), payload...)); err != nil {
+			t.Skip(err) // without IPv6
+		}
+	}
+	for _, want := range []struct {
+		came bool
+		all  string
+	}{{true, "one"}, {true, "one two"}, {false, "one two"}} {
+		if came := b.Poll(); came != want.came || strings.Join(got, " ") != want.all {
+			t.Errorf("%t, and %q, want %v", came, got, want)
+		}
 	}
 }

@@ -54,9 +54,10 @@ type CQ struct {
 	polling sync.Mutex // after QP.giving
 	vain    int        // polls without a completion since the last one with
 	wcs     [32]iwarp.WC
-	early   []added      // before those of package iwarp: see forget and sleeps
-	late    []added      // and after them
-	users   atomic.Int32 // QPs of datagrams, of which package iwarp does not know
+	early   []added                // before those of package iwarp: see forget and sleeps
+	late    []added                // and after them
+	users   atomic.Int32           // QPs of datagrams, of which package iwarp does not know
+	port    atomic.Pointer[udPort] // of the last of them that receives here
 }
 
 // CreateCQ returns a CQ with room for depth completions. The token names it in the events of the context and of the
@@ -146,6 +147,9 @@ func (d *Device) Poll(h Handle, wcs []WC) int {
 		return -1
 	}
 	n, yields, overflowed := c.poll(wcs)
+	if port := c.port.Load(); n == 0 && port != nil && port.socket.Poll() {
+		n, yields, overflowed = c.poll(wcs)
+	}
 	if overflowed {
 		c.raise(asyncCQError)
 	}

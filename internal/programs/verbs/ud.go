@@ -71,6 +71,7 @@ func (d *Device) CreateUD(a QPAttr) (h Handle, number uint32, errno syscall.Errn
 		return 0, 0, syscall.ENOMEM
 	}
 	u.use(1)
+	recvCQ.port.Store(u.port)
 	return h, u.number, fine
 }
 
