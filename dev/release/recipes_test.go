@@ -44,7 +44,7 @@ func followsRecipes(t *testing.T, r *release) {
 		commands = strings.ReplaceAll(commands, "https://github.com/goiwarp/iwarp/releases/latest/download", server.URL)
 		testrig.Must(t, os.WriteFile(filepath.Join(root, "recipe"), []byte("set -ex\nsudo() { \"$@\"; }\n"+
 			"apt-get update >/dev/null && apt-get install --yes curl ca-certificates >/dev/null\n"+commands+"\n"), 0o644))
-		said := inside(t, root, "IWARP_FROM="+server.URL+" sh /recipe 2>&1")
+		said := inside(t, root, "PATH=/usr/local/bin:$PATH IWARP_FROM="+server.URL+" sh /recipe 2>&1")
 		if !strings.Contains(said, "installed iwarp") || strings.Contains(commands, "iwarp run") && !strings.Contains(said, "rdma-ping-9:") {
 			t.Errorf("%s: %s", heading, said)
 		}
