@@ -38,7 +38,7 @@ func (f FPDUs) resolve(c *tcp.Conn, loopback bool) FPDUs {
 const (
 	refreshFirst = 64 << 10
 	refreshEvery = 1 << 20
-	refreshAfter = 100 * time.Millisecond
+	refreshAfter = time.Second
 )
 
 // segments is what is known of the segments that TCP sends on a connection. Conn.mu guards it.
