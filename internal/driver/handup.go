@@ -88,15 +88,22 @@ func (c *Conn) pack() *parcel {
 	p.notices, c.up.notices = c.up.notices, p.notices[:0]
 	p.cause = c.machine.Cause()
 	if c.isOver() {
-		c.enter(Over)
-		c.cfg.Reclaimer.Drop(c)
-		p.end = &End{
-			State: c.machine.State(), Cause: p.cause, Lingered: c.machine.Lingered(), Params: c.params(),
-			EMSS:  c.segments.emss,
-			Stats: c.machine.Stats(), Counts: c.counted(),
-		}
+		p.end = c.end(p.cause)
 	}
 	return p
+}
+
+// end ends the connection. What it builds is not on the stack that each message takes: that would be twice as large.
+//
+//go:noinline
+func (c *Conn) end(cause error) *End {
+	c.enter(Over)
+	c.cfg.Reclaimer.Drop(c)
+	return &End{
+		State: c.machine.State(), Cause: cause, Lingered: c.machine.Lingered(), Params: c.params(),
+		EMSS:  c.segments.emss,
+		Stats: c.machine.Stats(), Counts: c.counted(),
+	}
 }
 
 // give hands the parcel to the Owner.
