@@ -64,22 +64,45 @@ func TestNoTimer(t *testing.T) {
 	s.wantBack(2*steady + 1)
 }
 
-// TestTimerGoesOn has the bell's timer ring while a consumer has the role: it runs on as long as others come.
-func TestTimerGoesOn(t *testing.T) {
+// TestTimerRings has the bell's timer ring while a consumer has the role: the consumer sets it anew as it leaves. Where
+// it rings again and again, the bell is armed instead, until many more have come; and the timer is trusted again when
+// they come quickly.
+func TestTimerRings(t *testing.T) {
 	c, _ := pair(t)
 	r := &c.role
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if !c.hasBell() {
 		t.Fatal("there is no bell")
 	}
-	r.state, r.leads, r.before = taken, 2, 1
-	if c.timeout(); !r.timed || r.armed {
-		t.Error("consumers have come, and it does not run on")
+	leaves := func(leads int, wantArmed bool) {
+		t.Helper()
+		r.state, r.leads = taken, leads
+		r.arm(false)
+		c.ReleaseRole(false, false)
+		if r.timed == wantArmed || r.armed != wantArmed {
+			t.Errorf("lead %d: the timer runs: %t, the bell is armed: %t", leads, r.timed, r.armed)
+		}
 	}
-	if c.timeout(); r.timed || r.armed {
-		t.Error("none has come, and it runs on")
+	rings := func() {
+		t.Helper()
+		r.state = taken
+		if c.timeout(); r.timed || r.armed {
+			t.Errorf("the timer has rung; it runs: %t, the bell is armed: %t", r.timed, r.armed)
+		}
 	}
+	r.lazyFrom = steady
+	leaves(steady+1, false)
+	rings()
+	leaves(steady+2, false)
+	rings()
+	leaves(steady+3, true)
+	leaves(2*steady+2, true)
+	leaves(2*steady+3, false)
+	rings()
+	leaves(4*steady+3, true)
+	leaves(4*steady+4, false)
+	leaves(4*steady+4+postpone, false)
+	rings()
+	leaves(4*steady+5+postpone, false)
 	r.state = free
 	if c.timeout(); r.timed || !r.armed {
 		t.Error("nobody has the role, and nobody keeps watch")

@@ -31,7 +31,9 @@ import (
 // its event, is not known here.
 // Who waits without reading (RearmReads) is not to wait for that: then ReleaseRole arms it at once.
 // A ring wakes a goroutine and mostly a thread, which costs as much as several messages: after some
-// leads (postpone) the timer begins anew, so that it does not ring while they come quickly.
+// leads (postpone) the timer begins anew, so that it does not ring while they come quickly. Where they come so
+// slowly that it rings for nearly each (slow), as on a thousand busy connections, ReleaseRole arms the bell again, and
+// tries the timer more and more rarely.
 //
 // A consumer waits in Recv, as the receiving goroutine does. What else it waits for, its
 // completion from elsewhere or the end of its context, comes with an Interrupt: a read
@@ -56,6 +58,8 @@ type role struct {
 	leads       int          // how often it was taken since it became free
 	timed       bool         // the bell rings in a while in any case
 	before      int          // leads when the timer was set
+	lazyFrom    int          // leads after which the timer is used
+	rings       uint8        // of the timer, since consumers last came quickly
 	awaits      bool         // the consumer reads, or is about to: it called Announce
 	interrupted bool         // a read deadline is set
 	suppressed  bool         // bytes wake nobody: see wakeups.go
@@ -95,7 +99,7 @@ func (c *Conn) YieldRole() (leads int, again bool) {
 	if !c.hasBell() {
 		return 0, true
 	}
-	r.state, r.leads, r.withheld = free, 0, false
+	r.state, r.leads, r.lazyFrom, r.withheld = free, 0, steady, false
 	c.guard()
 	for r.state != over {
 		r.mu.Unlock()
@@ -142,6 +146,8 @@ const (
 	steady   = 64                   // leads after which consumers are taken to come back
 	lazy     = 4 * time.Millisecond // how long the role may be free without the bell
 	postpone = 32                   // leads after which the timer begins anew
+	slow     = 2                    // rings in a row after which the timer does not pay
+	slowest  = 8                    // rings after which it is tried no more rarely
 )
 
 // arm has what arrives ring the bell, or not. A bell that cannot be armed is taken down,
@@ -166,7 +172,10 @@ func (c *Conn) guard() {
 // guardSoon has the bell's timer call guard, unless somebody has the role at that moment.
 func (c *Conn) guardSoon() {
 	r := &c.role
-	if !r.timed || r.leads-r.before >= postpone {
+	if r.timed && r.leads-r.before >= postpone {
+		r.timed, r.rings = false, 0
+	}
+	if !r.timed {
 		r.timed, r.before = r.bell.ringAfter(lazy), r.leads
 	}
 	if !r.timed {
@@ -174,15 +183,15 @@ func (c *Conn) guardSoon() {
 	}
 }
 
-// timeout is called when the timer has rung the bell. It goes on as long as consumers come.
+// timeout is called when the timer has rung the bell. A consumer that has the role sets it anew as it leaves.
 func (c *Conn) timeout() {
 	r := &c.role
-	r.timed = false
-	switch {
-	case r.state == free:
+	r.timed, r.rings = false, min(r.rings+1, slowest)
+	if r.rings >= slow {
+		r.lazyFrom = r.leads + steady<<(r.rings-slow)
+	}
+	if r.state == free {
 		c.guard()
-	case r.leads != r.before:
-		c.guardSoon()
 	}
 }
 
@@ -241,7 +250,7 @@ func (c *Conn) ReleaseRole(withhold, others bool) {
 		r.unwatch()
 	}
 	r.state, r.withheld = free, withhold
-	if r.leads > steady && !withhold && !others && !r.rearmReads {
+	if r.leads > r.lazyFrom && !withhold && !others && !r.rearmReads {
 		c.guardSoon()
 	} else {
 		c.guard()
