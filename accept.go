@@ -135,9 +135,9 @@ func (r *Request) connect(ctx context.Context, qp *QP, cfg *AcceptConfig) (err e
 
 // conclude tells the Listener what came of an answer. If the connection was evicted meanwhile, it is ended.
 func (r *Request) conclude(qp *QP, err error) error {
-	c := qp.conn.Load() // the QP may have another one when this has to give way
+	c, ln := qp.conn.Load(), r.ln // the QP may have another one when this has to give way; of r nothing is kept
 	giveWay := func(why error) {
-		r.ln.evicted(nil)
+		ln.evicted(nil)
 		if c != nil {
 			c.Abort(why)
 		}

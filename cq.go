@@ -38,7 +38,7 @@ type CQ struct {
 	empty    bool // the last Poll found nothing
 	reclaim  reclaim.Entry
 
-	gate   chan struct{} // a token wakes one of Wait
+	gate   chan struct{} // a token wakes one of Wait; nil until one waits
 	events chan struct{} // nil until it is wanted
 }
 
@@ -73,7 +73,7 @@ func (r *RNIC) CreateCQ(depth int) (*CQ, error) {
 	if err := r.checkOpen(); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}
 	}
-	cq := &CQ{rnic: r, ring: ring.New[WC](depth), gate: make(chan struct{}, 1)}
+	cq := &CQ{rnic: r, ring: ring.New[WC](depth)}
 	if err := r.ledger.reserve(cq.shares()...); err != nil {
 		return nil, &OpError{Op: "create CQ", Err: err}
 	}

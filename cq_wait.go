@@ -149,6 +149,9 @@ func (cq *CQ) enter() (ready bool, err error) {
 		cq.passOn()
 		return ready, err
 	}
+	if cq.gate == nil {
+		cq.gate = make(chan struct{}, 1)
+	}
 	cq.waiters++
 	return false, nil
 }

@@ -128,7 +128,7 @@ func (qp *QP) endIdle(cause error) bool {
 	}
 	m.Abort(cause)
 	e := &driver.End{State: m.State(), Cause: m.Cause(), Stats: m.Stats()}
-	qp.past.Stats.Add(&e.Stats)
+	qp.addEnd(e)
 	up, done, notices := upcalls{qp}, m.Completions(nil), m.Notices(nil)
 	qp.unpolled.Add(done, qp.cfg.SRQ != nil)
 	for len(done) > 0 { // all is given back before anybody sees the end

@@ -70,7 +70,7 @@ type QP struct {
 	neg       *Negotiated     // nil: there was no connection yet
 	ended     *driver.End     // how the last connection has ended; nil: there may be another
 	why       error           // the cause of ended, as Err has it
-	past      counters        // of connections that have ended
+	past      *counters       // of connections that have ended; nil: none has
 	ticket    ticket          // of the Listener that the connection came by
 	listener  *Listener       // that the connection came by, if it did
 	holds     holdings        // what it holds of others

@@ -160,7 +160,7 @@ func (u *connecting) enter(c *driver.Conn) error {
 	}
 	qp.srqHeld.next()
 	qp.listener.forget(qp)
-	qp.ends, qp.neg, qp.attr, qp.ticket, qp.ended, qp.machine = &u.ends, u.n, u.attr, u.ticket, nil, nil
+	qp.ends, qp.neg, qp.attr, qp.ticket, qp.ended, qp.machine = u.ends.clone(), u.n, u.attr, u.ticket, nil, nil
 	if isClosed(qp.done) { // of an earlier connection
 		qp.done, qp.ctx, qp.endCtx, qp.abandoned = make(chan struct{}), nil, nil, abandonedRecvs{}
 		qp.sendCQ.revive(qp)
@@ -218,6 +218,9 @@ type ends struct {
 	local, remote net.Addr
 	logged        []any // the same, for log records; nil if nothing is logged
 }
+
+// clone returns a copy for the QP, which is not to keep all that took part in connecting it.
+func (e ends) clone() *ends { return &e }
 
 // endsOf asks a connection for its addresses, and for those to be logged.
 func endsOf(c addressed, logs bool) ends {

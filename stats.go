@@ -170,9 +170,20 @@ func (c *counters) add(o *counters) {
 	c.Counts.Add(o.Counts)
 }
 
+// addEnd adds the counters of a connection that has ended. The caller holds qp.mu.
+func (qp *QP) addEnd(e *driver.End) {
+	if qp.past == nil {
+		qp.past = new(counters)
+	}
+	qp.past.Stats.Add(&e.Stats)
+	qp.past.Counts.Add(e.Counts)
+}
+
 // addQP adds what the QP has counted. The caller holds qp.mu.
 func (c *counters) addQP(qp *QP) {
-	c.add(&qp.past)
+	if qp.past != nil {
+		c.add(qp.past)
+	}
 	if conn := qp.conn.Load(); conn != nil {
 		conn.AddStats(&c.Stats, &c.Counts)
 	}

@@ -133,8 +133,7 @@ func (u upcalls) Ended(e *driver.End) {
 	qp := u.qp
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	qp.past.Stats.Add(&e.Stats)
-	qp.past.Counts.Add(e.Counts)
+	qp.addEnd(e)
 	qp.ended, qp.why = e, publicError(e.Cause)
 	qp.conn.Store(nil)
 	qp.endStream()
