@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,9 +70,9 @@ func (c *many) use() {
 	}
 }
 
-// What one end of an idle connection takes, just after it was used: of heap, and one stack. Half a KiB of that is given
-// back a second or two later (TestBurstMemory).
-const idleHeap, idleStack = 6700, 4 << 10
+// What one end of an idle connection takes, just after it was used: of heap, and one stack. Half a KiB of the heap is
+// given back a second or two later (TestBurstMemory), and half of the stack.
+const idleHeap, idleStack, restingStack = 6700, 4 << 10, 2 << 10
 
 // TestIdleMemory holds what an idle connection takes, with room of a half: Go's runtime has its own
 // ideas of when a stack shrinks.
@@ -92,11 +93,31 @@ func TestIdleMemory(t *testing.T) {
 		withHeap, withStacks := procstat.Held()
 		heap, stack = int64(withHeap-h)/(2*n), int64(withStacks-s)/(2*n)
 		if heap > 0 && heap < idleHeap*3/2 && stack < idleStack*3/2 {
+			wantResting(t, s, 2*n)
 			return
 		}
 	}
 	t.Errorf("an end of an idle connection takes %d bytes of heap, and %d of stacks, want about %d and %d",
 		heap, stack, idleHeap, idleStack)
+}
+
+// wantResting waits until each of so many ends has given half of its stack back, where its connection is a socket that
+// is waited for without a buffer.
+func wantResting(t *testing.T, before uint64, ends int) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for ctx := rig.Within(t); ; time.Sleep(100 * time.Millisecond) {
+		_, now := procstat.Held()
+		stack := (int(now) - int(before)) / ends
+		if stack < restingStack*5/4 {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("an end of an idle connection keeps %d bytes of stack, want about %d", stack, restingStack)
+		}
+	}
 }
 
 // TestBurstMemory: what work took is given back when it is over, be it a message or a burst.

@@ -29,20 +29,42 @@ func growBy(i int) byte {
 // run is the receiving goroutine. Its first turn sends what goes first, such as an RTR indication. Until it runs, the
 // consumer that waited for the connection may have posted a request, which then goes in the same write.
 func (r receiver) run() {
-	defer r.awaitFINAck()
 	GrowStack()
 	r.showEarly()
 	r.turn(turn{receiving: true, now: r.now()})
+	r.goOn(false)
+}
+
+// goOn receives until the connection ends, or has become idle: then a new goroutine goes on, which has a stack of 2 KiB
+// until something comes (small). What has grown to 4 KiB never shrinks.
+func (r receiver) goOn(small bool) {
+	if r.receive(small) {
+		go r.goOn(true)
+		return
+	}
+	r.awaitFINAck()
+}
+
+// receive takes in what comes. It reports whether it has stopped because the connection is idle.
+func (r receiver) receive(small bool) (idle bool) {
 	for {
 		r.awaitRoom()
-		if !r.takeIn(r.tcp.RecvSoon()) {
-			return
+		err := r.tcp.RecvSoon()
+		if r.tcp.IsRenewed(err) {
+			return true
+		}
+		if small {
+			GrowStack()
+			small = false
+		}
+		if !r.takeIn(err) {
+			return false
 		}
 		switch woke, back := r.yieldsRole(); {
 		case back:
 			leads, again := r.tcp.YieldRole()
 			if !again {
-				return
+				return false
 			}
 			r.yieldedRole(leads)
 		case woke:

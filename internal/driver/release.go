@@ -166,7 +166,8 @@ func (c *Conn) applyBefore(t *turn) {
 	}
 }
 
-// Reclaim gives back memory that was not used since the call before.
+// Reclaim gives back memory that was not used since the call before, and in the end the stack of the receiving
+// goroutine.
 func (c *Conn) Reclaim() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,5 +175,9 @@ func (c *Conn) Reclaim() bool {
 	if c.tcp != nil {
 		c.tcp.Rest()
 	}
-	return c.reclaim.Keep(c.state != Over && c.machine.Slack())
+	more := c.reclaim.Keep(c.state != Over && c.machine.Slack())
+	if !more && c.tcp != nil && c.listening() {
+		c.tcp.Renew()
+	}
+	return more
 }

@@ -62,6 +62,7 @@ type role struct {
 	rings       uint8        // of the timer, since consumers last came quickly
 	awaits      bool         // the consumer reads, or is about to: it called Announce
 	interrupted bool         // a read deadline is set
+	renewed     bool         // a read deadline is set for the receiving goroutine: see Renew
 	suppressed  bool         // bytes wake nobody: see wakeups.go
 	suppression *suppression // nil: never yet
 
@@ -99,6 +100,7 @@ func (c *Conn) YieldRole() (leads int, again bool) {
 	if !c.hasBell() {
 		return 0, true
 	}
+	c.endRenewal()
 	r.state, r.leads, r.lazyFrom, r.withheld = free, 0, steady, false
 	c.guard()
 	for r.state != over {
@@ -312,6 +314,42 @@ func (c *Conn) Announce() {
 	c.role.mu.Lock()
 	c.role.awaits = true
 	c.role.mu.Unlock()
+}
+
+// Renew has the Recv of the receiving goroutine return, if that has the role and the connection is a socket. IsRenewed
+// then tells it that this is why.
+func (c *Conn) Renew() {
+	r := &c.role
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.raw != nil && r.state == receiver && !r.renewed {
+		r.renewed = true
+		_ = c.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// IsRenewed reports whether it was Renew that has ended a Recv, which has returned an error. Then the receive buffer is
+// not the caller's, and there is nothing in it.
+func (c *Conn) IsRenewed(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	c.role.mu.Lock()
+	defer c.role.mu.Unlock()
+	if !c.endRenewal() {
+		return false
+	}
+	c.Done()
+	return true
+}
+
+// endRenewal takes back what Renew has done, if it has. The caller holds the role's lock.
+func (c *Conn) endRenewal() (was bool) {
+	if was = c.role.renewed; was {
+		c.role.renewed = false
+		_ = c.SetReadDeadline(time.Time{})
+	}
+	return was
 }
 
 // Interrupt wakes the consumer that receives, if there is one.
