@@ -199,7 +199,7 @@ func (c *counters) addQP(qp *QP) {
 func (c *counters) stats() Stats {
 	e := &c.Stats
 	return Stats{
-		Sent: traffic(e.SentMessages[:], e.SentBytes[:]), Received: traffic(e.RecvMessages[:], e.RecvBytes[:]),
+		Sent: traffic(e.Sent[:]), Received: traffic(e.Received[:]),
 		SentFPDUs: e.SentFPDUs, ReceivedFPDUs: e.RecvFPDUs, SentStream: e.SentStream, ReceivedStream: e.RecvStream,
 		TerminatesSent: e.TerminatesSent, TerminatesReceived: e.TerminatesRecv, Nudges: e.Nudges,
 		Held: e.Held, Discarded: e.Discarded, Ahead: e.Ahead, Odd: e.Odd,
@@ -208,11 +208,11 @@ func (c *counters) stats() Stats {
 	}
 }
 
-func traffic(messages, data []uint64) map[rdmap.Opcode]Traffic {
+func traffic(of []engine.Traffic) map[rdmap.Opcode]Traffic {
 	m := make(map[rdmap.Opcode]Traffic)
-	for op := range messages {
-		if messages[op] > 0 || data[op] > 0 {
-			m[rdmap.Opcode(op)] = Traffic{messages[op], data[op]}
+	for op, t := range of {
+		if t != (engine.Traffic{}) {
+			m[rdmap.Opcode(op)] = Traffic(t)
 		}
 	}
 	return m

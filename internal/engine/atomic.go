@@ -57,7 +57,7 @@ func (q *Machine) requestAtomic(g *Gather, e *sendEntry) {
 	r.ID, r.STag, r.TO = q.atomicsAsked+ddp.FirstMSN, e.RemoteSTag, e.RemoteTO
 	q.atomicsAsked++
 	q.orq.Push(rdmap.Read{Response: rdmap.OpAtomicResponse, Request: r.ID, ID: q.sq.next})
-	q.frameOwn(g, &h, r.Append(q.scratch[:0]))
+	q.frameOwn(g, &h, r.Append(g.scratch[:0]))
 }
 
 // onAtomicResponse completes the oldest request.
@@ -156,7 +156,7 @@ func (q *Machine) answerAtomic(g *Gather, header []byte) bool {
 	h.Last, h.MSN = true, q.atomicsDone+ddp.FirstMSN
 	q.atomicsDone++
 	resp := rdmap.AtomicResponse{ID: r.ID, Value: old}
-	q.frameOwn(g, &h, resp.Append(q.scratch[:0]))
+	q.frameOwn(g, &h, resp.Append(g.scratch[:0]))
 	g.drain = g.drain || q.drain.reads > 0
 	q.answered()
 	return true

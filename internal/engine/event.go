@@ -65,18 +65,19 @@ type Trace struct {
 	Payload int // bytes
 }
 
+// Traffic counts the messages of an opcode, and the bytes of their payload.
+type Traffic struct{ Messages, Bytes uint64 }
+
 // Stats counts what the QP did. Bytes are those of ULP payload.
 type Stats struct {
-	SentMessages   [rdmap.Opcodes]uint64 // by RDMAP opcode
-	SentBytes      [rdmap.Opcodes]uint64
-	RecvMessages   [16]uint64 // and the peer may try others
-	RecvBytes      [16]uint64
 	SentFPDUs      uint64
 	RecvFPDUs      uint64
 	SentStream     uint64 // bytes of TCP payload in Full Operation
 	RecvStream     uint64
-	Writes         uint64 // to the LLP
-	AlignedWrites  uint64 // of them, those whose FPDUs lie within TCP segments
+	Writes         uint64                 // to the LLP
+	AlignedWrites  uint64                 // of them, those whose FPDUs lie within TCP segments
+	Sent           [rdmap.Opcodes]Traffic // by RDMAP opcode
+	Received       [16]Traffic            // and the peer may try others
 	TerminatesSent map[rdmap.Code]uint64
 	TerminatesRecv map[rdmap.Code]uint64
 	Nudges         uint64
@@ -100,14 +101,8 @@ type Oddities struct { // [Z30]
 
 // Add adds the counters of another QP.
 func (s *Stats) Add(o *Stats) {
-	for op := range o.SentMessages {
-		s.SentMessages[op] += o.SentMessages[op]
-		s.SentBytes[op] += o.SentBytes[op]
-	}
-	for op := range o.RecvMessages {
-		s.RecvMessages[op] += o.RecvMessages[op]
-		s.RecvBytes[op] += o.RecvBytes[op]
-	}
+	addTraffic(s.Sent[:], o.Sent[:])
+	addTraffic(s.Received[:], o.Received[:])
 	s.SentFPDUs += o.SentFPDUs
 	s.RecvFPDUs += o.RecvFPDUs
 	s.SentStream += o.SentStream
@@ -121,6 +116,13 @@ func (s *Stats) Add(o *Stats) {
 	s.Discarded += o.Discarded
 	s.Ahead.add(&o.Ahead)
 	s.Odd.add(&o.Odd)
+}
+
+func addTraffic(to, t []Traffic) {
+	for op := range t {
+		to[op].Messages += t[op].Messages
+		to[op].Bytes += t[op].Bytes
+	}
 }
 
 func (o *Oddities) add(p *Oddities) {
@@ -160,9 +162,9 @@ func count(m *map[rdmap.Code]uint64, c rdmap.Code) {
 
 func (q *Machine) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 	_, op := rdmap.ParseControl(s.RsvdULP)
-	q.stats.RecvBytes[op&15] += uint64(s.PayloadLen())
+	q.stats.Received[op&15].Bytes += uint64(s.PayloadLen())
 	if s.Last {
-		q.stats.RecvMessages[op&15]++
+		q.stats.Received[op&15].Messages++
 	}
 	if q.cfg.Trace != nil {
 		q.cfg.Trace(Trace{Offset: f.Offset, Size: f.Size, Header: s.Header, Op: op, Payload: s.PayloadLen()})
@@ -172,9 +174,9 @@ func (q *Machine) traceReceived(f *mpa.FPDU, s *ddp.Segment) {
 func (q *Machine) traceSent(offset uint64, size int, h *ddp.Header, payload int) {
 	_, op := rdmap.ParseControl(h.RsvdULP)
 	q.stats.SentFPDUs++
-	q.stats.SentBytes[op] += uint64(payload)
+	q.stats.Sent[op].Bytes += uint64(payload)
 	if h.Last {
-		q.stats.SentMessages[op]++
+		q.stats.Sent[op].Messages++
 	}
 	if q.cfg.Trace != nil {
 		q.cfg.Trace(Trace{Sent: true, Offset: offset, Size: size, Header: *h, Op: op, Payload: payload})

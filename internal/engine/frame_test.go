@@ -209,7 +209,7 @@ func TestFPDUSizes(t *testing.T) {
 				t.Errorf("%d bytes, markers %t: not in place", n, marked)
 			}
 			if s := p.Machine.Stats(); s.RecvFPDUs != 2 || s.RecvStream != uint64(len(b)) ||
-				s.RecvBytes[rdmap.OpWrite] != uint64(2*n) {
+				s.Received[rdmap.OpWrite].Bytes != uint64(2*n) {
 				t.Errorf("%d bytes: %+v", n, s)
 			}
 		}

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"github.com/goiwarp/iwarp/ddp"
 	"github.com/goiwarp/iwarp/internal/layout"
 	"github.com/goiwarp/iwarp/mpa"
+	"github.com/goiwarp/iwarp/rdmap"
 )
 
 // A Gather holds the bytes of one write to the LLP: whole FPDUs, one after the
@@ -20,6 +22,9 @@ type Gather struct {
 	drain bool // some of it is what a close waits for
 	nudge int  // bytes of the arena that are nudges
 	cut   cutter
+
+	header  [ddp.UntaggedHeaderLen]byte // of the segment that is being built
+	scratch [rdmap.TerminateMaxLen]byte // and a header of RDMAP
 
 	segments // which TCP is to cut it into
 }

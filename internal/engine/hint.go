@@ -44,8 +44,8 @@ const unknownExtension = "the peer does not seem to know the Atomic Operations a
 
 // extended reports whether something of RFC 7306 was sent that is no answer.
 func (s *Stats) extended() bool {
-	for op, n := range s.SentMessages {
-		if op := rdmap.Opcode(op); n > 0 && op.Extension() && !op.Answers() {
+	for op, t := range s.Sent {
+		if op := rdmap.Opcode(op); t.Messages > 0 && op.Extension() && !op.Answers() {
 			return true
 		}
 	}

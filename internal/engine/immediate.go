@@ -26,7 +26,7 @@ func (q *Machine) sendImmediate(g *Gather, e *sendEntry) bool {
 	}
 	h := q.header(op)
 	h.Last, h.MSN = true, q.sendMSN
-	q.frameOwn(g, &h, rdmap.AppendImmediateData(q.scratch[:0], e.Immediate))
+	q.frameOwn(g, &h, rdmap.AppendImmediateData(g.scratch[:0], e.Immediate))
 	g.drain = true
 	q.built(e)
 	return true

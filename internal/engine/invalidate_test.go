@@ -39,8 +39,8 @@ func TestFourSends(t *testing.T) {
 			if target.Valid() == tt.invalidate {
 				t.Errorf("%v: valid: %t", tt.op, target.Valid())
 			}
-			if p.b.Machine.Stats().RecvMessages[tt.op] != 1 {
-				t.Errorf("%v: arrived as %v", tt.op, p.b.Machine.Stats().RecvMessages)
+			if p.b.Machine.Stats().Received[tt.op].Messages != 1 {
+				t.Errorf("%v: arrived as %v", tt.op, p.b.Machine.Stats().Received)
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func TestFloods(t *testing.T) {
 				t.Errorf("%d notices, %d completions", cap(q.notices.items), cap(q.done.items))
 			}
 			s := p.Machine.Stats()
-			if s.RecvFPDUs != many || s.Odd.Empty+s.RecvMessages[rdmap.OpReadRequest]+uint64(q.excused) != many {
+			if s.RecvFPDUs != many || s.Odd.Empty+s.Received[rdmap.OpReadRequest].Messages+uint64(q.excused) != many {
 				t.Errorf("%+v", s)
 			}
 		})

@@ -12,33 +12,18 @@ import (
 
 // Config is what a QP is created with.
 type Config struct {
-	SendDepth int // entries of the Send Queue
-	RecvDepth int // entries of the Receive Queue; unused with a Source
-
-	// Source is the Shared Receive Queue, or nil for the QP's own queue.
-	Source ReceiveSource
+	// Memory is what the peer, and the QP's own requests, may reach.
+	Memory memory.Domain
+	// Trace is called for every FPDU, if it is set.
+	Trace func(Trace)
+	// RNR bounds what waits for receives that are posted later; see rnr.go.
+	RNR RNR
 	// SendTimeout, with a Source, bounds how long a Send of the peer's may hold a receive
 	// before it is complete: see watchSend. Zero: there is no bound.
 	SendTimeout time.Duration
-	// Memory is what the peer, and the QP's own requests, may reach.
-	Memory memory.Domain
-
-	// CloseTimeout bounds the states Terminate and Closing, and a graceful close that
-	// makes no progress.
-	CloseTimeout time.Duration
-	// CloseLimit bounds a graceful close as a whole; zero or less: not.
-	CloseLimit time.Duration
-	// Linger is how long our half stays open with nothing to send when the peer has
-	// closed its own, for work that may still be posted. Zero or less: not at all.
-	Linger time.Duration
-	// Unwatched, if it is set, is asked at the peer's FIN whether no event tells the program of it. Then a program that
-	// has nothing to answer is not waited for: see lingers.
-	Unwatched func() bool
 	// GapTimeout, with LayerMessages, bounds the wait for a segment that others came ahead of. Zero or less: there is
 	// no bound.
 	GapTimeout time.Duration
-	// RNR bounds what waits for receives that are posted later; see rnr.go.
-	RNR RNR
 	// Discard has a close go on, and forget the messages that find no receive from then on.
 	Discard bool
 	// Confirm has Sends and Writes complete when the peer has carried them out; see confirm.go.
@@ -51,54 +36,64 @@ type Config struct {
 	// HalfClose leaves our half open when the peer closes its own, until the
 	// consumer closes it, whatever Linger is.
 	HalfClose bool
-	// Trace is called for every FPDU, if it is set.
-	Trace func(Trace)
+
+	SendDepth int // entries of the Send Queue
+	RecvDepth int // entries of the Receive Queue; unused with a Source
+
+	// Source is the Shared Receive Queue, or nil for the QP's own queue.
+	Source ReceiveSource
+
+	// CloseTimeout bounds the states Terminate and Closing, and a graceful close that
+	// makes no progress.
+	CloseTimeout time.Duration
+	// CloseLimit bounds a graceful close as a whole; zero or less: not.
+	CloseLimit time.Duration
+	// Linger is how long our half stays open with nothing to send when the peer has
+	// closed its own, for work that may still be posted. Zero or less: not at all.
+	Linger time.Duration
+	// Unwatched, if it is set, is asked at the peer's FIN whether no event tells the program of it. Then a program that
+	// has nothing to answer is not waited for: see lingers.
+	Unwatched func() bool
 }
 
 // Params is what the startup phase agreed on and the socket reports.
 type Params struct {
 	mpa.Negotiated
-	Ahead Ahead
-	// Waiting, if it is set, is what several connections have together for what waits for receives, each segment with
-	// AheadCost.
-	Waiting Budget
-	First   uint64 // number at which the peer's first segment begins; unused with LayerStream
-	MULPDU  int    // bytes
-	// EMSS, in bytes, is that of TCP where FPDUs are to be aligned with its segments;
-	// zero: they are not. MULPDU is then that of the EMSS. Record is how many bytes a
-	// record may have, which is one slice of what Output returns.
-	EMSS, Record int
-	// RTT is how long the path takes there and back, as far as it is known.
-	RTT time.Duration
-	// ORD and IRD are in force: with 0x3FFF negotiated, the consumer's own.
-	ORD, IRD int
-	Layer    Layer
+	Layer Layer
 	// TellsEnd has the LLP tell how our half has ended after the peer's, by FINAcked or Failed. Until then
 	// the state is Closing.
 	TellsEnd bool
 	// Opener is an RTR indication to be sent first by an Initiator although none was
 	// negotiated, so that the Responder may send.
 	Opener mpa.RTR
+	MULPDU int // bytes
+	// EMSS, in bytes, is that of TCP where FPDUs are to be aligned with its segments;
+	// zero: they are not. MULPDU is then that of the EMSS. Record is how many bytes a
+	// record may have, which is one slice of what Output returns.
+	EMSS, Record int
+	// ORD and IRD are in force: with 0x3FFF negotiated, the consumer's own.
+	ORD, IRD int
+	// SendFrom is when a Responder begins to send although it has heard nothing; zero:
+	// never.
+	SendFrom time.Time
+	Ahead    Ahead
+	// Waiting, if it is set, is what several connections have together for what waits for receives, each segment with
+	// AheadCost.
+	Waiting Budget
+	First   uint64 // number at which the peer's first segment begins; unused with LayerStream
+	// RTT is how long the path takes there and back, as far as it is known.
+	RTT time.Duration
 	// Nudge is how long after the first FPDU an Initiator that has heard nothing
 	// sends a zero-length RDMA Write; see nudge.go. Zero or less: never. Without it, Silence
 	// is after how long it says that it has heard nothing, by NoticeSilent; zero: never.
 	Nudge, Silence time.Duration
-	// SendFrom is when a Responder begins to send although it has heard nothing; zero:
-	// never.
-	SendFrom time.Time
 }
 
 // A Machine is the protocols of one connection of a Queue Pair. Before Connect it takes what is posted for that.
+//
+// In it, and in what it consists of, the fields that each message meets come first: where there are many connections,
+// each of their cache lines has to come from memory.
 type Machine struct {
-	cfg   Config
-	cause error // what ended the connection, nil if nothing was wrong
-
-	// orderly says which side has closed in order, or was the first to.
-	orderly  error
-	state    State
-	lingered bool // our half has ended by itself
-	prefixed bool // Sends have a prefix
-
 	sq   sendQueue
 	rq   recvQueue
 	recv ReceiveSource
@@ -106,81 +101,86 @@ type Machine struct {
 	done         batch[Completion]
 	doneReceives int // of these
 	notices      batch[Notice]
-	few          [2]Notice // where notices begin: as many as a connection mostly has
-	stats        Stats
+
+	cause error // what ended the connection, nil if nothing was wrong
+	// orderly says which side has closed in order, or was the first to.
+	orderly  error
+	state    State
+	lingered bool // our half has ended by itself
+	prefixed bool // Sends have a prefix
 
 	stream
+	stats Stats
+	cfg   Config
+	few   [1]Notice // where notices begin: as many as there mostly are at once
 }
 
 // stream is all that begins anew with each connection.
 type stream struct {
-	Params
-	times
-
-	tx mpa.Writer
-	rx mpa.Reader
-
 	// Receiving.
-	queues   [4]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate, Atomic Response
-	current  *RecvWork            // the receive that the Send under way fills; nil: none was taken since the last Trim
-	capacity uint64               // its bytes
-	taken    bool                 // it is in use
-	tookOne  bool                 // since the last Trim
-	heard    bool                 // at least one FPDU was received and validated
-	partial  [2]bool              // a Send, or a Write, of the peer's is under way
-	inFPDU   bool                 // Input has left a part of an FPDU
-	inPlace  bool                 // the payload of the segment in hand was placed ahead of its turn
-	gapAt    uint64
-	sendFrom time.Time // when it began
-	sendOf   uint32    // its MSN
-	irrq     rdmap.IRRQ
-	response ddp.Segmenter // of the Read Response under way
-	written  uint64        // bytes of the peer's last Write
-	inputAt  time.Time     // when what came last did
-	readAt   time.Time     // when the last Read Request came
-	workedAt time.Time     // when the last request of ours was carried out; zero: none was
-	ahead    ahead         // what has come ahead of its turn
-	shown    shown         // by an MPA-aware TCP
-	rnr      rnrQueue      // what has found no receive
-	sequel   ddp.Sequel    // of the Write or Read Response under way
-	placing  memory.Run    // where it goes; has ended except within Input
-
+	heard   bool    // at least one FPDU was received and validated
+	taken   bool    // current is in use
+	tookOne bool    // since the last Trim
+	partial [2]bool // a Send, or a Write, of the peer's is under way
+	inFPDU  bool    // Input has left a part of an FPDU
+	inPlace bool    // the payload of the segment in hand was placed ahead of its turn
 	// Sending.
-	orq     rdmap.ORQ
-	confirm confirm
-	sendMSN uint32 // of the next Send
-	readMSN uint32 // of the next Read Request
-	// How many Atomic Operations we have asked for, and answered.
-	atomicsAsked, atomicsDone uint32
-	nudges                    int    // zero-length Writes asked for
-	whole                     whole  // what was built, where segments are not framed
-	sent                      uint64 // stream offset that the LLP has taken
-	nudged                    int    // how often
-	excused                   int    // empty Writes of the peer that are not odd
-	rtr                       mpa.RTR
-	busy                      source // whose message is under way
-	turn                      source // who goes first at the next message
-	inFlight                  bool   // bytes given by Output are not all sent
-
+	rtr      mpa.RTR
+	busy     source // whose message is under way
+	turn     source // who goes first at the next message
+	inFlight bool   // bytes given by Output are not all sent
 	// Ending.
-	term       *rdmap.Terminate // to be sent
-	finAck     finAckWait
-	drain      drain
 	termSent   bool
 	closing    bool // BeginClose was called
 	halving    bool // BeginHalfClose was called
 	discarding bool // messages that find no receive are forgotten
 	carriedOut bool // a request was, since workedAt was set
-	unanswered int  // completions of receives, less the messages that were posted since; not negative
 	writtenTo  bool // the peer has written to our memory since the last post
 	strict     bool // Modify to Closing waits for a Ready-to-Receive indication
 	peerClosed bool // FIN received
 	finished   bool // the driver was told to send FIN
 	llp        LLP
 
-	scratch   [rdmap.TerminateMaxLen]byte // an RDMAP header being built
-	ddpHeader [ddp.UntaggedHeaderLen]byte
-	rxHeader  [ddp.UntaggedHeaderLen]byte // of the segment that is being received
+	tx   mpa.Writer
+	rx   mpa.Reader
+	term *rdmap.Terminate // to be sent
+	sent uint64           // stream offset that the LLP has taken
+
+	inputAt  time.Time // when what came last did
+	readAt   time.Time // when the last Read Request came
+	workedAt time.Time // when the last request of ours was carried out; zero: none was
+	times
+	Params
+
+	sendMSN    uint32 // of the next Send
+	readMSN    uint32 // of the next Read Request
+	nudges     int    // zero-length Writes asked for
+	confirm    confirm
+	orq        rdmap.ORQ
+	irrq       rdmap.IRRQ
+	response   ddp.Segmenter // of the Read Response under way
+	sequel     ddp.Sequel    // of the Write or Read Response under way
+	placing    memory.Run    // where it goes; has ended except within Input
+	unanswered int           // completions of receives, less the messages that were posted since; not negative
+	current    *RecvWork     // the receive that the Send under way fills; nil: none was taken since the last Trim
+	capacity   uint64        // its bytes
+	written    uint64        // bytes of the peer's last Write
+	rnr        rnrQueue      // what has found no receive
+	shown      shown         // by an MPA-aware TCP
+	ahead      ahead         // what has come ahead of its turn
+	drain      drain
+	queues     [4]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate, Atomic Response
+
+	gapAt    uint64
+	sendFrom time.Time // when the Send under way began
+	sendOf   uint32    // its MSN
+	nudged   uint8     // how often
+	excused  uint8     // empty Writes of the peer that are not odd
+	// How many Atomic Operations we have asked for, and answered.
+	atomicsAsked, atomicsDone uint32
+	whole                     whole // what was built, where segments are not framed
+	finAck                    finAckWait
+	rxHeader                  [ddp.UntaggedHeaderLen]byte // of the segment that is being received
 }
 
 // times are the deadlines of a connection, beside Params.SendFrom. Zero is never: mostly all of them are.

@@ -54,7 +54,7 @@ func (c *cutter) Take(p []byte) {
 		if c.careful {
 			c.building, c.segBefore, c.draft = true, *c.seg, draft{tx: q.tx, at: len(g.arena)}
 		}
-		g.arena = q.tx.Frame(g.arena, c.seg.AppendMiddle(q.ddpHeader[:0], n), p[:n])
+		g.arena = q.tx.Frame(g.arena, c.seg.AppendMiddle(g.header[:0], n), p[:n])
 		c.building = false
 		g.framed(len(g.arena))
 		c.count++
@@ -86,7 +86,7 @@ func (q *Machine) cutDone(g *Gather, op rdmap.Opcode) (took int) {
 	}
 	g.cut = cutter{}
 	q.stats.SentFPDUs += c.count
-	q.stats.SentBytes[op] += uint64(c.took)
+	q.stats.Sent[op].Bytes += uint64(c.took)
 	return c.took
 }
 
@@ -135,7 +135,7 @@ func (q *Machine) goesOn(ulpdu []byte) bool {
 	}
 	q.sequel = next
 	q.came(op, len(p))
-	q.stats.RecvBytes[op] += uint64(len(p))
+	q.stats.Received[op].Bytes += uint64(len(p))
 	q.drain.drained(len(p))
 	return true
 }

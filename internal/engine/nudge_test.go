@@ -249,8 +249,8 @@ func TestEmptyWritesAreOdd(t *testing.T) {
 				p.send(empty)
 			}
 		}
-		if st := p.Machine.Stats(); st.Odd.Empty != writes-tt.excuse || st.RecvMessages[rdmap.OpWrite] != writes {
-			t.Errorf("%v, %v: %d of %d are odd", tt.role, tt.layer, st.Odd.Empty, st.RecvMessages[rdmap.OpWrite])
+		if st := p.Machine.Stats(); st.Odd.Empty != writes-tt.excuse || st.Received[rdmap.OpWrite].Messages != writes {
+			t.Errorf("%v, %v: %d of %d are odd", tt.role, tt.layer, st.Odd.Empty, st.Received[rdmap.OpWrite].Messages)
 		}
 	}
 }

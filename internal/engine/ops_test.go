@@ -131,7 +131,7 @@ func TestRead(t *testing.T) {
 	everyVariant(t, func(t *testing.T, p *pair, from, to *host, n int) {
 		source, sink := numbered(n+9), make([]byte, n+9)
 		rs, rd := to.region(source, remoteAll), from.region(sink, remoteAll)
-		before := to.Machine.Stats().RecvMessages[rdmap.OpReadRequest]
+		before := to.Machine.Stats().Received[rdmap.OpReadRequest].Messages
 		w := work(4, OpRead, SGE{Region: rd, Offset: 3, Length: n})
 		w.RemoteSTag, w.RemoteTO = rs.STag(), 2
 		from.post(w)
@@ -142,7 +142,7 @@ func TestRead(t *testing.T) {
 			!bytes.Equal(sink[3+n:], make([]byte, 6)) {
 			t.Fatalf("%d bytes: changed on the way", n)
 		}
-		if got := to.Machine.Stats().RecvMessages[rdmap.OpReadRequest] - before; got != 1 {
+		if got := to.Machine.Stats().Received[rdmap.OpReadRequest].Messages - before; got != 1 {
 			t.Fatalf("%d Read Requests", got)
 		}
 	})

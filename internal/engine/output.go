@@ -143,7 +143,7 @@ func (q *Machine) beginFPDU(g *Gather, h *ddp.Header, n int) draft {
 		g.tx = &q.tx
 		g.arena = q.tx.Begin(g.arena, h.Len()+n)
 	}
-	g.Take(h.Append(q.ddpHeader[:0]))
+	g.Take(h.Append(g.header[:0]))
 	return d
 }
 
@@ -181,7 +181,7 @@ func (q *Machine) sendTerminate(g *Gather) bool {
 	}
 	h := q.header(rdmap.OpTerminate)
 	h.Last, h.MSN = true, ddp.FirstMSN
-	q.frameOwn(g, &h, q.term.Append(q.scratch[:0]))
+	q.frameOwn(g, &h, q.term.Append(g.scratch[:0]))
 	q.termSent = true
 	return true
 }

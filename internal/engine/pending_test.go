@@ -183,13 +183,13 @@ func TestStats(t *testing.T) {
 	if s.Writes != 1 || s.AlignedWrites != 0 {
 		t.Errorf("%d writes, of which %d were aligned, without an EMSS", s.Writes, s.AlignedWrites)
 	}
-	if s.SentMessages[rdmap.OpSend] != 1 || s.SentBytes[rdmap.OpSend] != 3000 || s.SentFPDUs != 3 {
+	if s.Sent[rdmap.OpSend].Messages != 1 || s.Sent[rdmap.OpSend].Bytes != 3000 || s.SentFPDUs != 3 {
 		t.Errorf("sent %d messages, %d bytes, %d FPDUs",
-			s.SentMessages[rdmap.OpSend], s.SentBytes[rdmap.OpSend], s.SentFPDUs)
+			s.Sent[rdmap.OpSend].Messages, s.Sent[rdmap.OpSend].Bytes, s.SentFPDUs)
 	}
-	if s.RecvMessages[rdmap.OpWrite] != 1 || s.RecvBytes[rdmap.OpWrite] != 5 || s.RecvFPDUs != 2 {
+	if s.Received[rdmap.OpWrite].Messages != 1 || s.Received[rdmap.OpWrite].Bytes != 5 || s.RecvFPDUs != 2 {
 		t.Errorf("received %d messages, %d bytes, %d FPDUs",
-			s.RecvMessages[rdmap.OpWrite], s.RecvBytes[rdmap.OpWrite], s.RecvFPDUs)
+			s.Received[rdmap.OpWrite].Messages, s.Received[rdmap.OpWrite].Bytes, s.RecvFPDUs)
 	}
 }
 

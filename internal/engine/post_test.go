@@ -366,7 +366,7 @@ func TestTrace(t *testing.T) {
 	}
 	s := p.Machine.Stats()
 	if len(got) != 4 || s.SentFPDUs != 3 || s.SentStream != 1576 || p.Machine.StreamSent() != 1576 ||
-		s.SentMessages[rdmap.OpSend] != 1 || s.SentBytes[rdmap.OpSend] != 1500 {
+		s.Sent[rdmap.OpSend].Messages != 1 || s.Sent[rdmap.OpSend].Bytes != 1500 {
 		t.Errorf("%+v", s)
 	}
 }

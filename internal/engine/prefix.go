@@ -86,7 +86,7 @@ func (q *Machine) loadPrefix(g *Gather, e *sendEntry, n int) int {
 	if e.ahead == 0 {
 		return n
 	}
-	p := binary.BigEndian.AppendUint64(q.scratch[:0], e.Prefix)[prefixLen-int(e.ahead):]
+	p := binary.BigEndian.AppendUint64(g.scratch[:0], e.Prefix)[prefixLen-int(e.ahead):]
 	p = p[:min(n, len(p))]
 	g.Take(p)
 	e.ahead -= uint8(len(p))

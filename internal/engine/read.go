@@ -117,7 +117,7 @@ func (q *Machine) requestRead(g *Gather, r rdmap.ReadRequest, pos uint64) {
 	h.Last, h.MSN = true, q.readMSN
 	q.readMSN++
 	q.orq.Push(rdmap.Read{SinkSTag: r.SinkSTag, SinkTO: r.SinkTO, Size: r.Size, ID: pos})
-	q.frameOwn(g, &h, r.Append(q.scratch[:0]))
+	q.frameOwn(g, &h, r.Append(g.scratch[:0]))
 }
 
 // onReadResponse places a segment of the response to the oldest Read.

@@ -15,7 +15,7 @@ func TestReadList(t *testing.T) {
 		source, one, other := numbered(2*n+9), make([]byte, n+2), make([]byte, n+7)
 		rs := to.region(source, remoteAll)
 		a, b := from.region(one, remoteAll), from.region(other, remoteAll)
-		before := to.Machine.Stats().RecvMessages[rdmap.OpReadRequest]
+		before := to.Machine.Stats().Received[rdmap.OpReadRequest].Messages
 		w := work(4, OpRead, SGE{}, SGE{Region: b, Offset: 1, Length: n + 5}, SGE{}, SGE{Region: a, Length: 2},
 			SGE{Region: a, Offset: 2, Length: n}, SGE{})
 		w.RemoteSTag, w.RemoteTO = rs.STag(), 2
@@ -31,7 +31,7 @@ func TestReadList(t *testing.T) {
 		if n == 0 {
 			want--
 		}
-		if got := to.Machine.Stats().RecvMessages[rdmap.OpReadRequest] - before; got != want {
+		if got := to.Machine.Stats().Received[rdmap.OpReadRequest].Messages - before; got != want {
 			t.Fatalf("%d bytes: %d Read Requests", n, got)
 		}
 	})

@@ -40,7 +40,7 @@ func TestVanishedForAWhile(t *testing.T) {
 	if !n.Machine.nextFPDU(n.g) {
 		t.Fatal("nothing is built")
 	}
-	if sent := n.Machine.Stats().SentBytes[rdmap.OpWrite]; sent == 0 || sent > 10000 {
+	if sent := n.Machine.Stats().Sent[rdmap.OpWrite].Bytes; sent == 0 || sent > 10000 {
 		t.Fatalf("%d bytes are built of the 10000 that are there", sent)
 	}
 	b := n.memory[0][:gone+10000]
@@ -49,7 +49,7 @@ func TestVanishedForAWhile(t *testing.T) {
 	}
 	for n.Machine.nextFPDU(n.g) {
 	}
-	if sent := n.Machine.Stats().SentBytes[rdmap.OpWrite]; sent != 20000 || n.Machine.State() != RTS {
+	if sent := n.Machine.Stats().Sent[rdmap.OpWrite].Bytes; sent != 20000 || n.Machine.State() != RTS {
 		t.Errorf("%d bytes are built, in state %v", sent, n.Machine.State())
 	}
 }

@@ -2,6 +2,8 @@
 // that may become deep costs nothing while it is not.
 package ring
 
+import "math"
+
 // A Ring holds entries in the order in which they were added. Each has a position: the
 // first that was ever added is at 0, and the positions count up for ever. Its memory
 // grows by doubling, up to the limit; [Ring.Trim] gives back what was not used lately.
@@ -9,21 +11,24 @@ package ring
 // The zero value has a limit of 0.
 type Ring[T any] struct {
 	buf   []T
-	first int    // index in buf of the oldest
 	head  uint64 // position of the oldest
 	tail  uint64 // position after the youngest
-	limit int
-	peak  int // the most entries since the last Trim
+	first int32  // index in buf of the oldest
+	limit int32
+	peak  int32 // the most entries since the last Trim
 }
 
 // New returns an empty Ring for at most limit entries. It has no memory yet.
-func New[T any](limit int) Ring[T] { return Ring[T]{limit: limit} }
+func New[T any](limit int) Ring[T] { return Ring[T]{limit: entries(limit)} }
+
+// entries returns how many entries a limit is: a Ring has fewer than 2^31.
+func entries(limit int) int32 { return int32(min(limit, math.MaxInt32)) }
 
 // Limit returns how many entries there can be at most.
-func (r *Ring[T]) Limit() int { return r.limit }
+func (r *Ring[T]) Limit() int { return int(r.limit) }
 
 // SetLimit changes how many entries there can be at most. Entries beyond a lower limit stay.
-func (r *Ring[T]) SetLimit(limit int) { r.limit = limit }
+func (r *Ring[T]) SetLimit(limit int) { r.limit = entries(limit) }
 
 // Len returns how many entries there are.
 func (r *Ring[T]) Len() int { return int(r.tail - r.head) }
@@ -32,7 +37,7 @@ func (r *Ring[T]) Len() int { return int(r.tail - r.head) }
 func (r *Ring[T]) Cap() int { return len(r.buf) }
 
 // Full reports whether there is no room for another.
-func (r *Ring[T]) Full() bool { return r.Len() >= r.limit }
+func (r *Ring[T]) Full() bool { return r.Len() >= int(r.limit) }
 
 // Head returns the position of the oldest entry, and Tail that of the next to be added.
 // They are the same if there is none.
@@ -44,7 +49,7 @@ func (r *Ring[T]) Tail() uint64 { return r.tail }
 // At returns the entry at a position from Head on and before Tail. The pointer is valid
 // until the next Add or Trim.
 func (r *Ring[T]) At(pos uint64) *T {
-	i := r.first + int(pos-r.head)
+	i := int(r.first) + int(pos-r.head)
 	if i >= len(r.buf) {
 		i -= len(r.buf)
 	}
@@ -59,10 +64,10 @@ func (r *Ring[T]) Front() *T { return &r.buf[r.first] }
 func (r *Ring[T]) Add() *T {
 	n := r.Len()
 	if n == len(r.buf) {
-		r.resize(min(r.limit, max(1, 2*n)))
+		r.resize(min(int(r.limit), max(1, 2*n)))
 	}
 	r.tail++
-	r.peak = max(r.peak, n+1)
+	r.peak = max(r.peak, int32(n+1))
 	return r.At(r.tail - 1)
 }
 
@@ -86,7 +91,7 @@ func (r *Ring[T]) Take(dst *T) {
 // leaves there is what a later Add may return.
 func (r *Ring[T]) Drop() {
 	r.head++
-	if r.first++; r.first == len(r.buf) {
+	if r.first++; int(r.first) == len(r.buf) {
 		r.first = 0
 	}
 }
@@ -110,10 +115,10 @@ func (r *Ring[T]) Slack() bool { return len(r.buf) > 0 && r.Len() <= len(r.buf)/
 // is wanted again at once.
 func (r *Ring[T]) Trim() {
 	n := len(r.buf)
-	for n > 0 && n/2 >= r.peak {
+	for n > 0 && n/2 >= int(r.peak) {
 		n /= 2
 	}
-	r.peak = r.Len()
+	r.peak = int32(r.Len())
 	if n != len(r.buf) {
 		r.resize(n)
 	}
@@ -122,7 +127,7 @@ func (r *Ring[T]) Trim() {
 // resize moves the entries to a memory for n of them.
 func (r *Ring[T]) resize(n int) {
 	buf := make([]T, n)
-	k := copy(buf, r.buf[r.first:min(r.first+r.Len(), len(r.buf))])
+	k := copy(buf, r.buf[r.first:min(int(r.first)+r.Len(), len(r.buf))])
 	copy(buf[k:r.Len()], r.buf)
 	r.buf, r.first = buf, 0
 }
