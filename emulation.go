@@ -32,7 +32,7 @@ func setPrefix(qp *QP, on bool) error {
 	if s := qp.status().state; s != StateIdle && s != StateClosed {
 		return &OpError{Op: "modify QP", Err: ErrBadState}
 	}
-	qp.setup.Prefixed = on
+	qp.prefixed = on
 	if qp.machine != nil {
 		qp.machine.SetPrefix(on)
 	}
@@ -46,7 +46,7 @@ func setRNR(qp *QP, policy RNRPolicy) error {
 	if s := qp.status().state; s != StateIdle && s != StateClosed {
 		return &OpError{Op: "modify QP", Err: ErrBadState}
 	}
-	qp.cfg.RNR, qp.setup.RNR = policy, engine.RNR(policy)
+	qp.cfg.RNR = policy
 	if qp.machine != nil {
 		qp.machine.SetRNR(engine.RNR(policy))
 	}
@@ -65,7 +65,7 @@ func deny(qp *QP, a Access) error {
 	}
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
-	qp.cfg.Deny, qp.setup.Memory.Denied = a, memory.Access(a)
+	qp.cfg.Deny = a
 	if qp.machine != nil {
 		qp.machine.Deny(memory.Access(a))
 	}

@@ -148,7 +148,7 @@ func bindable(qp *QP, pd *PD) (stream uint32, err error) {
 	case qp.claim == released:
 		return 0, fmt.Errorf("the QP to bind the region to: %w", errReleased)
 	}
-	return qp.setup.Memory.Stream, nil
+	return qp.memory, nil
 }
 
 // STag returns the Steering Tag by which peers name the region. It is random, and not used again soon after Deregister.

@@ -105,7 +105,7 @@ func (qp *QP) reset() {
 	if qp.ended == nil {
 		return
 	}
-	qp.ended, qp.machine = nil, engine.New(qp.setup)
+	qp.ended, qp.machine = nil, qp.newMachine()
 	qp.listener.forget(qp)
 	if isClosed(qp.done) {
 		qp.ends, qp.abandoned = nil, abandonedRecvs{}
@@ -120,7 +120,7 @@ func (qp *QP) endIdle(cause error) bool {
 	qp.mu.Lock()
 	m := qp.machine
 	if m == nil && qp.ended != nil && qp.ended.State == engine.Idle {
-		m = engine.New(qp.setup)
+		m = qp.newMachine()
 	}
 	if m == nil {
 		qp.mu.Unlock()

@@ -63,7 +63,8 @@ type QP struct {
 	mu sync.Mutex // guards what follows; it comes before the lock of conn
 	// that takes what is posted before there is a connection; nil while there is one, and after it
 	machine   *engine.Machine
-	setup     engine.Config // of the next machine
+	memory    uint32 // the number of the stream for memory: another one for each connection
+	prefixed  bool   // Sends have a prefix
 	claim     claim
 	attr      StreamAttr      // for the next connection
 	ends      *ends           // of the connection; nil: there is none, or the QP is ready for another
@@ -335,8 +336,8 @@ func (h *holdings) takeSRQ() error {
 func (h *holdings) makeMachine() error {
 	qp := h.qp
 	qp.journal.of = qp
-	qp.setup = engineConfig(qp)
-	qp.machine = engine.New(qp.setup)
+	qp.memory = qp.rnic.table.NewStream()
+	qp.machine = qp.newMachine()
 	return nil
 }
 

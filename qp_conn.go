@@ -26,17 +26,21 @@ type ticket struct {
 	sendEarly time.Duration
 }
 
+// newMachine returns a Machine for the next connection.
+func (qp *QP) newMachine() *engine.Machine { return engine.New(engineConfig(qp)) }
+
 // engineConfig returns the configuration of a QP's Machines.
 func engineConfig(qp *QP) engine.Config {
 	c := engine.Config{
 		SendDepth: qp.cfg.SendDepth, RecvDepth: qp.cfg.RecvDepth,
 		Memory: memory.Domain{
-			Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.rnic.table.NewStream(), Denied: memory.Access(qp.cfg.Deny),
+			Table: qp.rnic.table, PD: qp.pd.num, Stream: qp.memory, Denied: memory.Access(qp.cfg.Deny),
 		},
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit,
 		Linger:    orDefault(qp.cfg.Linger, 100*time.Millisecond),
 		StrictRTR: qp.cfg.StrictRTR, HalfClose: qp.cfg.HalfClose, GapTimeout: qp.cfg.GapTimeout,
-		RNR: engine.RNR(qp.cfg.RNR), Discard: qp.cfg.Receives.Count > 0, Confirm: qp.cfg.Confirm, Trace: qp.journal.tracer(),
+		RNR: engine.RNR(qp.cfg.RNR), Discard: qp.cfg.Receives.Count > 0, Confirm: qp.cfg.Confirm,
+		Prefixed: qp.prefixed, Trace: qp.journal.tracer(),
 	}
 	if qp.cfg.Linger == 0 {
 		c.Unwatched = qp.rnic.events.unwatched
@@ -184,7 +188,7 @@ func (u *connecting) machine() (*engine.Machine, error) {
 	}
 	m := qp.machine
 	if m == nil {
-		m = engine.New(qp.setup)
+		m = qp.newMachine()
 	}
 	return m, u.attr.checkNegotiated(qp.rnic.kind, &u.n.Negotiated)
 }

@@ -145,9 +145,8 @@ func (qp *QP) endStream() {
 	if srq := qp.cfg.SRQ; srq != nil {
 		srq.returnSlots(qp)
 	}
-	stream := &qp.setup.Memory.Stream
-	qp.rnic.table.EndStream(*stream)
-	*stream = qp.rnic.table.NewStream()
+	qp.rnic.table.EndStream(qp.memory)
+	qp.memory = qp.rnic.table.NewStream()
 	close(qp.done)
 	endContext(qp)
 	qp.ticket.slot.Leave()

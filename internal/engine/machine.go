@@ -98,16 +98,16 @@ type Machine struct {
 	rq   recvQueue
 	recv ReceiveSource
 
-	done         batch[Completion]
-	doneReceives int // of these
-	notices      batch[Notice]
+	done    batch[Completion]
+	notices batch[Notice]
 
 	cause error // what ended the connection, nil if nothing was wrong
 	// orderly says which side has closed in order, or was the first to.
-	orderly  error
-	state    State
-	lingered bool // our half has ended by itself
-	prefixed bool // Sends have a prefix
+	orderly      error
+	doneReceives uint32 // of done
+	state        State
+	lingered     bool // our half has ended by itself
+	prefixed     bool // Sends have a prefix
 
 	stream
 	stats Stats

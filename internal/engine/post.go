@@ -97,9 +97,9 @@ func (q *Machine) postable() error {
 // Outstanding returns how many requests of the Send Queue, and of the QP's own
 // Receive Queue, are not complete, or have completions that were not handed over.
 func (q *Machine) Outstanding() (sends, receives int) {
-	sends, receives = q.sq.Len()+len(q.done.items)-q.doneReceives, q.rq.Len()
+	sends, receives = q.sq.Len()+len(q.done.items)-int(q.doneReceives), q.rq.Len()
 	if q.cfg.Source == nil {
-		receives += q.doneReceives
+		receives += int(q.doneReceives)
 	}
 	if q.taken && q.cfg.Source == nil {
 		receives++
