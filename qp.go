@@ -39,14 +39,14 @@ type Negotiated struct {
 // A QP exists until its program calls Close or Abort, also when its connection has ended by
 // itself: Done tells of that.
 type QP struct {
-	rnic    *RNIC
-	pd      *PD
-	num     uint32
-	cfg     QPConfig
-	sendCQ  *CQ
-	recvCQ  *CQ
-	uses    [2]cqUse     // of the Send Queue's CQ, and of the other's, if that is another
-	callers atomic.Int32 // calls as Read that wait, and do not receive for themselves
+	rnic   *RNIC
+	pd     *PD
+	num    uint32
+	memory uint32 // the number of the stream for memory: another one for each connection; guarded by mu
+	cfg    QPConfig
+	sendCQ *CQ
+	recvCQ *CQ
+	uses   [2]cqUse // of the Send Queue's CQ, and of the other's, if that is another
 
 	unpolled driver.Unpolled
 	srqHeld  srqHeld // with an SRQ, in place of unpolled.Recvs
@@ -57,14 +57,14 @@ type QP struct {
 	// conn is the connection, from RTS until all its requests have been given back; else nil. Guarded by mu for
 	// writing.
 	conn    atomic.Pointer[driver.Conn]
-	journal journal   // what is to be logged
-	release sync.Once // of what it holds of others
+	journal journal      // what is to be logged
+	release sync.Once    // of what it holds of others
+	callers atomic.Int32 // calls as Read that wait, and do not receive for themselves
 
 	mu sync.Mutex // guards what follows; it comes before the lock of conn
 	// that takes what is posted before there is a connection; nil while there is one, and after it
 	machine   *engine.Machine
-	memory    uint32 // the number of the stream for memory: another one for each connection
-	prefixed  bool   // Sends have a prefix
+	prefixed  bool // Sends have a prefix
 	claim     claim
 	attr      StreamAttr      // for the next connection
 	ends      *ends           // of the connection; nil: there is none, or the QP is ready for another

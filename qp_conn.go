@@ -79,7 +79,7 @@ func (u *connecting) config() *driver.Config {
 		RNR: qp.cfg.RNR != (RNRPolicy{}), IdleTimeout: qp.cfg.IdleTimeout, RTRTimeout: u.ticket.rtr,
 		CloseTimeout: qp.cfg.CloseTimeout, CloseLimit: qp.cfg.CloseLimit, ErrNoRTR: ErrNoRTR, ErrIdle: ErrIdle,
 		Spin: cmp.Or(qp.cfg.Spin, qp.rnic.spin), Unpolled: &qp.unpolled, Waiters: &qp.room.waiting,
-		Born: qp.rnic.born, Reclaimer: &qp.rnic.reclaimer,
+		Born: &qp.rnic.born, Reclaimer: &qp.rnic.reclaimer,
 	}
 	if qp.cfg.SRQ != nil {
 		c.RecvDepth = 0

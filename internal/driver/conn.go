@@ -53,7 +53,7 @@ type Config struct {
 	// Waiters counts those who wait for room in the Send Queue; nil: nobody does.
 	Waiters *atomic.Int32
 	// Born is some time in the past, since which the monotonic clock is read.
-	Born time.Time
+	Born *time.Time
 	// Reclaimer gives back memory that a burst took.
 	Reclaimer *reclaim.Reclaimer
 }
@@ -61,7 +61,6 @@ type Config struct {
 // A Conn is a connection from RTS to its end. Its methods may be called by any goroutine.
 type Conn struct {
 	cfg   Config
-	owner Owner
 	link  link
 	tcp   *tcp.Conn // the link over MPA, and nil over another
 	whole *wholeLink
@@ -69,6 +68,7 @@ type Conn struct {
 	mu       sync.Mutex // guards what follows
 	machine  *engine.Machine
 	state    State
+	reclaim  reclaim.Entry
 	sender   sender
 	burst    burst
 	segments segments
@@ -76,12 +76,11 @@ type Conn struct {
 	watch    watch
 	fin      fin
 	path     pathState
-	room     sync.Cond // of mu: the Machine may take something in again
+	room     *sync.Cond // of mu: the Machine may take something in again; nil before anybody has waited
 	// since when the receiving goroutine waits for room; zero: it does not
 	heldSince time.Time
 	up        handUp
 	timer     deadline.Timer[Conn]
-	reclaim   reclaim.Entry
 	counts    Counts
 }
 
@@ -124,9 +123,8 @@ type link interface {
 }
 
 func newConn(cfg *Config, l link) *Conn {
-	c := &Conn{cfg: *cfg, owner: cfg.Owner, link: l, role: role{backOff: minBackOff}}
+	c := &Conn{cfg: *cfg, link: l, role: role{backOff: minBackOff}}
 	c.path.allSent = math.MaxUint64
-	c.room.L = &c.mu
 	c.sender.run = func() { c.turn(turn{mode: sendWaiting, now: c.now()}) }
 	return c
 }
@@ -158,7 +156,7 @@ func (c *Conn) Start(m *engine.Machine) {
 func (c *Conn) params() engine.Params { return c.machine.Negotiated() }
 
 // now reads the clock. It takes half the time of time.Now, as it leaves the wall clock alone.
-func (c *Conn) now() time.Time { return c.cfg.Born.Add(time.Since(c.cfg.Born)) }
+func (c *Conn) now() time.Time { return c.cfg.Born.Add(time.Since(*c.cfg.Born)) }
 
 // Status says how far a connection is.
 type Status struct {

@@ -57,11 +57,11 @@ func (c *Conn) release(t turn) (listening bool) {
 		switch e {
 		case toWrite:
 			if t.wrote && c.isAwaited() { // this write may wait for the peer, and the one before has made room
-				c.owner.Settled(t.receiving)
+				c.cfg.Owner.Settled(t.receiving)
 			}
 			c.sender.out.write(c)
 		case toHandUp:
-			t.parcel.give(c.owner)
+			t.parcel.give(c.cfg.Owner)
 		case toAskPath:
 			t.asked.ask(c.link)
 		}
@@ -71,7 +71,7 @@ func (c *Conn) release(t turn) (listening bool) {
 	listening = c.listening()
 	c.mu.Unlock()
 	if t.handed > 0 || t.wrote && c.isAwaited() {
-		c.owner.Settled(t.receiving)
+		c.cfg.Owner.Settled(t.receiving)
 	}
 	return listening
 }

@@ -84,7 +84,7 @@ func (s *setup) config(t testing.TB) (*end, *Config) {
 	cfg.CloseTimeout, cfg.CloseLimit = s.machine.CloseTimeout, s.machine.CloseLimit
 	cfg.RNR = s.machine.RNR != engine.RNR{}
 	cfg.ErrNoRTR, cfg.ErrIdle = errNoRTR, errIdle
-	cfg.Unpolled, cfg.Born, cfg.Reclaimer = &e.unpolled, time.Now().Add(-time.Hour), &e.spare
+	cfg.Unpolled, cfg.Born, cfg.Reclaimer = &e.unpolled, new(time.Now().Add(-time.Hour)), &e.spare
 	return e, &cfg
 }
 

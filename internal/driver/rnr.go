@@ -1,6 +1,9 @@
 package driver
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // A connection that is held back is looked at now and then: nobody receives from it, who would learn of a reset. A look
 // wakes its goroutine, so that the looks become rarer, for the sake of a process with a thousand of them.
@@ -34,6 +37,9 @@ func (c *Conn) heldBack(wait time.Duration) bool {
 	if c.holdsBack() {
 		if c.heldSince.IsZero() {
 			c.heldSince = time.Now()
+		}
+		if c.room == nil {
+			c.room = sync.NewCond(&c.mu)
 		}
 		probe := time.AfterFunc(wait, c.wakeReceiver)
 		c.room.Wait()
@@ -76,12 +82,19 @@ func (c *Conn) holdsBack() bool { return c.listening() && c.machine.HoldsBack() 
 func (c *Conn) wakeReceiver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.room.Broadcast()
+	c.tellRoom()
 }
 
 // signalRoom wakes who waits for room, if there is some.
 func (c *Conn) signalRoom() {
 	if c.cfg.RNR && !c.holdsBack() {
+		c.tellRoom()
+	}
+}
+
+// tellRoom wakes who waits for room. The caller holds the lock.
+func (c *Conn) tellRoom() {
+	if c.room != nil {
 		c.room.Broadcast()
 	}
 }

@@ -24,7 +24,7 @@ type role struct { // guarded by Conn.mu
 	quiet bool // the Machine took all of those
 	// How many such offers pass by before the receiving goroutine stands back, and how many they were the last time:
 	// they grow while consumers do not come, or get interrupted.
-	backOff, lastBackOff int
+	backOff, lastBackOff int32
 }
 
 const (
@@ -68,7 +68,7 @@ func (r receiver) lead(ctx context.Context, s Consumer) {
 	}
 	s.Awake() // before the next has the role
 	if more {
-		r.tcp.ReleaseRole(interrupted && ctx.Err() == nil, r.owner.Awaited())
+		r.tcp.ReleaseRole(interrupted && ctx.Err() == nil, r.cfg.Owner.Awaited())
 	}
 }
 
@@ -134,11 +134,11 @@ func (r receiver) poll() bool {
 // suppressWakeUps has what arrives wake nobody while a consumer polls, if nobody else waits. Who begins to wait
 // meanwhile looks out before this does, or is seen here.
 func (r receiver) suppressWakeUps() {
-	if r.owner.Awaited() {
+	if r.cfg.Owner.Awaited() {
 		return
 	}
 	r.tcp.SuppressWakeUps()
-	if r.owner.Awaited() {
+	if r.cfg.Owner.Awaited() {
 		r.tcp.RearmReads()
 	}
 }

@@ -73,7 +73,7 @@ func TestTimerRings(t *testing.T) {
 	if !c.hasBell() {
 		t.Fatal("there is no bell")
 	}
-	leaves := func(leads int, wantArmed bool) {
+	leaves := func(leads int32, wantArmed bool) {
 		t.Helper()
 		r.state, r.leads = taken, leads
 		r.arm(false)

@@ -48,17 +48,17 @@ import (
 // Where there is no bell, the receiving goroutine always reads.
 type role struct {
 	mu          sync.Mutex
-	moved       sync.Cond // ReleaseRole or End was called, and there is no bell to tell of it
+	moved       *sync.Cond // ReleaseRole or End was called, and there is no bell to tell of it; nil before there was one
 	state       roleState
 	bell        *bell        // nil: not made yet
 	noBell      bool         // there is no bell, or it is closed
 	armed       bool         // the bell is
 	withheld    bool         // the role is free, and only for the receiving goroutine
 	rearmReads  bool         // the next ReleaseRole arms the bell at once
-	leads       int          // how often it was taken since it became free
+	leads       int32        // how often it was taken since it became free
 	timed       bool         // the bell rings in a while in any case
-	before      int          // leads when the timer was set
-	lazyFrom    int          // leads after which the timer is used
+	before      int32        // leads when the timer was set
+	lazyFrom    int32        // leads after which the timer is used
 	rings       uint8        // of the timer, since consumers last came quickly
 	awaits      bool         // the consumer reads, or is about to: it called Announce
 	interrupted bool         // a read deadline is set
@@ -116,10 +116,10 @@ func (c *Conn) YieldRole() (leads int, again bool) {
 			c.timeout()
 		case r.state == free:
 			r.takeBack()
-			return r.leads, true
+			return int(r.leads), true
 		}
 	}
-	return r.leads, false
+	return int(r.leads), false
 }
 
 // takeBack gives the role to the receiving goroutine.
@@ -135,7 +135,7 @@ func (r *role) takeBack() {
 func (c *Conn) hasBell() bool {
 	r := &c.role
 	if r.bell == nil && !r.noBell {
-		r.moved.L = &r.mu
+		r.moved = sync.NewCond(&r.mu)
 		if c.raw != nil {
 			r.bell = c.raw.newBell()
 		}
@@ -203,7 +203,7 @@ func (r *role) closeBell() {
 		r.bell.close()
 	}
 	r.noBell = true
-	r.moved.Broadcast()
+	r.tell()
 }
 
 // AcquireRole makes the caller the one who receives, if nobody does. It then calls InterruptWith, and Announce
@@ -259,6 +259,13 @@ func (c *Conn) ReleaseRole(withhold, others bool) {
 	}
 	r.rearmReads = false
 	if r.noBell {
+		r.tell()
+	}
+}
+
+// tell wakes the receiving goroutine, if it waits for a consumer.
+func (r *role) tell() {
+	if r.moved != nil {
 		r.moved.Broadcast()
 	}
 }
