@@ -94,6 +94,7 @@ func TestIdleMemory(t *testing.T) {
 		heap, stack = int64(withHeap-h)/(2*n), int64(withStacks-s)/(2*n)
 		if heap > 0 && heap < idleHeap*6/5 && stack < idleStack*3/2 {
 			wantResting(t, s, 2*n)
+			c.use() // it is all there again
 			return
 		}
 	}

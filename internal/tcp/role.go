@@ -280,6 +280,7 @@ func (c *Conn) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.allowWakeUps()
+	c.endRenewal() // AwaitEnd waits too
 	r.state = over
 	r.unwatch()
 	r.last = nil

@@ -420,6 +420,13 @@ func TestRenew(t *testing.T) {
 	}
 	testrig.Must(t, b.CloseWrite())
 	renewed(false) // it is the end that Recv tells of
+	a.Renew()
+	a.End()
+	a.Renew()
+	testrig.Must(t, a.CloseWrite())
+	if known, err := a.AwaitEnd(); known != canRing || err != nil {
+		t.Errorf("the wait for the end has ended; known: %t, %v", known, err)
+	}
 }
 
 // TestRenewOfYielded has Renew come just before the receiving goroutine stands back: it does not interrupt a consumer.
