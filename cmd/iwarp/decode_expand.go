@@ -62,7 +62,7 @@ func (e *expander) Read(p []byte) (int, error) {
 // about names the compression in an error. A file that is cut off later is so as any capture.
 func (e *expander) about(err error) error {
 	switch {
-	case err == nil, err == io.EOF && e.out > 0, errors.Is(err, io.ErrUnexpectedEOF) && e.out > 0:
+	case err == nil, errors.Is(err, io.EOF) && e.out > 0, errors.Is(err, io.ErrUnexpectedEOF) && e.out > 0:
 		return err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%s: the file is empty or cut off", e.name)
@@ -74,7 +74,7 @@ func (e *expander) about(err error) error {
 func (e *expander) begin() error {
 	head := make([]byte, 4)
 	n, err := io.ReadFull(e.from, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
 	e.in = int64(n)

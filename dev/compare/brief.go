@@ -14,8 +14,7 @@ func briefTables(rec *record) map[string]string {
 	here := func(part string, table func(*record) string) string { return rec.Measured[part].text() + table(rec) }
 	return map[string]string{
 		"goals": verdictsText(rec), "perf": here("perf", briefPerfTable),
-		"connections": here("growth", connectionsTable), "round trips": here("growth", roundTripTable),
-		"short connections": here("short connections", shortTable),
+		"connections": here("growth", connectionsTable), "short connections": here("short connections", shortTable),
 	}
 }
 
@@ -52,12 +51,16 @@ func verdictWord(verdict string) string {
 	return verdict
 }
 
-// briefPerfTable has the ratios of perfTable.
+// briefPerfTable has the ratios of perfTable, of the smallest and the largest messages.
 func briefPerfTable(rec *record) string {
 	var b strings.Builder
 	b.WriteString(report.MarkdownHeading("op", "bytes", "congestion control", "bandwidth", "latency", "CPU"))
-	for _, row := range perfRows(rec) {
+	rows := perfRows(rec)
+	for _, row := range rows {
 		r := row.result
+		if r.Size != rows[0].result.Size && r.Size != rows[len(rows)-1].result.Size {
+			continue
+		}
 		b.WriteString(report.MarkdownRow(r.Op.String(), strconv.Itoa(r.Size), row.cc, ratioText(r, "ratio_bw"),
 			ratioText(r, "ratio_lat"), ratioText(r, "ratio_cpu")))
 	}

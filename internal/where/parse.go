@@ -100,23 +100,26 @@ func (p *parser) wrong(format string, args ...any) error {
 }
 
 func (p *parser) or(depth int) (condition, error) {
-	left, err := p.and(depth)
-	for err == nil && p.takes("or", "||") {
-		var right condition
-		one := left
-		right, err = p.and(depth)
-		left = func(e *event) bool { return one(e) || right(e) }
-	}
-	return left, err
+	return p.chain(depth, p.and, []string{"or", "||"}, func(a, b condition) condition {
+		return func(e *event) bool { return a(e) || b(e) }
+	})
 }
 
 func (p *parser) and(depth int) (condition, error) {
-	left, err := p.not(depth)
-	for err == nil && p.takes("and", "&&") {
+	return p.chain(depth, p.not, []string{"and", "&&"}, func(a, b condition) condition {
+		return func(e *event) bool { return a(e) && b(e) }
+	})
+}
+
+// chain is one condition, or several with an operator in between, joined from the left.
+func (p *parser) chain(depth int, part func(depth int) (condition, error), operator []string,
+	join func(a, b condition) condition) (condition, error) {
+	left, err := part(depth)
+	for err == nil && p.takes(operator...) {
 		var right condition
-		one := left
-		right, err = p.not(depth)
-		left = func(e *event) bool { return one(e) && right(e) }
+		if right, err = part(depth); err == nil {
+			left = join(left, right)
+		}
 	}
 	return left, err
 }
