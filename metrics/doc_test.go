@@ -25,7 +25,7 @@ func TestDocumented(t *testing.T) {
 	}
 	// and internal/monitor's
 	if rows := strings.Count(string(text), "\n| `iwarp_") + strings.Count(string(text),
-		"\n| `node_"); rows != len(all)+len(ofSCTP)+4 {
+		"\n| `node_"); rows != len(all)+len(ofSCTP)+4+5 {
 		t.Errorf("%d rows, and %d metrics", rows, len(all)+len(ofSCTP))
 	}
 }

@@ -1,6 +1,8 @@
 package monitor
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -30,6 +32,17 @@ func TestDisks(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(c); n != 5 {
 		t.Errorf("%d metrics", n)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	testrig.Must(t, err)
+	page, err := os.ReadFile("../../docs/metrics.md")
+	testrig.Must(t, err)
+	for _, f := range families {
+		if row := fmt.Sprintf("| `%s` | %s |\n", f.GetName(), f.GetHelp()); !strings.Contains(string(page), row) {
+			t.Errorf("docs/metrics.md has no %s", row)
+		}
 	}
 	problems, err := testutil.CollectAndLint(prometheus.Collector(c))
 	testrig.Must(t, err)
