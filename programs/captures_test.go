@@ -49,6 +49,7 @@ type wantedCaptures struct {
 	connected int  // how many have a connection, at least
 	datagrams bool // or datagrams instead
 	refused   bool // the programs ask for what is refused, with a Terminate
+	fails     bool // they have requests of their ULP fail
 }
 
 func capturedWith(t *testing.T, name string, want wantedCaptures, run func(*testing.T)) {
@@ -142,7 +143,8 @@ type captureJudge struct {
 
 func (j *captureJudge) Finding(c *decode.Connection, f *decode.Finding) {
 	j.t.Helper()
-	if f.Severity != decode.Note && !(j.want.refused && f.Name == "terminate") {
+	wanted := j.want.refused && f.Name == "terminate" || j.want.fails && f.Name == "ulp-failure"
+	if f.Severity != decode.Note && !wanted {
 		j.t.Errorf("%s: connection %d: %v %s [%s] at %d: %s",
 			j.name, c.TCP.Number, f.Severity, f.Name, f.ID, f.Offset, f.Text)
 	}

@@ -28,8 +28,19 @@ var iscsiOpcodes = map[byte]string{
 	0x32: "Asynchronous Message", iscsiReject: "Reject",
 }
 
-var scsiStatuses = map[byte]string{0x02: "CHECK CONDITION", 0x04: "CONDITION MET", 0x08: "BUSY", 0x18: "RESERVATION CONFLICT",
+// Statuses of SCSI that tell of a failure: not GOOD (0x00) and CONDITION MET (0x04).
+const checkCondition = 0x02
+
+var scsiStatuses = map[byte]string{checkCondition: "CHECK CONDITION", 0x08: "BUSY", 0x18: "RESERVATION CONFLICT",
 	0x28: "TASK SET FULL", 0x30: "ACA ACTIVE", 0x40: "TASK ABORTED"}
+
+// Sense keys, of sense data of a CHECK CONDITION. With three of them nothing has failed: each new initiator is told by a
+// UNIT ATTENTION that there was a reset.
+var senseKeys = [16]string{"NO SENSE", "RECOVERED ERROR", "NOT READY", "MEDIUM ERROR", "HARDWARE ERROR", "ILLEGAL REQUEST",
+	"UNIT ATTENTION", "DATA PROTECT", "BLANK CHECK", "VENDOR SPECIFIC", "COPY ABORTED", "ABORTED COMMAND", "0xc",
+	"VOLUME OVERFLOW", "MISCOMPARE", "COMPLETED"}
+
+var harmlessSense = [16]bool{0: true, 1: true, 6: true}
 
 var loginClasses = map[byte]string{1: "redirection", 2: "error of the initiator", 3: "error of the target"}
 
@@ -67,9 +78,11 @@ func (p *iser) send(end int, m *Message) (line, int) {
 		p.asked[end].put(tag, iscsiRequest{opcode, m.n}, maxRequests)
 		return l, fits
 	}
-	if l.failure = iscsiFailure(opcode, pdu); l.failure != "" {
-		l.text += ": " + l.failure
-		l.failure += " of a " + name
+	if status, fails := iscsiStatus(opcode, pdu); status != "" {
+		l.text += ": " + status
+		if fails {
+			l.failure = status + " of a " + name
+		}
 	}
 	if asked, known := p.asked[1-end].get(tag); known && asked.opcode|iscsiResponses == opcode {
 		l.answers = asked.n
@@ -91,22 +104,49 @@ func (p *iser) tell(end int, b []byte, what string) {
 	}
 }
 
-// iscsiFailure says what a response tells of; it is empty if all is well.
-func iscsiFailure(opcode byte, pdu []byte) string {
+// iscsiStatus is what a response says beside that all is well, and whether that is a failure.
+func iscsiStatus(opcode byte, pdu []byte) (status string, fails bool) {
 	switch opcode {
 	case scsiResponse:
-		if pdu[2] != 0 {
-			return fmt.Sprintf("target failure, response %#02x", pdu[2])
-		}
-		if name, known := scsiStatuses[pdu[3]]; known {
-			return name
-		}
+		return scsiStatus(pdu)
 	case loginResponse:
 		if class := loginClasses[pdu[36]]; class != "" {
-			return fmt.Sprintf("login status %#02x%02x, %s", pdu[36], pdu[37], class)
+			return fmt.Sprintf("login status %#02x%02x, %s", pdu[36], pdu[37], class), true
 		}
 	case iscsiReject:
-		return fmt.Sprintf("reason %#02x", pdu[2])
+		return fmt.Sprintf("reason %#02x", pdu[2]), true
 	}
-	return ""
+	return "", false
+}
+
+// scsiStatus is that of a SCSI Response (RFC 7143, section 11.4), with the key of its sense data.
+func scsiStatus(pdu []byte) (status string, fails bool) {
+	name, known := scsiStatuses[pdu[3]]
+	switch {
+	case pdu[2] != 0:
+		return fmt.Sprintf("target failure, response %#02x", pdu[2]), true
+	case !known:
+		return "", false
+	case pdu[3] != checkCondition:
+		return name, true
+	}
+	sense := senseData(pdu)
+	if len(sense) < 3 {
+		return name, true
+	}
+	key := sense[2] // of the fixed format
+	if format := sense[0] & 0x7f; format == 0x72 || format == 0x73 {
+		key = sense[1] // of descriptors
+	}
+	return name + ", " + senseKeys[key&0xf], !harmlessSense[key&0xf]
+}
+
+// senseData is what follows the header, after additional headers and a length (RFC 7143, section 11.4.7).
+func senseData(pdu []byte) []byte {
+	rest := pdu[iscsiLen:]
+	if more := 4 * int(pdu[4]); more+2 <= len(rest) {
+		rest = rest[more:]
+		return rest[2:min(len(rest), 2+int(binary.BigEndian.Uint16(rest)))]
+	}
+	return nil
 }
