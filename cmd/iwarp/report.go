@@ -43,7 +43,7 @@ func (f *reportFlags) write(std streams, files *reportFiles, r report.Report) er
 	if f.JSON {
 		return join(r.WriteJSON(std.out), files.write(r))
 	}
-	return join(r.WriteText(std.out, f.Verbose), files.write(r))
+	return join(r.WriteText(folded(std.out), f.Verbose), files.write(r))
 }
 
 func (f *reportFiles) write(r report.Report) error {
