@@ -209,6 +209,7 @@ type Missing struct {
 type Read struct {
 	Dir     capture.Dir   // of the Request
 	Request capture.Stamp // the packet that completed the Request
+	Acked   capture.Stamp // the first in which the other end's TCP acknowledges it; zero if not known
 	First   capture.Stamp // and the first segment of the Response
 	Last    capture.Stamp // and all of it
 	rdmap.ReadRequest

@@ -89,7 +89,8 @@ var (
 	findRTRPlain   = finding{"rtr-not-negotiated", "E09", Note}
 	findRTRSTag    = finding{"rtr-stag-0", "", Note}
 
-	findULP = finding{"ulp-failure", "", Warning}
+	findULP      = finding{"ulp-failure", "", Warning}
+	findSlowRead = finding{"slow-read", "", Note}
 
 	// DDP and RDMAP
 	findShort          = finding{"ddp-too-short", "D36", Error}

@@ -78,6 +78,7 @@ func (h *half) acknowledges(s *capture.Segment) {
 	next := h.c.tcp.Halves[p.dir].Next()
 	if at := int64(next) + int64(int32(s.Ack-p.origin-uint32(next))); at > int64(h.acked) {
 		h.acked = uint64(at)
+		p.messages.acknowledged(h.acked, capture.Stamp{Number: s.Packet.Number, Time: s.Packet.Time})
 	}
 }
 

@@ -294,6 +294,7 @@ func (j *JSON) Missing(c *Connection, m *Missing) {
 type jsonRead struct {
 	jsonAt
 	Request uint64 `json:"request_packet"`
+	Acked   uint64 `json:"acked_packet,omitempty"`
 	First   uint64 `json:"first_packet"`
 	Latency int64  `json:"latency_ns"`
 	*jsonReadRequest
@@ -306,7 +307,7 @@ func (j *JSON) Read(c *Connection, r *Read) {
 	}
 	a := at("read", c, r.Dir, 0, r.Last)
 	a.Offset = nil
-	j.put(jsonRead{a, r.Request.Number, r.First.Number, r.Latency().Nanoseconds(), readRequestOf(&r.ReadRequest)})
+	j.put(jsonRead{a, r.Request.Number, r.Acked.Number, r.First.Number, r.Latency().Nanoseconds(), readRequestOf(&r.ReadRequest)})
 }
 
 type jsonULP struct {

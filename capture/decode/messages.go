@@ -20,6 +20,8 @@ type messages struct {
 	sinks   map[uint32]int // how many of them go to an STag
 	others  map[other]int  // and how many other requests of a kind have an identifier
 	nextID  uint64
+	ackID   uint64 // the first one that the other end's TCP has not acknowledged
+	slowest slowest
 	stags   map[uint32]struct{}
 	lenient bool   // there may be Reads without a known Request
 	sure    uint64 // the Requests from this one on are all known, if lenient
@@ -40,7 +42,10 @@ type other struct {
 // asked is a Read Request without a whole Response.
 type asked struct {
 	request     rdmap.ReadRequest
-	sent, first capture.Stamp
+	offset, end uint64 // of its FPDU
+	msn         uint32
+	// acked is the first packet by which the other end's TCP has acknowledged the Request.
+	sent, acked, first capture.Stamp
 }
 
 // queue is the sequence of an untagged queue.

@@ -14,7 +14,7 @@ func (h *half) readRequest(f *FPDU) {
 	m := &h.messages
 	r := rdmap.Read{SinkSTag: f.ReadRequest.SinkSTag, SinkTO: f.ReadRequest.SinkTO,
 		Size: f.ReadRequest.Size, ID: m.nextID}
-	if !m.ask(r, &asked{request: *f.ReadRequest, sent: f.Last}) {
+	if !m.ask(r, &asked{request: *f.ReadRequest, offset: f.Offset, end: f.End, msn: f.Segment.MSN, sent: f.Last}) {
 		return
 	}
 	m.sinks[r.SinkSTag]++
@@ -143,9 +143,12 @@ func (h *half) complete(f *FPDU, r rdmap.Read, a *asked) {
 	m := &h.peer().messages
 	m.forget(r)
 	m.lenient = m.lenient && r.ID < m.sure // Responses come in order
-	read := Read{Dir: h.dir.Peer(), Request: a.sent, First: a.first, Last: f.Last, ReadRequest: a.request}
+	read := Read{Dir: h.dir.Peer(), Request: a.sent, Acked: a.acked, First: a.first, Last: f.Last, ReadRequest: a.request}
 	if l := read.Latency(); l >= 0 {
 		h.peer().publicHalf().Reads.Add(uint64(l))
+		if l > m.slowest.Latency() {
+			m.slowest = slowest{read, a.offset, a.msn}
+		}
 	}
 	h.c.d.to.Read(h.c.pub, &read)
 }
