@@ -42,7 +42,8 @@ func (s *script) read(sink uint64) *decode.FPDU {
 func (s *script) answer(f *decode.FPDU, after time.Duration) {
 	s.send(back, rdmap.OpReadResponse, 4096)
 	last := capture.Stamp{Number: s.packet, Time: f.Last.Time.Add(after)}
-	s.tell.Read(s.conn, &decode.Read{Dir: forth, Request: f.Last, First: last, Last: last, ReadRequest: *f.ReadRequest})
+	acked := capture.Stamp{Number: 50, Time: f.Last.Time.Add(2 * time.Millisecond)}
+	s.tell.Read(s.conn, &decode.Read{Dir: forth, Request: f.Last, Acked: acked, First: last, Last: last, ReadRequest: *f.ReadRequest})
 }
 
 // at is where the timeline has a time, from the connection's first packet on, in a row of it.
@@ -79,6 +80,11 @@ func (w browser) time(t *testing.T) {
 	b.want(`document.querySelector(".around .step.current").dataset.fpdu`, "0")
 	b.want(`document.querySelector(".around .step.current").textContent.includes(
 		"RDMA Read Request msn 1, 4\u202f096 bytes, answered after 3 ms")`, "true")
+	b.want(`document.querySelector(".detail").textContent.includes(
+		"after 2 ms (packet 50): the responder had the Request, and answered 1 ms later")`, "true")
+	b.want(`[...document.querySelectorAll(".slow a")].map((a) => a.textContent)`, "3 ms,1 ms")
+	b.click(".slow li:nth-child(2) a")
+	b.want(selected, "102,102")
 	b.clickAt(1105*micro, backLane) // the last Response
 	b.want(selected, "103,103")
 	b.clickAt(54*micro, forthLane)
@@ -116,6 +122,8 @@ func (w browser) find(t *testing.T) {
 	look("size 4096 source 0x00000009 0x0", "#c6-p0")
 	look("size 4096 source 0x00000009 0x0", "#c6-p102")
 	look("size 4096 source 0x00000009 0x0", "#c6-p0")
+	look("slow", "#c6-p102")
+	look("slow", "#c6-p0")
 	look("late", "#c6-f0")
 	look("#12 ", "#c0-p7") // of the next connection, as this one is searched from the finding on
 	look("no such thing", "#c0-p7")

@@ -12,6 +12,9 @@ type reads struct {
 	Row   column `json:"row"`   // of the Request, among the FPDUs
 	First column `json:"first"` // from the Request to the first segment of the Response, in ns
 	Last  column `json:"last"`  // and to all of it
+	// Acked is how many packets after the Request TCP acknowledged it, 0 if that is not known, and After how many ns.
+	Acked column `json:"acked"`
+	After column `json:"after"`
 
 	open [2][]openRead // by the direction of the Request, in its order
 }
@@ -42,6 +45,12 @@ func (p *Page) Read(c *decode.Connection, r *decode.Read) {
 	l.Row.add(0, uint64(row))
 	l.First.plain(int64(r.First.Time.Sub(r.Request.Time)))
 	l.Last.plain(int64(r.Latency()))
+	acked := r.Acked
+	if acked.Number == 0 {
+		acked = r.Request
+	}
+	l.Acked.plain(int64(acked.Number - r.Request.Number))
+	l.After.plain(int64(acked.Time.Sub(r.Request.Time)))
 	l.Count++
 }
 

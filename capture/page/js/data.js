@@ -208,16 +208,27 @@ class Reads {
   constructor(json, fpdus) {
     const n = this.count = json.count, c = columnsOf(json);
     this.row = new Uint32Array(n);
-    for (const name of ["first", "last"]) this[name] = new Float64Array(n);
+    for (const name of ["first", "last", "acked", "after"]) this[name] = new Float64Array(n);
     this.byRow = new Map();
     for (let i = 0; i < n; i++) {
       this.row[i] = c.row.next(0);
       this.first[i] = c.first.plain();
       this.last[i] = c.last.plain();
+      this.acked[i] = c.acked.plain();
+      this.after[i] = c.after.plain();
       this.byRow.set(this.row[i], i);
     }
     this.began = Float64Array.from(this.row, (row) => fpdus.time[row]);
     this.underWay();
+  }
+  // slowest returns the slowest few, the slowest first.
+  slowest(few) {
+    let found = [];
+    for (let i = 0; i < this.count; i++) {
+      if (found.length === few && this.last[i] <= this.last[found[few - 1]]) continue;
+      found = [...found, i].sort((a, b) => this.last[b] - this.last[a]).slice(0, few);
+    }
+    return found;
   }
   // underWay makes lists of the times at which their number changes, and of the numbers from then on.
   underWay() {
@@ -264,6 +275,6 @@ function load(article) {
   return {
     article, findings,
     number: json.number, session: json.session, ends: json.ends, end: json.end, spans: json.spans || [],
-    fpdus, reads, waits: new Waits(reads, json.answers, fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
+    fpdus, reads, slow: new Set(reads.slowest(5).map((i) => reads.row[i])), waits: new Waits(reads, json.answers, fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
   };
 }

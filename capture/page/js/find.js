@@ -1,8 +1,9 @@
 // find.js: a search through all connections: their FPDUs and findings.
 
-// lineOf is what is searched of an FPDU: what the table shows of it.
-function lineOf({ fpdus }, i) {
-  return "#" + (fpdus.packet[i] + fpdus.later[i]) + " offset " + fpdus.offset[i] + " row " + i + " " + headerLine(fpdus, i);
+// lineOf is what is searched of an FPDU: what the table shows of it, and whether it is one of the slowest Reads.
+function lineOf({ fpdus, slow }, i) {
+  return "#" + (fpdus.packet[i] + fpdus.later[i]) + " offset " + fpdus.offset[i] + " row " + i + " " + headerLine(fpdus, i) +
+    (slow.has(i) ? " slow" : "");
 }
 
 // A Search finds a text from a place on, and goes around at the end. Large and small letters are the same.

@@ -15,7 +15,7 @@ class View {
     this.detail = make("section", { className: "detail", "aria-label": "FPDU", "aria-live": "polite" });
     const place = article.querySelector(".view");
     place.append(
-      make("h3", {}, "Time"), legend(), this.timeline.element,
+      make("h3", {}, "Time"), legend(), this.timeline.element, ...slowReads(model),
       make("h3", {}, "Streams"), ...this.tracks.map((t) => t.element),
       make("p", { className: "quiet" }, "Wheel: zoom; with Shift, or drag: move; click: choose. With the keyboard: arrows, + \u2212 0, comma and full stop."),
       make("h3", {}, "FPDUs"),
@@ -122,6 +122,15 @@ class View {
     const here = findings.filter((f) => f.dir === fpdus.dir(i) && f.offset >= fpdus.offset[i] && f.offset < fpdus.end(i));
     return here.map((f) => make("a", { href: "#c" + number + "-f" + f.number }, f.text));
   }
+}
+
+// slowReads lists the slowest Reads, if there are Reads.
+function slowReads(model) {
+  const { number, fpdus, reads, slow } = model;
+  const item = (row) => make("li", {}, make("a", { href: "#c" + number + "-p" + row }, duration(reads.last[reads.byRow.get(row)])),
+    " from packet " + (fpdus.packet[row] + fpdus.later[row]) + ", " + seconds(fpdus.time[row]) + " s: " + shortLine(fpdus, row) +
+    "; acknowledged " + ackLine(model, reads.byRow.get(row)));
+  return slow.size === 0 ? [] : [make("h3", {}, "Slowest Reads"), make("ol", { className: "slow" }, ...[...slow].map(item))];
 }
 
 // legend explains the colors and letters of the map.

@@ -110,7 +110,8 @@ function fieldsOf(model, i) {
   ];
   const read = model.reads.byRow.get(i);
   if (read !== undefined) {
-    rows.push(["answered", "after " + duration(model.reads.last[read]) + "; the first bytes came after " + duration(model.reads.first[read])]);
+    rows.push(["answered", "after " + duration(model.reads.last[read]) + "; the first bytes came after " + duration(model.reads.first[read])],
+      ["acknowledged", ackLine(model, read)]);
   }
   if (!model.session) rows.push(["CRC", CRC[fpdus.crc(i)]], ["alignment", alignmentLine(fpdus, i)]);
   const inside = markers.within(dir, fpdus.offset[i], fpdus.end(i));
@@ -119,6 +120,15 @@ function fieldsOf(model, i) {
   for (const s of over.slice(0, 12)) rows.push(["segment", segmentLine(model, s)]);
   if (over.length > 12) rows.push(["", "and " + (over.length - 12) + " more"]);
   return rows;
+}
+
+// ackLine says when TCP acknowledged the Request of a Read, and so who was waited for.
+function ackLine({ fpdus, reads }, read) {
+  const { acked, after, first } = reads, row = reads.row[read];
+  if (acked[read] === 0) return "it is not known when";
+  const line = "after " + duration(after[read]) + " (packet " + (fpdus.packet[row] + fpdus.later[row] + acked[read]) + ")";
+  if (after[read] >= first[read]) return line + ", no earlier than with the Response";
+  return line + ": the responder had the Request, and answered " + duration(first[read] - after[read]) + " later";
 }
 
 function alignmentLine(fpdus, i) {
