@@ -102,6 +102,7 @@ class Fpdus {
       ulp[i] = c.ulp.next32(lane);
     }
     this.byDir = rowsByDir(n, (i) => this.dir(i));
+    this.order = this.inTime(n);
     this.bad = this.byDir.map((rows) => rows.filter((i) => this.isBad(i)));
     this.readRequests(json.requests);
   }
@@ -113,6 +114,11 @@ class Fpdus {
       const dir = this.dir(i);
       this.requests.set(i, names.map((name) => c[name].next32(dir)));
     }
+  }
+  // inTime returns the rows in the order of their times: where the capture has holes, a row may be earlier than those before it.
+  inTime(n) {
+    const { time } = this, rows = Uint32Array.from({ length: n }, (_, i) => i);
+    return rows.every((i) => i === 0 || time[i - 1] <= time[i]) ? rows : rows.sort((i, k) => time[i] - time[k] || i - k);
   }
   dir(i) { return this.flags[i] & 1; }
   end(i) { return this.offset[i] + this.size[i]; }

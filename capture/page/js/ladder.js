@@ -26,25 +26,25 @@ class Ladder {
   }
   clear() { this.element.replaceChildren(); }
   select(chosen) {
-    const { fpdus, ends } = this.model, first = Math.max(0, chosen - (STEPS >> 1)), end = Math.min(fpdus.count, first + STEPS);
-    const steps = [];
+    const { fpdus, ends } = this.model, first = Math.max(0, fpdus.order.indexOf(chosen) - (STEPS >> 1));
+    const rows = fpdus.order.subarray(first, first + STEPS), steps = [];
     let y = 34;
-    for (let i = first; i < end; i++) {
-      if (i > first) y += this.gap(i, first, end);
+    rows.forEach((i, k) => {
+      if (k > 0) y += this.gap(rows, k);
       steps.push(this.step(i, y, i === chosen));
-    }
+    });
     const height = y + 20;
     const drawing = svg("svg", { viewBox: "0 0 1000 " + height, width: 1000, height, role: "img",
-      "aria-label": "From row " + first + " to row " + (end - 1) });
+      "aria-label": "From packet " + fpdus.packet[rows[0]] + " to packet " + fpdus.packet[rows[rows.length - 1]] });
     drawing.append(
       svg("text", { class: "end", x: 220, y: 14 }, ends[0]), svg("text", { class: "end right", x: 980, y: 14 }, ends[1]),
       ...[220, 980].map((x) => svg("line", { class: "life", x1: x, x2: x, y1: 20, y2: height })), ...steps);
     this.element.replaceChildren(make("h3", {}, "Around it"), drawing);
   }
   // gap is how far below the one before it a row is: in proportion to the time, within bounds.
-  gap(i, first, end) {
-    const { time } = this.model.fpdus, all = time[end - 1] - time[first];
-    const part = all > 0 ? (time[i] - time[i - 1]) / all : 0;
+  gap(rows, k) {
+    const { time } = this.model.fpdus, all = time[rows[rows.length - 1]] - time[rows[0]];
+    const part = all > 0 ? (time[rows[k]] - time[rows[k - 1]]) / all : 0;
     return Math.min(STRETCH, STEP_HEIGHT + part * STEPS * STEP_HEIGHT);
   }
   step(i, y, chosen) {

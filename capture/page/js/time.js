@@ -40,30 +40,30 @@ class Timeline extends Strip {
     const last = (times) => times.reduce((most, t) => Math.max(most, t), 0);
     super(Math.max(last(fpdus.time), last(segments.time)) * 1.01, SHORTEST);
     Object.assign(this, { model, view, selected: -1, finding: null });
-    let latest = 0; // a capture's clock may go back
-    this.times = fpdus.time.map((t) => latest = Math.max(latest, t));
+    this.order = fpdus.order; // rows
+    this.times = Float64Array.from(this.order, (i) => fpdus.time[i]);
     const index = Object.fromEntries(Object.keys(KINDS).map((kind, k) => [kind, k]));
-    this.kinds = Uint8Array.from(this.times, (_, i) => index[kindOf(fpdus, i)]);
+    this.kinds = Uint8Array.from(this.order, (i) => index[kindOf(fpdus, i)]);
     this.build("Time", "What was sent over time. Arrow keys move, plus and minus zoom, 0 shows all, comma and full stop go to the FPDU before and after.",
       "All: show the whole connection");
     this.canvas.classList.add("time");
   }
-  // rows returns the first FPDU in the window, and the first one after it.
+  // rows returns the place in order of the first FPDU in the window, and of the first one after it.
   rows() {
     const at = (time) => lowerBound(this.times.length, time, (i) => this.times[i]);
     return [at(this.from), at(this.to)];
   }
   look(from, to) {
     super.look(from, to);
-    if (this.view.follow) this.view.follow(...this.rows());
+    if (this.view.follow) this.view.follow(this.order.subarray(...this.rows()));
   }
   step(by) {
-    const next = this.selected >= 0 ? this.selected + by : this.rows()[0];
-    if (next >= 0 && next < this.model.fpdus.count) this.view.select(next);
+    const next = this.selected >= 0 ? this.order.indexOf(this.selected) + by : this.rows()[0];
+    if (next >= 0 && next < this.order.length) this.view.select(this.order[next]);
   }
   // reveal shows a row large enough to be told from others.
   reveal(i) {
-    const time = this.times[i];
+    const time = this.model.fpdus.time[i];
     if (time < this.from || time > this.to) {
       const span = this.to - this.from;
       super.look(time - span / 2, time + span / 2);
@@ -79,8 +79,8 @@ class Timeline extends Strip {
     const room = 8 / this.width() * (this.to - this.from), time = this.placeAt(x);
     let best = -1, least = room;
     for (let i = lowerBound(this.times.length, time - room, (k) => this.times[k]); i < this.times.length && this.times[i] < time + room; i++) {
-      const by = Math.abs(this.times[i] - time);
-      if (by < least && fits(i)) [best, least] = [i, by];
+      const by = Math.abs(this.times[i] - time), row = this.order[i];
+      if (by < least && fits(row)) [best, least] = [row, by];
     }
     return best;
   }
@@ -138,7 +138,7 @@ class Timeline extends Strip {
       if (f === this.finding) this.line(paint, f.time, f.severity);
       drawFinding(paint, f.severity, x, lane.y, lane.height);
     }
-    if (this.selected >= 0) this.line(paint, this.times[this.selected], "selected");
+    if (this.selected >= 0) this.line(paint, this.model.fpdus.time[this.selected], "selected");
   }
   line({ g, color }, time, name) {
     g.fillStyle = color(name);
@@ -151,9 +151,9 @@ class Timeline extends Strip {
     const sums = [0, 1].map(() => kinds.map(() => new Float64Array(n))), all = [0, 1].map(() => new Float64Array(n));
     const [first, end] = this.rows();
     for (let i = first; i < end; i++) {
-      const at = Math.min(n - 1, Math.floor((this.times[i] - this.from) / span)), dir = fpdus.dir(i);
-      sums[dir][this.kinds[i]][at] += fpdus.size[i];
-      all[dir][at] += fpdus.size[i];
+      const at = Math.min(n - 1, Math.floor((this.times[i] - this.from) / span)), row = this.order[i], dir = fpdus.dir(row);
+      sums[dir][this.kinds[i]][at] += fpdus.size[row];
+      all[dir][at] += fpdus.size[row];
     }
     const most = all.map((bars) => bars.reduce((a, b) => Math.max(a, b), 0)), full = Math.max(...most, 1);
     for (const dir of [0, 1]) {

@@ -47,13 +47,15 @@ class View {
     this.ladder.select(i);
     this.describe(i);
   }
-  // follow has the maps show the bytes of FPDUs from a row on up to another.
-  follow(first, end) {
-    const { fpdus } = this.model;
-    for (const t of this.tracks) {
-      const rows = fpdus.byDir[t.dir], from = lowerBound(rows.length, first, (k) => rows[k]), to = lowerBound(rows.length, end, (k) => rows[k]);
-      if (from < to) t.look(fpdus.offset[rows[from]], fpdus.end(rows[to - 1]));
+  // follow has the maps show the bytes of FPDUs.
+  follow(rows) {
+    const { fpdus } = this.model, from = [Infinity, Infinity], to = [0, 0];
+    for (const i of rows) {
+      const dir = fpdus.dir(i);
+      from[dir] = Math.min(from[dir], fpdus.offset[i]);
+      to[dir] = Math.max(to[dir], fpdus.end(i));
     }
+    for (const t of this.tracks) if (to[t.dir] > 0) t.look(from[t.dir], to[t.dir]);
   }
   // showFinding goes to the place of a finding: its FPDU, or the frame of the startup, and
   // the bytes in any case.
