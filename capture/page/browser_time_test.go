@@ -62,6 +62,18 @@ func (b *tab) clickAt(after time.Duration, y int) {
 	b.frames()
 }
 
+// hoverAt moves the pointer over the timeline, and returns what is said there.
+func (b *tab) hoverAt(after time.Duration, y int) string {
+	b.t.Helper()
+	p, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(at, after, y)))
+	if err != nil || len(p) != 2 {
+		b.t.Fatal(p, err)
+	}
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, p[0], p[1]))
+	b.frames()
+	return b.eval(`document.querySelector("article:not([hidden]) .under").textContent`)
+}
+
 // Places of the lanes of the timeline.
 const (
 	forthLane, backLane, findingLane = 50, 120, 276
@@ -74,6 +86,20 @@ func (w browser) time(t *testing.T) {
 	timed(p)
 	b := w.open(t, p, "#c6")
 	const micro = 7 * time.Microsecond // between two packets
+	for _, c := range []struct {
+		after time.Duration
+		lane  int
+		want  string
+	}{
+		{8 * micro, slowDot, "0.000035 s, packet 5: → RDMA Read Request "}, // at the left of what is there
+		{1105 * micro, backLane, "s, packet 1108: ← RDMA Read Response "},
+		{0, findingLane, "0.000000 s, packet 1108: warning crc-wrong"},
+		{600 * micro, backLane, "4200 µs"},
+	} {
+		if got := b.hoverAt(c.after, c.lane); !strings.Contains(got, c.want) {
+			t.Errorf("after %v: %q, want %q", c.after, got, c.want)
+		}
+	}
 	b.clickAt(4*micro, slowDot)
 	b.want(selected, "0,0")
 	b.want(`document.querySelector(".detail").textContent.includes("after 3 ms; the first bytes came after 3 ms")`, "true")

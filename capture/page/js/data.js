@@ -274,6 +274,7 @@ function load(article) {
     dir: Number(item.dataset.dir),
     offset: Number(item.dataset.offset),
     time: Number(item.dataset.time),
+    packet: Number(item.dataset.packet),
     severity: item.dataset.severity,
     text: item.querySelector("a").textContent.trim(),
   }));

@@ -111,12 +111,16 @@ class Timeline extends Strip {
     const row = this.rowAt(x, y);
     if (row >= 0) this.view.select(row);
   }
-  hover(x, y) {
-    const finding = this.findingAt(x, y), row = finding || x < LABELS ? -1 : this.rowAt(x, y);
-    let text = x < LABELS ? "" : timeText(this.placeAt(x), (this.to - this.from) / 1000);
-    if (finding) text += ": " + finding.text;
-    if (row >= 0) text += ": " + ARROWS[this.model.fpdus.dir(row)] + " " + headerLine(this.model.fpdus, row) + readLine(this.model, row);
-    this.under.textContent = text;
+  hover(x, y) { this.under.textContent = x < LABELS ? "" : this.lineAt(x, y); }
+  // lineAt says what is at a point, with its own time, or the time there if nothing is.
+  lineAt(x, y) {
+    const { fpdus } = this.model, finding = this.findingAt(x, y);
+    const line = (time, packet, what) => seconds(time) + " s, packet " + packet + ": " + what;
+    if (finding) return line(finding.time, finding.packet, finding.text);
+    const row = this.rowAt(x, y);
+    if (row < 0) return timeText(this.placeAt(x), (this.to - this.from) / 1000);
+    return line(fpdus.time[row], fpdus.packet[row] + fpdus.later[row],
+      ARROWS[fpdus.dir(row)] + " " + headerLine(fpdus, row) + readLine(this.model, row));
   }
   rangeText() {
     const [first, end] = this.rows();
