@@ -82,9 +82,9 @@ func (w browser) odd(t *testing.T) {
 		}
 	}
 
-	b.click("#c4-f0 a") // bytes that are missing: the FPDU in front of them
+	b.click("#c4-f1 a") // bytes that are missing: the FPDU in front of them
 	b.want(selected, "0,0")
-	b.click("#c4-f1 a")
+	b.click("#c4-f0 a")
 	b.want(selected, "2,2")
 	b.want(`document.querySelector(".detail").textContent.includes("at 4\u202f608 FPDUPTR 488 WRONG")`, "true")
 }

@@ -1,9 +1,11 @@
 package page_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -29,4 +31,26 @@ func (w browser) around(t *testing.T) {
 	b.want(selected, "31,31")
 	b.press("canvas.time", ".")
 	b.want(selected, "1,1")
+}
+
+// covered has a note at the place of a warning: the warning is seen, and what a click goes to.
+func (w browser) covered(t *testing.T) {
+	p := page.New(page.Config{Name: "covered"})
+	s := newScript(p, 0)
+	s.startup(nil)
+	s.send(forth, rdmap.OpSend, 10)
+	s.finding(decode.Warning, forth, 30, "a warning")
+	s.finding(decode.Note, forth, 30, "a note")
+	s.finish()
+	b := w.open(t, p, "")
+	const colors = `[[276, ".time"], [146, "[data-dir='0']"]].map(([y, which]) => {
+		const c = document.querySelector("canvas" + which), ratio = c.width / c.clientWidth;
+		const line = c.getContext("2d").getImageData(0, y * ratio, c.width, 1).data, warning = [138, 90, 0], note = [53, 97, 142];
+		const has = (color) => line.some((_, i) => i % 4 === 0 && color.every((v, k) => line[i + k] === v));
+		return has(warning) + " " + has(note);
+	})`
+	b.want(colors, "true false,true false")
+	if got := b.hoverAt(0, findingLane); !strings.Contains(got, "warning crc-wrong") {
+		t.Errorf("hover says %q", got)
+	}
 }

@@ -322,6 +322,21 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
+// TestWorstFirst: the findings of a connection are listed from the worst on.
+func TestWorstFirst(t *testing.T) {
+	p := page.New(page.Config{Name: "sorted"})
+	s := newScript(p, 0)
+	for i, severity := range []decode.Severity{decode.Note, decode.Warning, decode.Error, decode.Warning} {
+		s.finding(severity, forth, uint64(i), "found")
+	}
+	doc := document(t, written(t, p))
+	for i, want := range []string{"offset 2", "offset 1", "offset 3", "offset 0"} {
+		if got := text(byID(t, doc, fmt.Sprintf("c0-f%d", i))); !strings.Contains(got, want) {
+			t.Errorf("finding %d is %q, want %s", i, got, want)
+		}
+	}
+}
+
 // TestNoteIsSaid: a connection with a note is not called good.
 func TestNoteIsSaid(t *testing.T) {
 	p := page.New(page.Config{Name: "noted"})

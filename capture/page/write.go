@@ -149,7 +149,9 @@ func (f found) Arrow() string { return arrow(f.Dir) }
 
 func (p *Page) writeConnection(w io.Writer, c *connection, folded bool) error {
 	a := article{row: rowOf(c.of), Folded: folded, Summary: c.summary, Ladder: c.ladder.draw(c.of), Remarks: c.remarks()}
-	for i, f := range c.findings {
+	worst := slices.Clone(c.findings)
+	slices.SortStableFunc(worst, func(a, b decode.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	for i, f := range worst {
 		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: elapsed(c.of, f.Packet),
 			After: int64(f.Packet.Time.Sub(c.of.TCP.First.Time))})
 	}

@@ -185,7 +185,7 @@ function drawMarkers({ g, track, color }) {
 function drawFindings(paint) {
   const { g, track, color } = paint;
   const row = ROWS.findings;
-  for (const f of track.model.findings) {
+  for (const f of track.model.findings.toReversed()) { // the worst on top
     const x = track.xOf(f.offset);
     if (f.dir !== track.dir || x < LABELS - 8 || x > track.width() + LABELS + 8) continue;
     if (track.finding === f) {

@@ -136,7 +136,7 @@ class Timeline extends Strip {
     g.clip();
     drawAxis(paint, timeText);
     this.drawOdd(paint);
-    for (const f of this.model.findings) {
+    for (const f of this.model.findings.toReversed()) { // the worst on top
       const x = this.xOf(f.time), lane = LANES.findings;
       if (x < LABELS - 8 || x > width + 8) continue;
       if (f === this.finding) this.line(paint, f.time, f.severity);
