@@ -94,6 +94,7 @@ func (w browser) time(t *testing.T) {
 		{8 * micro, slowDot, "0.000035 s, packet 5: → RDMA Read Request "}, // at the left of what is there
 		{1105 * micro, backLane, "s, packet 1108: ← RDMA Read Response "},
 		{0, findingLane, "0.000000 s, packet 1108: warning crc-wrong"},
+		{1108 * micro, forthLane, "0.007763 s, packet 1109: → TCP FIN"},
 		{600 * micro, backLane, "4200 µs"},
 	} {
 		if got := b.hoverAt(c.after, c.lane); !strings.Contains(got, c.want) {

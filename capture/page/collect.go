@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"cmp"
+	"time"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
@@ -32,6 +33,7 @@ const (
 	maxFindings = 20_000
 	maxSpans    = 100_000 // startup frames, streaming data and missing bytes on the map
 	maxTexts    = 20_000  // Terminates and errors of FPDUs in words
+	maxCloses   = 16      // FINs and RSTs of a connection on the time map
 	maxSteps    = 64      // at the beginning of one ladder, and as many at its end
 )
 
@@ -92,6 +94,8 @@ type connection struct {
 	spans    []span
 	spanned  uint64 // spans that are not shown
 	ladder   ladder
+	closes   []closing
+	last     time.Duration // from the first packet to the latest
 	findings []decode.Finding
 	omitted  uint64 // findings that are not shown
 	end      [2]uint64

@@ -1,8 +1,11 @@
 package page
 
 import (
+	"time"
+
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -192,6 +195,7 @@ func (p *Page) Segment(c *decode.Connection, s *decode.Segment) {
 		return
 	}
 	own.ladder.segment(s)
+	own.closing(s)
 	if s.Length == 0 {
 		return
 	}
@@ -201,6 +205,25 @@ func (p *Page) Segment(c *decode.Connection, s *decode.Segment) {
 		return
 	}
 	own.segments.add(c, s)
+}
+
+// A closing is a packet with a FIN or RST.
+type closing struct {
+	Dir    capture.Dir   `json:"dir"`
+	Time   time.Duration `json:"time"`
+	Packet uint64        `json:"packet"`
+	Kind   string        `json:"kind"`
+}
+
+// closing takes note of when a packet came, and whether it closes the connection.
+func (c *connection) closing(s *decode.Segment) {
+	at := s.Packet.Time.Sub(c.of.TCP.First.Time)
+	c.last = max(c.last, at)
+	if s.Flags&(capture.FIN|capture.RST) == 0 || len(c.closes) >= maxCloses {
+		return
+	}
+	kind := wording.If(s.Flags.Has(capture.RST), "RST", "FIN")
+	c.closes = append(c.closes, closing{Dir: s.Dir, Time: at, Packet: s.Packet.Number, Kind: kind})
 }
 
 func (l *segments) add(c *decode.Connection, s *decode.Segment) {

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
@@ -194,6 +195,9 @@ type data struct {
 	Reads    *reads    `json:"reads"`
 	Answers  *answers  `json:"answers"`
 	Spans    []span    `json:"spans"`
+	Closes   []closing `json:"closes"`
+	// Last is the time from the first packet to the latest, in ns.
+	Last time.Duration `json:"last"`
 }
 
 func (c *connection) data() data {
@@ -201,6 +205,7 @@ func (c *connection) data() data {
 		Number: c.of.Label(), Session: c.of.Session != nil, Ends: ends(c.of),
 		Start: [2]uint64{c.of.Halves[0].Start, c.of.Halves[1].Start}, End: c.end,
 		FPDUs: &c.fpdus, Segments: &c.segments, Markers: &c.markers, Reads: &c.reads, Answers: &c.answers, Spans: c.spans,
+		Closes: c.closes, Last: c.last,
 	}
 }
 

@@ -281,7 +281,7 @@ function load(article) {
   const fpdus = new Fpdus(json.fpdus), reads = new Reads(json.reads, fpdus);
   return {
     article, findings,
-    number: json.number, session: json.session, ends: json.ends, end: json.end, spans: json.spans || [],
+    number: json.number, session: json.session, ends: json.ends, end: json.end, spans: json.spans || [], closes: json.closes || [], last: json.last,
     fpdus, reads, slow: new Set(reads.slowest(5).map((i) => reads.row[i])), waits: new Waits(reads, json.answers, fpdus), segments: new Segments(json.segments), markers: new Markers(json.markers),
   };
 }

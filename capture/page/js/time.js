@@ -36,9 +36,8 @@ function timeText(at, step) {
 // A Timeline is a strip of the time from the connection's first packet to its last.
 class Timeline extends Strip {
   constructor(model, view) {
-    const { fpdus, segments } = model;
-    const last = (times) => times.reduce((most, t) => Math.max(most, t), 0);
-    super(Math.max(last(fpdus.time), last(segments.time)) * 1.01, SHORTEST);
+    const { fpdus } = model;
+    super(fpdus.time.reduce((most, t) => Math.max(most, t), model.last) * 1.01, SHORTEST);
     Object.assign(this, { model, view, selected: -1, finding: null });
     this.order = fpdus.order; // rows
     this.times = Float64Array.from(this.order, (i) => fpdus.time[i]);
@@ -117,6 +116,8 @@ class Timeline extends Strip {
     const { fpdus } = this.model, finding = this.findingAt(x, y);
     const line = (time, packet, what) => seconds(time) + " s, packet " + packet + ": " + what;
     if (finding) return line(finding.time, finding.packet, finding.text);
+    const close = this.model.closes.find((c) => this.laneAt(y) === String(c.dir) && Math.abs(this.xOf(c.time) - x) <= 4);
+    if (close) return line(close.time, close.packet, ARROWS[close.dir] + " TCP " + close.kind);
     const row = this.rowAt(x, y);
     if (row < 0) return timeText(this.placeAt(x), (this.to - this.from) / 1000);
     return line(fpdus.time[row], fpdus.packet[row] + fpdus.later[row],
@@ -136,6 +137,7 @@ class Timeline extends Strip {
     g.clip();
     drawAxis(paint, timeText);
     this.drawOdd(paint);
+    this.drawCloses(paint);
     for (const f of this.model.findings.toReversed()) { // the worst on top
       const x = this.xOf(f.time), lane = LANES.findings;
       if (x < LABELS - 8 || x > width + 8) continue;
@@ -222,6 +224,15 @@ class Timeline extends Strip {
       seen.add(key);
       g.fillStyle = color(i < waits.reads ? "response" : "send");
       g.fillRect(x - 1, y - 1, 3, 3);
+    }
+  }
+  // drawCloses draws a line for each FIN and RST.
+  drawCloses({ g, color }) {
+    for (const { dir, time, kind } of this.model.closes) {
+      const x = this.xOf(time), lane = LANES[dir];
+      g.fillStyle = color(kind === "RST" ? "error" : "ink");
+      g.fillRect(x - 1, lane.y, 2, lane.height);
+      g.fillText(kind, x - g.measureText(kind).width - 3, lane.y + 7);
     }
   }
   // drawOdd draws a line for each segment that came again, late, or ahead of a hole.
