@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
 	"github.com/goiwarp/iwarp/internal/testrig"
@@ -133,13 +134,33 @@ const placed = `document.querySelector("article:not([hidden]) [aria-selected=tru
 func TestVerdict(t *testing.T) {
 	for name, want := range map[string]string{
 		"iwarp-reject": "rejected", "siw-rping-crc-refused": "rejected",
-		"iwarp-terminate": "terminated", "siw-rping-crc": "good",
+		"iwarp-terminate": "no-common-rtr, then terminated", "siw-rping-crc": "good",
 	} {
 		doc := document(t, written(t, capturePage(t, testrig.Stored+name+".pcap").Page))
 		for _, badge := range elements(byID(t, doc, "connections"), "span") {
 			class, _ := attribute(badge, "class")
 			if got := text(badge); got != want || (class == "badge good") != (want == "good") {
 				t.Errorf("%s: %q in %q, want %q", name, got, class, want)
+			}
+		}
+	}
+}
+
+// TestCause: the badge of a connection that failed says what went wrong before.
+func TestCause(t *testing.T) {
+	for want, severity := range map[string]decode.Severity{
+		"NVMe reports capacity exceeded, then reset": decode.Warning, "1 error, then reset": decode.Error, "reset": decode.Note,
+	} {
+		p := page.New(page.Config{Name: "cause"})
+		s := newScript(p, 0)
+		s.startup(nil)
+		s.finding(severity, back, 20, "NVMe reports capacity exceeded (0x081) of Write")
+		s.segment(back, capture.RST, 0)
+		s.conn.Halves[back].End = capture.End{Reason: capture.EndRST}
+		s.finish()
+		for _, badge := range elements(byID(t, document(t, written(t, p)), "connections"), "span") {
+			if got := text(badge); got != want {
+				t.Errorf("%q, want %q", got, want)
 			}
 		}
 	}

@@ -121,8 +121,8 @@ func TestReadableWithoutScripts(t *testing.T) {
 			"CRC on, markers →", "good", "1 error"},
 		"c0": {"TCP SYN,ACK", "start-req", "start-rep", "fpdu", "TCP FIN,ACK", "None.", "Summary",
 			"revision 2 from the Initiator"},
-		"c5-f0": {"error", "crc-wrong", "[F04]", "→ offset 20, packet", "the CRC is wrong", "look at the sender"},
-		"c5-f1": {"note", "← offset 3,", "a reserved bit"},
+		"c5-f0": {"error", "crc-wrong", "[F04]", "client → offset 20, packet", "the CRC is wrong", "look at the sender"},
+		"c5-f1": {"note", "server ← offset 3,", "a reserved bit"},
 	} {
 		for _, w := range want {
 			if got := text(byID(t, doc, id)); !strings.Contains(got, w) {

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
@@ -61,6 +62,7 @@ type row struct {
 	Mode    string
 	FPDUs   uint64
 	Failed  string // how, if it has
+	Cause   string // of that, if it is known
 	counts
 }
 
@@ -69,7 +71,7 @@ func (p *Page) header() header {
 		Totals: p.totals.String(), Unshown: p.unshown}
 	var rows []row
 	for _, c := range p.connections {
-		rows = append(rows, rowOf(c.of))
+		rows = append(rows, c.row())
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.badness(), a.badness()) })
 	n := min(len(rows), firstRows)
@@ -82,15 +84,44 @@ func (r row) badness() int {
 	return slices.Index([]string{"good", "note", "warning", "error"}, r.Worst())
 }
 
-func rowOf(c *decode.Connection) row {
-	r := row{
-		Number: c.Label(), Ends: ends(c), Dialect: dialect(c), Outcome: outcome(c), Mode: mode(c),
-		FPDUs: c.Halves[0].FPDUs + c.Halves[1].FPDUs, Failed: c.Failed(),
+func (c *connection) row() row {
+	of := c.of
+	return row{
+		Number: of.Label(), Ends: ends(of), Dialect: dialect(of), Outcome: outcome(of), Mode: mode(of),
+		FPDUs: of.Halves[0].FPDUs + of.Halves[1].FPDUs, Failed: of.Failed(), Cause: c.cause(),
 		counts: counts{
-			Errors: c.Findings[decode.Error], Warnings: c.Findings[decode.Warning], Notes: c.Findings[decode.Note],
+			Errors: of.Findings[decode.Error], Warnings: of.Findings[decode.Warning], Notes: of.Findings[decode.Note],
 		},
 	}
-	return r
+}
+
+// told are the findings that say no more than how a connection has failed in Full Operation.
+var told = map[string]string{"reset": "reset", "terminated": "terminate"}
+
+// cause is what went wrong before a connection failed: its errors, or the first warning. It is empty if nothing is known.
+func (c *connection) cause() string {
+	own, ok := told[c.of.Failed()]
+	if !ok {
+		return ""
+	}
+	if n := c.of.Findings[decode.Error]; n > 0 {
+		return wording.Count(n, "error")
+	}
+	for i := range c.findings {
+		if f := &c.findings[i]; f.Severity == decode.Warning && f.Name != own {
+			return brief(f)
+		}
+	}
+	return ""
+}
+
+// brief is what a finding says before its details, or its name if that is long.
+func brief(f *decode.Finding) string {
+	const most = 40
+	if text, _, _ := strings.Cut(f.Text, " ("); len(text) <= most {
+		return text
+	}
+	return f.Name
 }
 
 // counts are those of findings.
@@ -99,6 +130,8 @@ type counts struct{ Errors, Warnings, Notes uint64 }
 // Verdict is in a word or two what is to be known of the connection first.
 func (r row) Verdict() string {
 	switch {
+	case r.Cause != "":
+		return r.Cause + ", then " + r.Failed
 	case r.Errors > 0:
 		return wording.Count(r.Errors, "error")
 	case r.Failed != "":
@@ -138,6 +171,7 @@ type article struct {
 type found struct {
 	decode.Finding
 	Number int
+	Sender string // and an arrow
 	Time   string
 	After  int64 // the connection's first packet, in ns
 }
@@ -145,15 +179,12 @@ type found struct {
 // Last is the stream offset of the last byte of the evidence.
 func (f found) Last() uint64 { return f.Evidence.Offset + uint64(len(f.Evidence.Bytes)) - 1 }
 
-// Arrow shows the direction.
-func (f found) Arrow() string { return arrow(f.Dir) }
-
 func (p *Page) writeConnection(w io.Writer, c *connection, folded bool) error {
-	a := article{row: rowOf(c.of), Folded: folded, Summary: c.summary, Ladder: c.ladder.draw(c.of), Remarks: c.remarks()}
+	a := article{row: c.row(), Folded: folded, Summary: c.summary, Ladder: c.ladder.draw(c.of), Remarks: c.remarks()}
 	worst := slices.Clone(c.findings)
 	slices.SortStableFunc(worst, func(a, b decode.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	for i, f := range worst {
-		a.Findings = append(a.Findings, found{Finding: f, Number: i, Time: elapsed(c.of, f.Packet),
+		a.Findings = append(a.Findings, found{Finding: f, Number: i, Sender: sender(c.of, f.Dir), Time: elapsed(c.of, f.Packet),
 			After: int64(f.Packet.Time.Sub(c.of.TCP.First.Time))})
 	}
 	if err := shared().html.ExecuteTemplate(w, "connection", a); err != nil {
@@ -285,6 +316,14 @@ func mode(c *decode.Connection) string {
 		return s + ", markers " + arrow(capture.Backward)
 	}
 	return s + ", no markers"
+}
+
+// sender names the end that a direction comes from, if that is known, with an arrow.
+func sender(c *decode.Connection, d capture.Dir) string {
+	if c.Midstream && !c.TCP.OpenerKnown() {
+		return arrow(d)
+	}
+	return [...]string{"client ", "server "}[d&1] + arrow(d)
 }
 
 func arrow(d capture.Dir) string { return [...]string{"→", "←"}[d&1] }
