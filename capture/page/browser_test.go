@@ -273,6 +273,7 @@ func (w browser) address(t *testing.T) {
 	b.want(fmt.Sprintf(inWindow, 2), "true")
 	b.show(t, p, "#c0-p7777")
 	b.want(selected, "7777,7777")
+	b.want(inView, "true")
 	b.want(seen, "true")
 }
 

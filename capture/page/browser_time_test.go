@@ -102,6 +102,7 @@ func (w browser) time(t *testing.T) {
 		}
 	}
 	b.clickAt(4*micro, slowDot)
+	b.want(inView, "true")
 	b.want(selected, "0,0")
 	b.want(`document.querySelector(".detail").textContent.includes("after 3 ms; the first bytes came after 3 ms")`, "true")
 	b.want(`document.querySelector(".around .step.current").dataset.fpdu`, "0")
@@ -132,6 +133,10 @@ func (w browser) time(t *testing.T) {
 	b.want("location.hash", "#c6-f0")
 }
 
+// inView tells whether the details of what is chosen are on the screen.
+const inView = `((d) => d.top >= 0 && d.height > 0 && d.bottom <= innerHeight + 1)(
+	document.querySelector("article:not([hidden]) .detail").getBoundingClientRect())`
+
 // find searches two connections for texts, from the one that is shown on, and around.
 func (w browser) find(t *testing.T) {
 	p := page.New(page.Config{Name: "find"})
@@ -150,6 +155,7 @@ func (w browser) find(t *testing.T) {
 	look("size 4096 source 0x00000009 0x0", "#c6-p102")
 	look("size 4096 source 0x00000009 0x0", "#c6-p0")
 	look("slow", "#c6-p102")
+	b.want(inView, "true")
 	look("slow", "#c6-p0")
 	look("late", "#c6-f0")
 	look("#12 ", "#c0-p7") // of the next connection, as this one is searched from the finding on

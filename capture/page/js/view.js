@@ -16,18 +16,14 @@ class View {
     const place = article.querySelector(".view");
     place.append(
       make("h3", {}, "Time"), legend(), this.timeline.element, ...slowReads(model),
-      make("h3", {}, "Streams"), ...this.tracks.map((t) => t.element),
       make("p", { className: "quiet" }, "Wheel: zoom; with Shift, or drag: move; click: choose. With the keyboard: arrows, + \u2212 0, comma and full stop."),
-      make("h3", {}, "FPDUs"),
-      make("div", { className: "columns" }, this.table.element, this.detail), this.ladder.element);
+      make("h3", {}, "FPDUs"), make("div", { className: "columns" }, this.table.element, this.detail),
+      make("h3", {}, "Streams"), ...this.tracks.map((t) => t.element), this.ladder.element);
     place.hidden = false;
     this.undescribe(CHOOSE);
-    article.querySelector(".findings").addEventListener("click", (e) => this.clicked(e));
-  }
-  // clicked shows a finding once more, whose address is there already.
-  clicked(e) {
-    const link = e.target.closest("a"), item = e.target.closest("li[data-finding]");
-    if (link && item && link.hash === location.hash) this.showFinding(Number(item.dataset.finding));
+    article.addEventListener("click", (e) => { // a link to the address that is there already
+      if (e.target.closest("a")?.hash === location.hash) route();
+    });
   }
   // select shows an FPDU everywhere, and gives it the address.
   select(i) {
@@ -35,6 +31,7 @@ class View {
     this.mark(null);
     this.choose(i);
     history.replaceState(null, "", "#c" + this.model.number + "-p" + i);
+    this.detail.scrollIntoView({ block: "nearest" });
   }
   choose(i) {
     const { fpdus } = this.model, dir = fpdus.dir(i);
