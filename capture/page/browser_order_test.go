@@ -5,8 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
+	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -31,6 +35,28 @@ func (w browser) around(t *testing.T) {
 	b.want(selected, "31,31")
 	b.press("canvas.time", ".")
 	b.want(selected, "1,1")
+}
+
+// unscrolled has ten findings be there without a box to scroll in.
+func (w browser) unscrolled(t *testing.T) {
+	p := page.New(page.Config{Name: "unscrolled"})
+	for number, findings := range []int{10, 50} {
+		s := newScript(p, number)
+		for range findings {
+			s.finding(decode.Note, forth, 3, "found")
+		}
+		s.finish()
+	}
+	b := w.open(t, p, "#c0")
+	const cut = `((e) => e.scrollHeight > e.clientHeight)(document.querySelector("article:not([hidden]) .findings ol"))`
+	b.want(cut, "false")
+	b.eval(`location.hash = "#c1"`)
+	b.frames()
+	b.want(cut, "true")
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	testrig.Must(t, err)
+	b.frames()
+	b.want(cut, "false")
 }
 
 // covered has a note at the place of a warning: the warning is seen, and what a click goes to.

@@ -322,6 +322,19 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
+// TestHeading: the heading of findings says how many there are, and are not.
+func TestHeading(t *testing.T) {
+	p := page.New(page.Config{Name: "counted"})
+	s := newScript(p, 0)
+	for range 8 {
+		s.finding(decode.Note, forth, 3, "found")
+	}
+	s.conn.Findings[decode.Note]++ // as package decode counts one that it does not report
+	if got := text(byID(t, document(t, written(t, p)), "c0")); !strings.Contains(got, "8 findings, 1 more not shown") {
+		t.Error(got)
+	}
+}
+
 // TestWorstFirst: the findings of a connection are listed from the worst on.
 func TestWorstFirst(t *testing.T) {
 	p := page.New(page.Config{Name: "sorted"})

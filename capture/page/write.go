@@ -167,6 +167,19 @@ type article struct {
 	Remarks  []string
 }
 
+// Heading is that of the findings, with how many of them are not there.
+func (a article) Heading() string {
+	n := uint64(len(a.Findings))
+	if n == 0 {
+		return "Findings"
+	}
+	text := wording.Count(n, "finding")
+	if all := a.Errors + a.Warnings + a.Notes; all > n {
+		text += fmt.Sprintf(", %d more not shown", all-n)
+	}
+	return text
+}
+
 // found is a finding on the page.
 type found struct {
 	decode.Finding
