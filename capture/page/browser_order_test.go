@@ -59,6 +59,29 @@ func (w browser) unscrolled(t *testing.T) {
 	b.want(cut, "false")
 }
 
+// unanswered counts Reads whose Response is not in the capture: until a later one is answered, or to the end.
+func (w browser) unanswered(t *testing.T) {
+	p := page.New(page.Config{Name: "unanswered"})
+	s := newScript(p, 0)
+	s.startup(nil)
+	s.read(0)
+	s.read(1)
+	s.answer(s.read(2), time.Millisecond)
+	s.packet += 1000
+	s.read(3)
+	s.finish()
+	b := w.open(t, p, "")
+	b.eval(`globalThis.texts = new Set(), ((draw) => {
+		CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { texts.add(text); draw.call(this, text, ...at); };
+	})(CanvasRenderingContext2D.prototype.fillText)`)
+	const underWay = `[...texts].filter((t) => t.startsWith("at most"))`
+	b.press("canvas.time", "0")
+	b.want(underWay, "at most 3")
+	b.eval("texts.clear()")
+	b.press("canvas.time", "+\u0303\u0303\u0303\u0303\u0303") // to the end
+	b.want(`[...texts].filter((t) => t.startsWith("at most")).at(-1)`, "at most 1")
+}
+
 // covered has a note at the place of a warning: the warning is seen, and what a click goes to.
 func (w browser) covered(t *testing.T) {
 	p := page.New(page.Config{Name: "covered"})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/net/html"
+
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
@@ -77,12 +79,30 @@ func TestCaptures(t *testing.T) {
 				if want := [...]int{fpdus, a.segments[n], a.markers[n], a.spans[n]}; got != want {
 					t.Errorf("connection %d: FPDUs, segments, markers, spans are %v, want %v", n, got, want)
 				}
+				if got := listed(doc, n); got != fmt.Sprint(fpdus) {
+					t.Errorf("connection %d: %d FPDUs, and %s in the list", n, fpdus, got)
+				}
 				for i := range a.findings[n] {
 					byID(t, doc, fmt.Sprintf("c%d-f%d", n, i))
 				}
 			}
 		})
 	}
+}
+
+// listed returns how many FPDUs a connection has by the list.
+func listed(doc *html.Node, number int) string {
+	for _, row := range elements(doc, "tr") {
+		if v, _ := attribute(row, "data-connection"); v != fmt.Sprint(number) {
+			continue
+		}
+		for _, cell := range elements(row, "td") {
+			if class, _ := attribute(cell, "class"); class == "number" {
+				return text(cell)
+			}
+		}
+	}
+	return "none"
 }
 
 // TestSCTP makes the page of a session over SCTP.

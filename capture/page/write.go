@@ -88,7 +88,7 @@ func (c *connection) row() row {
 	of := c.of
 	return row{
 		Number: of.Label(), Ends: ends(of), Dialect: dialect(of), Outcome: outcome(of), Mode: mode(of),
-		FPDUs: of.Halves[0].FPDUs + of.Halves[1].FPDUs, Failed: of.Failed(), Cause: c.cause(),
+		FPDUs: uint64(c.fpdus.Count) + c.fpdus.Omitted, Failed: of.Failed(), Cause: c.cause(),
 		counts: counts{
 			Errors: of.Findings[decode.Error], Warnings: of.Findings[decode.Warning], Notes: of.Findings[decode.Note],
 		},

@@ -225,7 +225,7 @@ class Reads {
       this.byRow.set(this.row[i], i);
     }
     this.began = Float64Array.from(this.row, (row) => fpdus.time[row]);
-    this.underWay();
+    this.underWay(fpdus);
   }
   // slowest returns the slowest few, the slowest first.
   slowest(few) {
@@ -236,13 +236,21 @@ class Reads {
     }
     return found;
   }
-  // underWay makes lists of the times at which their number changes, and of the numbers from then on.
-  underWay() {
-    const ends = this.began.map((t, i) => t + this.last[i]).sort(), begun = this.began.slice().sort();
-    this.times = new Float64Array(2 * this.count);
-    this.numbers = new Uint32Array(2 * this.count);
+  // underWay makes lists of the times at which the number of Requests without a Response changes, and of the numbers from
+  // then on. A Request whose Response is not there counts until a later one is answered.
+  underWay(fpdus) {
+    const rows = [...fpdus.requests.keys()], n = rows.length, answered = [Infinity, Infinity];
+    const begun = Float64Array.from(rows, (row) => fpdus.time[row]).sort(), ends = new Float64Array(n);
+    for (let k = n - 1; k >= 0; k--) {
+      const i = this.byRow.get(rows[k]), dir = fpdus.dir(rows[k]);
+      if (i !== undefined) answered[dir] = this.began[i] + this.last[i];
+      ends[k] = answered[dir];
+    }
+    ends.sort();
+    this.times = new Float64Array(2 * n);
+    this.numbers = new Uint32Array(2 * n);
     for (let k = 0, b = 0, e = 0; k < this.times.length; k++) {
-      const starts = b < this.count && begun[b] <= ends[e];
+      const starts = b < n && begun[b] <= ends[e];
       this.times[k] = starts ? begun[b++] : ends[e++];
       this.numbers[k] = b - e;
     }
