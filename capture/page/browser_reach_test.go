@@ -20,6 +20,7 @@ func (w browser) narrow(t *testing.T) {
 	}
 	b.frames()
 	b.want("document.documentElement.scrollWidth", "390")
+	b.want(`document.querySelector("#connections .badge").getBoundingClientRect().right <= 390`, "true")
 	b.eval(axisTexts)
 	const canvas, left, right = "canvas[data-dir='0']", "\u0302", "\u0303" // as chromedp names the arrows
 	b.press(canvas, "++++")
