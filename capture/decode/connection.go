@@ -149,7 +149,7 @@ type Half struct {
 	STags int
 
 	// OutstandingReads is the most Read Requests of this end that were unanswered at
-	// one time.
+	// one time. It is set before Ended.
 	OutstandingReads int
 
 	// Memory is what a receiver of this direction needs. It is zero if an FPDU was in error, or bytes are missing: a

@@ -255,9 +255,6 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	c.unexpected()
 	c.oneSided()
 	c.summarize()
-	for d := range c.halves {
-		c.halves[d].slowRead()
-	}
 	c.wasReset()
 	d.totals.count(c.pub)
 	d.to.Ended(c.pub)

@@ -37,7 +37,7 @@ func (h *half) otherRequest(f *FPDU, r rdmap.Read) {
 		return
 	}
 	m.others[other{r.Response, r.Request}]++
-	h.outstanding(f)
+	h.depth(f)
 }
 
 // atomicOp judges which operation an Atomic Request asks for.
@@ -56,7 +56,7 @@ func (h *half) otherResponse(f *FPDU, id uint32) {
 	if h.missed() {
 		m.doubt()
 	}
-	if !m.catchUpAnswer(f.Op, id) {
+	if !m.catchUpAnswer(f, id) {
 		return
 	}
 	err := m.orq.CheckAnswer(f.Op, id)
@@ -69,18 +69,18 @@ func (h *half) otherResponse(f *FPDU, id uint32) {
 		return
 	}
 	r, _ := m.orq.Pop()
-	m.forget(r)
+	m.forget(r, f)
 	m.lenient = m.lenient && (err != nil || r.ID < m.sure)
 }
 
 // catchUpAnswer is catchUp for a response with a Request Identifier.
-func (m *messages) catchUpAnswer(op rdmap.Opcode, id uint32) bool {
-	for m.lenient && m.orq.CheckAnswer(op, id) != nil {
-		if m.others[other{op, id}] == 0 {
+func (m *messages) catchUpAnswer(f *FPDU, id uint32) bool {
+	for m.lenient && m.orq.CheckAnswer(f.Op, id) != nil {
+		if m.others[other{f.Op, id}] == 0 {
 			return false
 		}
 		r, _ := m.orq.Pop()
-		m.forget(r)
+		m.forget(r, f)
 	}
 	return true
 }

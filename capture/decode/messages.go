@@ -22,6 +22,7 @@ type messages struct {
 	nextID  uint64
 	ackID   uint64 // the first one that the other end's TCP has not acknowledged
 	slowest slowest
+	most    int // of them that were outstanding at a time, but for those that are now
 	stags   map[uint32]struct{}
 	lenient bool   // there may be Reads without a known Request
 	sure    uint64 // the Requests from this one on are all known, if lenient

@@ -244,6 +244,8 @@ func (c *conn) summarize() {
 		o := &c.pub.Halves[i]
 		o.Ended, o.End = h.ended, h.end
 		o.STags = len(h.messages.stags)
+		o.OutstandingReads = max(h.messages.most, h.messages.orq.Len())
+		h.slowRead()
 		h.pathAtEnd(&o.Wire)
 		h.account(h.end.Offset, h.end.Offset, h.end.Packet)
 		if h.mode == modeFull && o.Bad+o.Cut+o.Lost == 0 {

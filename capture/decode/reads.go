@@ -3,6 +3,7 @@ package decode
 import (
 	"fmt"
 	"math/bits"
+	"sort"
 
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
@@ -19,7 +20,7 @@ func (h *half) readRequest(f *FPDU) {
 	}
 	m.sinks[r.SinkSTag]++
 	h.byteOrder(f)
-	h.outstanding(f)
+	h.depth(f)
 }
 
 // ask takes note of a request, if not too many are outstanding.
@@ -35,13 +36,6 @@ func (m *messages) ask(r rdmap.Read, a *asked) bool {
 	m.asked[m.nextID] = a
 	m.nextID++
 	return true
-}
-
-// outstanding counts the requests without a whole Response, of which this is one.
-func (h *half) outstanding(f *FPDU) {
-	o := h.publicHalf()
-	o.OutstandingReads = max(o.OutstandingReads, h.messages.orq.Len())
-	h.depth(f)
 }
 
 // alignedReadLen is the bytes of a Read Request in a C struct whose 64-bit fields are
@@ -106,7 +100,7 @@ func (h *half) readResponse(f *FPDU) {
 			"Responses come in the order of the Requests, whole, to the sink STag and the bytes that were asked for")
 		if m.orq.Len() > 0 && f.Segment.Last {
 			r, _ := m.orq.Pop()
-			m.forget(r)
+			m.forget(r, f)
 		}
 		m.doubt()
 		return
@@ -133,7 +127,7 @@ func (m *messages) catchUp(f *FPDU) bool {
 			return false // nor is it one of those after the oldest
 		}
 		r, _ := m.orq.Pop()
-		m.forget(r)
+		m.forget(r, f)
 	}
 	return true
 }
@@ -141,7 +135,7 @@ func (m *messages) catchUp(f *FPDU) bool {
 // complete reports a Read whose Response is complete.
 func (h *half) complete(f *FPDU, r rdmap.Read, a *asked) {
 	m := &h.peer().messages
-	m.forget(r)
+	m.forget(r, f)
 	m.lenient = m.lenient && r.ID < m.sure // Responses come in order
 	read := Read{Dir: h.dir.Peer(), Request: a.sent, Acked: a.acked, First: a.first, Last: f.Last, ReadRequest: a.request}
 	if l := read.Latency(); l >= 0 {
@@ -153,8 +147,12 @@ func (h *half) complete(f *FPDU, r rdmap.Read, a *asked) {
 	h.c.d.to.Read(h.c.pub, &read)
 }
 
-// forget drops what is known of a Read.
-func (m *messages) forget(r rdmap.Read) {
+// forget drops what is known of a Read, which was outstanding up to an FPDU: with those of the later ones that were sent
+// before it. A Response that fills a hole is told of late, and more may have been sent meanwhile.
+func (m *messages) forget(r rdmap.Read, f *FPDU) {
+	m.most = max(m.most, 1+sort.Search(int(m.nextID-r.ID-1), func(i int) bool {
+		return m.asked[r.ID+1+uint64(i)].sent.Number > f.Last.Number
+	}))
 	delete(m.asked, r.ID)
 	if r.Response != 0 {
 		forgetOne(m.others, other{r.Response, r.Request})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -38,6 +39,32 @@ func TestSlowRead(t *testing.T) {
 		r := run(t, s.close())
 		if got := strings.Join(r.texts, "; "); !strings.Contains(got, c.text) || (got == "") != (c.text == "") {
 			t.Errorf("%s: found %q, want %q", name, got, c.text)
+		}
+	}
+}
+
+// TestOutstandingReads counts Requests without a Response, also where a hole in front of the Responses has them be told of late.
+func TestOutstandingReads(t *testing.T) {
+	s := newScript(t, 0)
+	s.startup(false)
+	for range 5 {
+		s.message(bw, "one of these is lost, and FPDUs are found again")
+	}
+	for range 5 {
+		s.ask()
+		s.respond(bw, 9, 16, make([]byte, 300))
+	}
+	one := s.close()
+	for name, c := range map[string]struct {
+		file []byte
+		lost uint64
+		want int
+	}{
+		"one at a time": {one, 0, 1}, "behind a hole": {one, 9, 1}, "several": {outstanding(t), 0, 4},
+	} {
+		r := lossy(t, c.file, func(p *capture.Packet) bool { return p.Number == c.lost })
+		if got := r.conns[0].Halves[fw].OutstandingReads; got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 }
