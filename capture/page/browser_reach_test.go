@@ -6,6 +6,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/capture/decode"
 	"github.com/goiwarp/iwarp/capture/page"
 )
 
@@ -13,6 +15,10 @@ import (
 func (w browser) narrow(t *testing.T) {
 	p := page.New(page.Config{Name: "narrow"})
 	newScript(p, 0).long(2000)
+	reset := newScript(p, 1)
+	reset.finding(decode.Warning, back, 0, "NVMe reports capacity exceeded (0x081) of Write of 2048 blocks at 2048, namespace 1")
+	reset.conn.Halves[back].End = capture.End{Reason: capture.EndRST}
+	reset.finish()
 	b := w.open(t, p, "")
 	screen := emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}
 	if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, screen); err != nil {
@@ -20,7 +26,7 @@ func (w browser) narrow(t *testing.T) {
 	}
 	b.frames()
 	b.want("document.documentElement.scrollWidth", "390")
-	b.want(`document.querySelector("#connections .badge").getBoundingClientRect().right <= 390`, "true")
+	b.want(`[...document.querySelectorAll("#connections .badge")].map((e) => e.getBoundingClientRect().right <= 390)`, "true,true")
 	b.eval(axisTexts)
 	const canvas, left, right = "canvas[data-dir='0']", "\u0302", "\u0303" // as chromedp names the arrows
 	b.press(canvas, "++++")

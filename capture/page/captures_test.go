@@ -154,7 +154,7 @@ const placed = `document.querySelector("article:not([hidden]) [aria-selected=tru
 func TestVerdict(t *testing.T) {
 	for name, want := range map[string]string{
 		"iwarp-reject": "rejected", "siw-rping-crc-refused": "rejected",
-		"iwarp-terminate": "no-common-rtr, then terminated", "siw-rping-crc": "good",
+		"iwarp-terminate": "no common RTR indication: offered write, answered read, then terminated", "siw-rping-crc": "good",
 	} {
 		doc := document(t, written(t, capturePage(t, testrig.Stored+name+".pcap").Page))
 		for _, badge := range elements(byID(t, doc, "connections"), "span") {
@@ -169,7 +169,7 @@ func TestVerdict(t *testing.T) {
 // TestCause: the badge of a connection that failed says what went wrong before.
 func TestCause(t *testing.T) {
 	for want, severity := range map[string]decode.Severity{
-		"NVMe reports capacity exceeded, then reset": decode.Warning, "1 error, then reset": decode.Error, "reset": decode.Note,
+		"NVMe reports capacity exceeded (0x081) of Write, then reset": decode.Warning, "1 error, then reset": decode.Error, "reset": decode.Note,
 	} {
 		p := page.New(page.Config{Name: "cause"})
 		s := newScript(p, 0)

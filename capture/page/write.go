@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
@@ -109,29 +108,20 @@ func (c *connection) cause() string {
 	}
 	for i := range c.findings {
 		if f := &c.findings[i]; f.Severity == decode.Warning && f.Name != own {
-			return brief(f)
+			return f.Text
 		}
 	}
 	return ""
 }
 
-// brief is what a finding says before its details, or its name if that is long.
-func brief(f *decode.Finding) string {
-	const most = 40
-	if text, _, _ := strings.Cut(f.Text, " ("); len(text) <= most {
-		return text
-	}
-	return f.Name
-}
-
 // counts are those of findings.
 type counts struct{ Errors, Warnings, Notes uint64 }
 
-// Verdict is in a word or two what is to be known of the connection first.
+// Verdict is in a word or two what is to be known of the connection first, after its Cause if there is one.
 func (r row) Verdict() string {
 	switch {
 	case r.Cause != "":
-		return r.Cause + ", then " + r.Failed
+		return r.Failed
 	case r.Errors > 0:
 		return wording.Count(r.Errors, "error")
 	case r.Failed != "":
