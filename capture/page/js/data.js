@@ -117,8 +117,13 @@ class Fpdus {
   }
   // inTime returns the rows in the order of their times: where the capture has holes, a row may be earlier than those before it.
   inTime(n) {
-    const { time } = this, rows = Uint32Array.from({ length: n }, (_, i) => i);
-    return rows.every((i) => i === 0 || time[i - 1] <= time[i]) ? rows : rows.sort((i, k) => time[i] - time[k] || i - k);
+    const { time } = this, rows = new Uint32Array(n);
+    let sorted = true;
+    for (let i = 0; i < n; i++) {
+      rows[i] = i;
+      if (i > 0 && time[i] < time[i - 1]) sorted = false;
+    }
+    return sorted ? rows : rows.sort((i, k) => time[i] - time[k] || i - k);
   }
   dir(i) { return this.flags[i] & 1; }
   end(i) { return this.offset[i] + this.size[i]; }

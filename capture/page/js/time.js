@@ -40,9 +40,13 @@ class Timeline extends Strip {
     super(fpdus.time.reduce((most, t) => Math.max(most, t), model.last) * 1.01, SHORTEST);
     Object.assign(this, { model, view, selected: -1, finding: null });
     this.order = fpdus.order; // rows
-    this.times = Float64Array.from(this.order, (i) => fpdus.time[i]);
+    this.times = new Float64Array(fpdus.count);
+    this.kinds = new Uint8Array(fpdus.count);
     const index = Object.fromEntries(Object.keys(KINDS).map((kind, k) => [kind, k]));
-    this.kinds = Uint8Array.from(this.order, (i) => index[kindOf(fpdus, i)]);
+    this.order.forEach((row, k) => {
+      this.times[k] = fpdus.time[row];
+      this.kinds[k] = index[kindOf(fpdus, row)];
+    });
     this.build("Time", "What was sent over time. Arrow keys move, plus and minus zoom, 0 shows all, comma and full stop go to the FPDU before and after.",
       "All: show the whole connection");
     this.canvas.classList.add("time");

@@ -44,15 +44,13 @@ class View {
     this.ladder.select(i);
     this.describe(i);
   }
-  // follow has the maps show the bytes of FPDUs.
+  // follow has the maps show the bytes of FPDUs, from the first of each direction to the last.
   follow(rows) {
-    const { fpdus } = this.model, from = [Infinity, Infinity], to = [0, 0];
-    for (const i of rows) {
-      const dir = fpdus.dir(i);
-      from[dir] = Math.min(from[dir], fpdus.offset[i]);
-      to[dir] = Math.max(to[dir], fpdus.end(i));
+    const { fpdus } = this.model;
+    for (const t of this.tracks) {
+      const here = (i) => fpdus.dir(i) === t.dir, ends = [rows.find(here), rows.findLast(here)];
+      if (ends[0] !== undefined) t.look(Math.min(...ends.map((i) => fpdus.offset[i])), Math.max(...ends.map((i) => fpdus.end(i))));
     }
-    for (const t of this.tracks) if (to[t.dir] > 0) t.look(from[t.dir], to[t.dir]);
   }
   // showFinding goes to the place of a finding: its FPDU, or the frame of the startup, and
   // the bytes in any case.
