@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -84,6 +85,29 @@ func (c *decodeCmd) check() error {
 		return usage("decode: --stats: it has no form in JSON: leave --json out")
 	case c.Export == "-" && c.JSON:
 		return usage("decode: --export: standard output cannot have --json too: name a file for one of them")
+	case c.Export == "-" && c.Stats:
+		return usage("decode: --export: standard output cannot have --stats too: name a file")
+	case c.HTML == "-":
+		return usage("decode: --html: it is not written to standard output: name a file")
+	case c.Trace == "-":
+		return usage("decode: --trace: it is not written to standard output: name a file")
+	}
+	return c.checkFiles()
+}
+
+// checkFiles looks for a file that is to be written twice.
+func (c *decodeCmd) checkFiles() error {
+	for _, f := range []struct{ flag, path, other string }{
+		{"html", c.HTML, c.Trace}, {"html", c.HTML, c.Export}, {"trace", c.Trace, c.Export},
+	} {
+		if f.path == "" || f.other == "" {
+			continue
+		}
+		one, err := filepath.Abs(f.path)
+		other, failed := filepath.Abs(f.other)
+		if err == nil && failed == nil && one == other || sameFile(f.other, f.path) {
+			return usage("decode: --%s: %s is written by another option too: name another file", f.flag, f.path)
+		}
 	}
 	return nil
 }

@@ -208,6 +208,11 @@ func TestDecodeOptions(t *testing.T) {
 		"decode -i lo --duration -1s":       "decode: --duration: -1s is no time to wait",
 		"decode x --stats --json":           "decode: --stats: it has no form in JSON: leave --json out",
 		"decode x --json --export -":        "decode: --export: standard output cannot have --json too: name a file for one of them",
+		"decode x --stats --export -":       "decode: --export: standard output cannot have --stats too: name a file",
+		"decode x --html -":                 "decode: --html: it is not written to standard output: name a file",
+		"decode x --trace -":                "decode: --trace: it is not written to standard output: name a file",
+		"decode x --html y --trace ./y":     "decode: --html: y is written by another option too: name another file",
+		"decode x --trace y --export y":     "decode: --trace: y is written by another option too: name another file",
 		"decode x --ring 2M":                "decode: --ring and --caught: they need a severity: --trigger error",
 		"decode x --trigger note --ring 1K": "decode: --ring: it takes 1M at least",
 		"decode x --trigger fatal":          "decode: --trigger: ",
@@ -219,6 +224,28 @@ func TestDecodeOptions(t *testing.T) {
 		if status == statusFine || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: status %d, %s%s", line, status, &out, &errs)
 		}
+	}
+}
+
+// TestDecodeKeepsStandardInput does not write over the file that standard input is.
+func TestDecodeKeepsStandardInput(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "capture.pcap")
+	want, err := os.ReadFile("../../interop/testdata/captures/siw-rping.pcap")
+	testrig.Must(t, err)
+	testrig.Must(t, os.WriteFile(name, want, 0o600))
+	in, err := os.Open(name)
+	testrig.Must(t, err)
+	defer in.Close()
+	before := os.Stdin
+	os.Stdin = in
+	defer func() { os.Stdin = before }()
+	var out, errs bytes.Buffer
+	status := run([]string{"decode", "-", "--export", name}, streams{&out, &errs})
+	if status != statusUsage || !strings.Contains(errs.String(), "is the file that is read: name another") {
+		t.Errorf("status %d: %s", status, &errs)
+	}
+	if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the capture is another: %v", err)
 	}
 }
 

@@ -84,10 +84,14 @@ func notRead(command, flag, path string, inputs ...string) error {
 	return nil
 }
 
-// sameFile reports whether two paths are those of one file that has something to lose.
-func sameFile(a, b string) bool {
-	one, err := os.Stat(a)
-	other, failed := os.Stat(b)
+// sameFile reports whether an input, which may be - for standard input, is the file of a path, and has something to lose.
+func sameFile(in, path string) bool {
+	stat := func() (fs.FileInfo, error) { return os.Stat(in) }
+	if in == "-" {
+		stat = os.Stdin.Stat
+	}
+	one, err := stat()
+	other, failed := os.Stat(path)
 	return err == nil && failed == nil && one.Mode().IsRegular() && os.SameFile(one, other)
 }
 
