@@ -84,7 +84,7 @@ func (p *iser) send(end int, m *Message) (line, int) {
 			l.failure = status + " of a " + name
 		}
 	}
-	if asked, known := p.asked[1-end].get(tag); known && asked.opcode|iscsiResponses == opcode {
+	if asked, known := p.asked[1-end].take(tag); known && asked.opcode|iscsiResponses == opcode {
 		l.answers = asked.n
 		return l, agrees
 	}

@@ -4,15 +4,21 @@ import "fmt"
 
 // A memo remembers the latest values by their keys.
 type memo[K comparable, V any] struct {
-	values map[K]V
+	values map[K]memorized[V]
 	order  []K // a ring
 	oldest int
+}
+
+// A memorized is a value.
+type memorized[V any] struct {
+	value V
+	taken bool
 }
 
 // put remembers a value. If there are most, it forgets the one that was put first.
 func (m *memo[K, V]) put(key K, v V, most int) {
 	if m.values == nil {
-		m.values = map[K]V{}
+		m.values = map[K]memorized[V]{}
 	}
 	if _, known := m.values[key]; !known {
 		if len(m.order) < most {
@@ -23,12 +29,22 @@ func (m *memo[K, V]) put(key K, v V, most int) {
 			m.oldest = (m.oldest + 1) % most
 		}
 	}
-	m.values[key] = v
+	m.values[key] = memorized[V]{value: v}
 }
 
 func (m *memo[K, V]) get(key K) (v V, ok bool) {
-	v, ok = m.values[key]
-	return v, ok
+	known, ok := m.values[key]
+	return known.value, ok
+}
+
+// take is get, once for each put: where keys come again, a capture may lack the packet that would have put another value.
+func (m *memo[K, V]) take(key K) (v V, ok bool) {
+	known, ok := m.values[key]
+	if !ok || known.taken {
+		return v, false
+	}
+	m.values[key] = memorized[V]{known.value, true}
+	return known.value, true
 }
 
 // A piece is memory that an end has told the other of.

@@ -87,9 +87,10 @@ func (p *nvme) completion(m *Message) (line, int) {
 	if err != nil || m.Length != capsule.CompletionLen {
 		return line{}, against
 	}
-	asked, known := p.asked.get(c.ID)
+	asked, known := p.asked.take(c.ID)
 	l := line{text: fmt.Sprintf("completion %#04x%s: %v", c.ID, wording.If(known, ", "+asked.name, ""), c.Status)}
-	if c.Status.Code() != capsule.Success && !asked.probe {
+	probe := asked.probe || !known && p.admin // or it may be one
+	if c.Status.Code() != capsule.Success && !probe {
 		l.failure, l.advice = fmt.Sprintf("%v", c.Status)+wording.If(known, " of "+asked.name, ""), nvmeAdvice[c.Status.Code()]
 	}
 	if !known {

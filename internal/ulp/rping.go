@@ -24,7 +24,7 @@ func (p *pinger) access(end int, a *Access) (line, int) {
 
 func (p *pinger) send(end int, m *Message) (line, int) {
 	a, err := message.ParseAdvert(m.Data)
-	if err != nil || !m.whole() || (p.offered > 0) == (end == 0) {
+	if err != nil || !m.whole() || end == 1 && p.offered == 0 {
 		return line{}, against
 	}
 	if end == 1 {
@@ -32,8 +32,9 @@ func (p *pinger) send(end int, m *Message) (line, int) {
 		p.offered = 0
 		return line{text: "go ahead", answers: asked}, fits
 	}
+	unanswered := p.offered > 0 // or the answer is not in the capture
 	p.offered = m.n
-	if a.Length == 0 || a.STag == 0 {
+	if unanswered || a.Length == 0 || a.STag == 0 {
 		return line{}, against
 	}
 	l := line{text: fmt.Sprintf("buffer of %s at STag %#08x", wording.Bytes(a.Length), a.STag)}

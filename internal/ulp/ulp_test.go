@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/testrig"
 	"github.com/goiwarp/iwarp/internal/ulp"
 )
@@ -317,4 +318,58 @@ func FuzzConn(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestNumbersComeAgain: NVMe and iSER use the number of a command again after its answer. If the capture lacks a command,
+// its answer is not that of the earlier one. Nor is one of rping, which has no numbers.
+func TestNumbersComeAgain(t *testing.T) {
+	write := &capsule.Command{Opcode: capsule.OpWrite, Flags: capsule.FlagSGL, ID: 7,
+		SGL: capsule.SGL{Type: capsule.SGLKeyed, Key: 3, Length: 512}}
+	answered := func(d *dialogue, ask, answer []byte) {
+		t.Helper()
+		for range 4 {
+			d.sendFrom(0, ask)
+			d.sendFrom(1, answer)
+		}
+		if len(d.pairs) == 0 {
+			t.Error("no answer was seen")
+		}
+		d.heard, d.pairs = nil, nil
+	}
+
+	d := newDialogue(t, 4420)
+	answered(d, write.Append(nil), capsule.Completion{ID: 7}.Append(nil))
+	d.sendFrom(1, capsule.Completion{ID: 7, Status: capsule.WriteFault}.Append(nil))
+	if len(d.pairs) > 0 || len(d.heard) != 1 || strings.Contains(d.heard[0], " of opcode") {
+		t.Errorf("%q, answers %v", d.heard, d.pairs)
+	}
+
+	d = newDialogue(t, 4420, "0000000020001f00"+strings.Repeat("00", 24)) // of an admin queue
+	answered(d, write.Append(nil), capsule.Completion{ID: 7}.Append(nil))
+	d.sendFrom(1, capsule.Completion{ID: 7, Status: capsule.InvalidParameter}.Append(nil))
+	if len(d.heard) != 1 || strings.Contains(d.heard[0], "FAILS") { // it may be of what hosts try out
+		t.Errorf("%q", d.heard)
+	}
+
+	d = newDialogue(t, 3260)
+	answered(d, vector(t, "iser-cmd"), vector(t, "iser-resp"))
+	d.send("iser-resp")
+	if len(d.pairs) > 0 {
+		t.Errorf("%q, answers %v", d.heard, d.pairs)
+	}
+
+	d = newDialogue(t, 7174)
+	advert, _ := hex.DecodeString("00000000000010000000000300000040")
+	for range 8 {
+		d.sendFrom(0, advert)
+		d.access(ulp.Access{Read: true, STag: 3, TO: 0x1000, Length: 64})
+		d.sendFrom(1, advert)
+	}
+	d.pairs = nil
+	d.sendFrom(0, advert) // its answer is not there
+	d.sendFrom(0, advert)
+	d.sendFrom(1, advert)
+	if want := [][2]int{{d.steps, d.steps - 1}}; !slices.Equal(d.pairs, want) {
+		t.Errorf("answers %v, want %v", d.pairs, want)
+	}
 }
