@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,11 +137,14 @@ func (c *decodeCmd) open() (*os.File, error) {
 
 // whatToDo is what to do about a file that is no capture, or an interface that cannot be captured on.
 func (c *decodeCmd) whatToDo(err error) string {
+	unknown := new(net.OpError) // of the look-up of its name
 	switch {
 	case errors.Is(err, live.ErrSystem):
 		return ": " + c.piped()
 	case c.Interface != "" && errors.Is(err, fs.ErrPermission):
 		return ": become root, or setcap cap_net_raw,cap_net_admin+ep the program, or " + c.piped()
+	case errors.As(err, &unknown):
+		return ": ip link lists those that there are"
 	}
 	return noCapture(err)
 }
