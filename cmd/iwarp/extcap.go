@@ -103,16 +103,21 @@ func devices() (names []string) {
 
 // checkFilter says what is wrong with a capture filter, and nothing about a right one.
 func (c *extcapCmd) checkFilter(w io.Writer) error {
-	if _, err := filterOf(c.ExtcapCaptureFilter); err != nil {
+	if _, err := filterOf(c.which()); err != nil {
 		_, err = fmt.Fprintln(w, "an address or address:port is expected")
 		return err
 	}
 	return nil
 }
 
+// which is the capture filter as decode takes it.
+func (c *extcapCmd) which() string {
+	return strings.TrimSpace(strings.TrimPrefix(c.ExtcapCaptureFilter, "host "))
+}
+
 // decoding is the decode command that does the work.
 func (c *extcapCmd) decoding() (*decodeCmd, filter, error) {
-	d := &decodeCmd{File: c.File, Filter: strings.TrimSpace(strings.TrimPrefix(c.ExtcapCaptureFilter, "host "))}
+	d := &decodeCmd{File: c.File, Filter: c.which()}
 	if d.File == "" {
 		d.Interface = c.Device
 	}
@@ -137,6 +142,9 @@ func (c *extcapCmd) decoding() (*decodeCmd, filter, error) {
 func (c *extcapCmd) capture(ctx context.Context) error {
 	d, want, err := c.decoding()
 	if err != nil {
+		return err
+	}
+	if err := notRead("extcap", "fifo", c.FIFO, c.File); err != nil {
 		return err
 	}
 	to, err := os.OpenFile(c.FIFO, os.O_WRONLY, 0)

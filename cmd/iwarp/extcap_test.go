@@ -26,9 +26,10 @@ func TestExtcapCalls(t *testing.T) {
 		"extcap --extcap-dlts --extcap-interface eth0":                               "extcap: --extcap-interface: there is iwarp alone",
 		"extcap":         "people want iwarp extcap --install",
 		"extcap --dir x": "extcap: --dir: it needs --install",
-		"extcap --capture --extcap-interface iwarp --fifo x":                   "extcap: --device: choose an interface",
-		"extcap --capture --extcap-interface iwarp --fifo x --file y --port 0": `extcap: --port: "0" is not a number from 1 to 65535`,
-		"extcap --capture --extcap-interface iwarp --fifo /no/x --file y":      "extcap: --fifo: open /no/x: ",
+		"extcap --capture --extcap-interface iwarp --fifo x":                                      "extcap: --device: choose an interface",
+		"extcap --capture --extcap-interface iwarp --fifo x --file y --port 0":                    `extcap: --port: "0" is not a number from 1 to 65535`,
+		"extcap --capture --extcap-interface iwarp --fifo extcap_test.go --file ./extcap_test.go": "extcap: --fifo: extcap_test.go is the file that is read",
+		"extcap --capture --extcap-interface iwarp --fifo /no/x --file y":                         "extcap: --fifo: open /no/x: ",
 		"extcap --capture --extcap-interface iwarp --fifo x --file y --extcap-capture-filter tcp": "extcap: --extcap-capture-filter: " +
 			`"tcp": expected an address or address:port`,
 	} {
@@ -37,6 +38,15 @@ func TestExtcapCalls(t *testing.T) {
 		if got := out.String() + errs.String(); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
+	}
+}
+
+// TestExtcapFilter takes a filter that Wireshark's users write with a word before the address, as it is taken at the capture.
+func TestExtcapFilter(t *testing.T) {
+	var out, errs bytes.Buffer
+	run([]string{"extcap", "--extcap-interface", "iwarp", "--extcap-capture-filter", "host 10.0.0.1"}, streams{&out, &errs})
+	if got := out.String() + errs.String(); got != "" {
+		t.Error(got)
 	}
 }
 
