@@ -3,6 +3,7 @@
 package where
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -169,9 +170,15 @@ var numbers = map[string]number{
 // severities are the words that finding is compared with, the least first.
 var severities = []string{decode.Note.String(), decode.Warning.String(), decode.Error.String()}
 
+// errNegative is about a time that nothing takes.
+var errNegative = errors.New("it is negative")
+
 func parseTime(text string) (uint64, error) {
 	d, err := time.ParseDuration(text)
-	return uint64(max(d, 0)), err
+	if err == nil && d < 0 {
+		err = errNegative
+	}
+	return uint64(d), err
 }
 
 // compare returns the condition that a value of a field is in a relation to another.

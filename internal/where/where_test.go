@@ -136,6 +136,7 @@ func TestErrors(t *testing.T) {
 		"op<write":                         `op "write" is no number: compare it by = or != (column 4)`,
 		"bytes>lots":                       `bytes is compared with a number of bytes, such as 4096 or 4K, and not with "lots" (column 7)`,
 		"latency>3":                        `latency is compared with a time, such as 50us, 1.5ms or 2s, and not with "3" (column 9)`,
+		"latency>-1s":                      `latency is compared with a time, such as 50us, 1.5ms or 2s, and not with "-1s" (column 9)`,
 		"stag=0x100000000":                 `stag is compared with a number, such as 0x1234, and not with "0x100000000" (column 6)`,
 		"msn=1 msn=2":                      `there is "msn" where and, or, or the end was expected (column 7)`,
 		"(msn=1":                           "a ) is missing (column 7)",
