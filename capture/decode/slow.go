@@ -48,9 +48,14 @@ func (h *half) slowRead() {
 		r.msn, duration(uint64(took)), all.Count, duration(uint64(median)), told), advice)
 }
 
-// acknowledgment tells who was waited for, as far as TCP's acknowledgment of the Request shows it.
+// acknowledgment tells who was waited for, as far as TCP's acknowledgment of the Request shows it. Nobody was where the
+// Response itself took most of the time.
 func (r *slowest) acknowledgment() (told, advice string) {
+	began := r.First.Time.Sub(r.Request.Time)
 	switch {
+	case began < r.Latency()/2:
+		return fmt.Sprintf("its Response of %s began after %s", wording.Bytes(r.Size), duration(uint64(max(began, 0)))),
+			"it is large, or a part of it came late: look for segments sent again"
 	case r.Acked.Number == 0:
 		return "it is not known when TCP acknowledged its Request", ""
 	case r.Acked.Number >= r.First.Number:

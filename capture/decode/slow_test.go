@@ -43,6 +43,26 @@ func TestSlowRead(t *testing.T) {
 	}
 }
 
+// TestLongResponse has a Read be slow whose Response began at once: nobody is said to have waited.
+func TestLongResponse(t *testing.T) {
+	s := newScript(t, 0)
+	s.startup(false)
+	for range 20 {
+		s.ask()
+		s.respond(bw, 9, 16, make([]byte, 300))
+	}
+	s.ask()
+	h := rdmap.OpReadResponse.Header(1)
+	h.STag, h.TO = 9, 16
+	s.segment(bw, h, make([]byte, 100))
+	s.now = s.now.Add(150 * time.Millisecond)
+	s.respond(bw, 9, 116, make([]byte, 200))
+	r := run(t, s.close())
+	if got := strings.Join(r.texts, "; "); !strings.Contains(got, "its Response of 300 bytes began after 1ms (it is large") {
+		t.Error(got)
+	}
+}
+
 // TestOutstandingReads counts Requests without a Response, also where a hole in front of the Responses has them be told of late.
 func TestOutstandingReads(t *testing.T) {
 	s := newScript(t, 0)
