@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"math"
 	"net"
 	"syscall"
 	"testing"
@@ -106,6 +107,25 @@ func TestTimerRings(t *testing.T) {
 	r.state = free
 	if c.timeout(); r.timed || !r.armed {
 		t.Error("nobody has the role, and nobody keeps watch")
+	}
+}
+
+// TestTimerOfMany has a consumer come once more than leads can count: the timer keeps watch as before.
+func TestTimerOfMany(t *testing.T) {
+	c, _ := pair(t)
+	r := &c.role
+	if !c.hasBell() {
+		t.Fatal("there is no bell")
+	}
+	r.state, r.leads, r.before, r.lazyFrom = free, math.MaxInt32-1, math.MaxInt32-1, steady
+	for i := range 3 {
+		if !c.AcquireRole() {
+			t.Fatal("the role is not free")
+		}
+		c.ReleaseRole(false, false)
+		if r.leads <= steady || !r.timed || r.armed {
+			t.Errorf("%d: lead %d, the timer runs: %t, the bell is armed: %t", i, r.leads, r.timed, r.armed)
+		}
 	}
 }
 

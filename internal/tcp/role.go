@@ -3,6 +3,7 @@ package tcp
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -220,6 +221,10 @@ func (c *Conn) AcquireRole() bool {
 		c.allowWakeUps()
 	}
 	c.quiet = r.suppressed // by looks, or by one who polled
+	if r.leads == math.MaxInt32 {
+		// half a day of short messages: it goes on as when it had just become steady
+		r.leads, r.before, r.lazyFrom = steady, 0, steady
+	}
 	r.leads++
 	r.arm(false)
 	return true
