@@ -110,6 +110,18 @@ func TestTimerRings(t *testing.T) {
 	}
 }
 
+// TestTimerRingsOften has the timer ring for nearly each consumer: it is tried more and more rarely, to a bound.
+func TestTimerRingsOften(t *testing.T) {
+	c, _ := pair(t)
+	r := &c.role
+	for range 300 {
+		c.timeout()
+	}
+	if got, want := r.lazyFrom-r.leads, int32(steady<<(slowest-slow)); got != want {
+		t.Errorf("it is tried again after %d leads, want %d", got, want)
+	}
+}
+
 // TestTimerOfMany has a consumer come once more than leads can count: the timer keeps watch as before.
 func TestTimerOfMany(t *testing.T) {
 	c, _ := pair(t)

@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -45,6 +47,22 @@ func TestRenew(t *testing.T) {
 	if known, err := a.AwaitEnd(); known != canRing || err != nil {
 		t.Errorf("the wait for the end has ended; known: %t, %v", known, err)
 	}
+}
+
+// TestRenewElsewhere: what is no socket is not renewed, and a deadline of somebody else's is not taken for Renew's.
+func TestRenewElsewhere(t *testing.T) {
+	a, _ := pair(t)
+	plain := New(&onSocket{Conn: a.Conn})
+	plain.Renew()
+	if plain.role.renewed {
+		t.Error("the wait of what is no socket ends")
+	}
+	testrig.Must(t, a.SetReadDeadline(time.Unix(1, 0)))
+	err := a.Recv()
+	if !errors.Is(err, os.ErrDeadlineExceeded) || a.IsRenewed(err) {
+		t.Errorf("Recv has returned because of Renew: %v", err)
+	}
+	a.Done() // it is the caller's still
 }
 
 // TestRenewOfYielded has Renew come just before the receiving goroutine stands back: it does not interrupt a consumer.
