@@ -279,6 +279,61 @@ func TestBundled(t *testing.T) {
 	})
 }
 
+// TestBlockedAtEnd: who waits to send hears at once that the association has ended.
+func TestBlockedAtEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active, passive := linked(t, testrig.Link{Delay: 20 * time.Millisecond}, Config{})
+		from, to := run(active), run(passive)
+		failed := make(chan error)
+		go func() {
+			var err error
+			for err == nil {
+				err = from.Send(sctp.Message{PPID: 16, Data: make([]byte, 1400)})
+			}
+			failed <- err
+		}()
+		synctest.Wait()
+		from.Abort("enough")
+		synctest.Wait()
+		select {
+		case err := <-failed:
+			if !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+		default:
+			t.Fatal("it waits still")
+		}
+		<-to.lost
+	})
+}
+
+// TestShutdownAhead: whichever end shuts the association down, what Send has taken before arrives, also what waits
+// unsent then.
+func TestShutdownAhead(t *testing.T) {
+	for _, bySender := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			active, passive := linked(t, testrig.Link{Delay: 20 * time.Millisecond}, Config{})
+			from, to := run(active), run(passive)
+			const n = 12
+			for range n {
+				testrig.Must(t, from.Send(sctp.Message{PPID: 16, Data: make([]byte, 1400)}))
+			}
+			if !from.Unsent(0) {
+				t.Error("all is sent")
+			}
+			ends := to
+			if bySender {
+				ends = from
+			}
+			testrig.Must(t, ends.Shutdown(t.Context()))
+			<-to.lost
+			if got := len(to.messages); got != n {
+				t.Errorf("shut down by the sender: %t; %d messages have come, want %d", bySender, got, n)
+			}
+		})
+	}
+}
+
 // TestUnacked: what the peer has not acknowledged is known of each stream by itself, until it has.
 func TestUnacked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
