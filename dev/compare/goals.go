@@ -91,17 +91,18 @@ func trials(ccs []string) (all []trial) {
 	return append(all, busyTrial())
 }
 
-// largeTrials are those of 1 MiB. TCP's bbr sends less at once than the others, and leaves more to gain.
+// largeTrials are those of 1 MiB. TCP's bbr sends less at once than the others, and leaves more to gain. With others
+// the goals are the floors: see bareLoop.
 func largeTrials(cc string) (all []trial) {
-	wanted, withoutCRC := 0.85, 0.92
+	wanted, withoutCRC, cpu := 0.8, 0.85, 1.6
 	if cc == "bbr" {
-		wanted, withoutCRC = 0.95, 0.97
+		wanted, withoutCRC, cpu = 0.95, 0.97, 1.5
 	}
 	for _, op := range perf.AllOps() {
 		opts := perf.Options{Ops: []perf.Op{op}, Sizes: []int{1 << 20}}
 		with := newBeside(fmt.Sprintf("1 MiB %v", op), cc, opts)
 		with.reach("ratio_bw", wanted)
-		with.reach("ratio_cpu", 1.5)
+		with.reach("ratio_cpu", cpu)
 		opts.NoCRC = true
 		without := newBeside(fmt.Sprintf("1 MiB %v, no CRC", op), cc, opts)
 		without.reach("ratio_bw", withoutCRC)
@@ -110,23 +111,24 @@ func largeTrials(cc string) (all []trial) {
 	return all
 }
 
-// smallTrials are those that a message's latency, and the number of messages, are about.
+// smallTrials are those that a message's latency, and the number of messages, are about. Plain TCP sleeps, but where both
+// poll; a latency is to be at most twice the floor, that of TCP which polls.
 func smallTrials(cc string) []trial {
 	of := func(op perf.Op, size int) perf.Options { return perf.Options{Ops: []perf.Op{op}, Sizes: []int{size}} }
 	write := newBeside("64 KiB Write", cc, of(perf.Write, 64<<10))
-	write.reach("ratio_lat", 1.4)
+	write.reach("ratio_lat", 0.8)
 	send := newBeside("64 B Send", cc, of(perf.Send, 64))
-	send.reach("ratio_lat", 1.2)
-	send.reach("ratio_p99", 1.5)
+	send.reach("ratio_lat", 0.6)
+	send.reach("ratio_p99", 1)
 	send.reach("ratio_bw", 5)
 	deep := newBeside("64 B Send, depth 512", cc, of(perf.Send, 64))
 	deep.opts.Depth = 512
 	deep.reach("ratio_bw", 8)
 	polled := newBeside("64 B Send, both polling", cc, of(perf.Send, 64))
 	polled.opts.Poll = true
-	polled.reach("ratio_lat", 1.15)
+	polled.reach("ratio_lat", 1.3)
 	read := newBeside("64 B Read", cc, of(perf.Read, 64))
-	read.reach("ratio_lat", 1.2)
+	read.reach("ratio_lat", 0.6)
 	return []trial{write.trial(), send.trial(), deep.trial(), polled.trial(), read.trial()}
 }
 
