@@ -42,7 +42,7 @@ var excused = map[node]string{
 	"capture.tap.SetLinger":                byNoName,
 	"capture/page.drawn.Head":              byTemplate,
 	"capture/page.drawn.Label":             byTemplate,
-	"capture/page.found.Arrow":             byTemplate,
+	"capture/page.article.Heading":         byTemplate,
 	"capture/page.found.Last":              byTemplate,
 	"capture/page.row.Verdict":             byTemplate,
 	"conform.RunCase":                      byTests,

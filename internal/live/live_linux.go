@@ -187,16 +187,6 @@ func (s *Source) take(fd int) (ok bool, err error) {
 	return true, nil
 }
 
-// Lost returns how many packets were dropped after the last one.
-func (s *Source) Lost() (n uint64) {
-	_ = s.raw.Control(func(fd uintptr) {
-		if stats, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
-			n = max(uint64(stats.Drops), s.told) - s.told
-		}
-	})
-	return n
-}
-
 // Interrupt has Next return io.EOF, now and from now on.
 func (s *Source) Interrupt() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) }
 

@@ -13,9 +13,6 @@ func Open(string, Config) (*Source, error) { return nil, ErrSystem }
 // Next returns ErrSystem.
 func (*Source) Next() (*capture.Packet, error) { return nil, ErrSystem }
 
-// Lost returns 0.
-func (*Source) Lost() uint64 { return 0 }
-
 // Interrupt does nothing.
 func (*Source) Interrupt() {}
 
