@@ -52,8 +52,9 @@ type conformCmd struct {
 
 // Help describes the JSON objects.
 func (conformCmd) Help() string {
-	return "JSON: one object on a line for each case, as soon as it has run, and one for all of them at the end; with --list one for each case: docs/conform-json.md.\n\nThe exit status is 3, too, if no case applies to the peer: nothing was tested then. It is 4 if the peer stopped answering: after a case that fails without a word of the peer's, an ordinary startup decides that. " +
-		"After an interrupt it is 1 if a case has failed by then, and JUnit and JSON say that the run was interrupted."
+	return "JSON: one object on a line for each case, when it has run, and one for the whole run at the end. With --list, one for each case: docs/conform-json.md.\n\n" +
+		"The exit status is also 3 if no case applies to the peer. It is 4 if the peer stopped answering. To find that out, an ordinary startup is tried after a case in which the peer was silent. " +
+		"After an interrupt it is 1 if a case has failed by then. JUnit and JSON say that the run was interrupted."
 }
 
 // Run tests one peer in one role.
@@ -160,7 +161,7 @@ func (c *conformCmd) role(o *conform.Options) error {
 	case c.TUN != "" && c.network() != network.UserTCP:
 		return usage("conform: --tun: it is for --network %s", network.UserTCP)
 	case inside && (c.Peer != "" || c.Listen != ""):
-		return usage("conform: --network: with %s the peer is our own endpoint, in this process, so that there is no address without --tun", c.network())
+		return usage("conform: --network: with %s the peer is our own endpoint, in this process: give an address only with --tun", c.network())
 	case inside:
 		o.Role = mpa.RoleResponder
 	case c.Peer != "" && c.Listen != "":

@@ -144,7 +144,7 @@ func (c *decodeCmd) whatToDo(err error) string {
 	case c.Interface != "" && errors.Is(err, fs.ErrPermission):
 		return ": become root, or setcap cap_net_raw,cap_net_admin+ep the program, or " + c.piped()
 	case errors.As(err, &unknown):
-		return ": ip link lists those that there are"
+		return ": ip link lists all interfaces"
 	}
 	return noCapture(err)
 }

@@ -97,7 +97,7 @@ func (f *firstFinding) Write(b []byte) (int, error) {
 func TestDecodeNoInterface(t *testing.T) {
 	err := execute(t.Context(), []string{"decode", "-i", "no-such-interface"}, streams{io.Discard, io.Discard})
 	if statusOf(t.Context(), err) != statusFailed || !strings.Contains(err.Error(), "no-such-interface: ") ||
-		!strings.Contains(err.Error(), "no such network interface: ip link lists those that there are") {
+		!strings.Contains(err.Error(), "no such network interface: ip link lists all interfaces") {
 		t.Error(err)
 	}
 }

@@ -210,7 +210,7 @@ func (s *demoShow) tooFar(ctx context.Context, w *demo.Writer) error {
 	fmt.Fprintf(s.out, "    by a Terminate: %v\n\n", refused.Code)
 	fmt.Fprintf(s.out, "The owner's library placed %s Writes and answered %d Reads: one is step 3,\n", thousands(writes), reads)
 	fmt.Fprintln(s.out, "and one told the writer that the Writes of step 4 had arrived.")
-	fmt.Fprintf(s.out, "The owner's program slept: it was told of none of them (%d completions).\n", s.state.Completions)
+	fmt.Fprintf(s.out, "The owner's program slept: it got no notice of any (%d completions).\n", s.state.Completions)
 	return nil
 }
 

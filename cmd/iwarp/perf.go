@@ -19,7 +19,7 @@ import (
 // An opName is that of an operation.
 type opName string
 
-// Completions are those that there are.
+// Completions are the names of all operations.
 func (opName) Completions() (names []string) {
 	for _, op := range perf.Ops() {
 		names = append(names, op.String())
@@ -186,7 +186,7 @@ type perfTally struct {
 	measured, interrupted, failed int
 }
 
-// ended tells of one that has gone. An interrupt is no failure, whichever end it came to.
+// ended reports the end of a client. An interrupt is no failure, at either end.
 func (t *perfTally) ended(v perf.Visit) {
 	var at *perf.InterruptedError
 	switch {

@@ -98,7 +98,7 @@ func besideTCP(report *perf.Report) string {
 	return "Beside TCP: " + strings.Join(parts, ", ") + "."
 }
 
-// ratioRange is the least and the greatest of a ratio. It is empty if there is none.
+// ratioRange is the least and the greatest of a ratio. It is empty without one.
 func ratioRange(report *perf.Report, key string) string {
 	some := slices.DeleteFunc(slices.Clone(report.Results), func(r perf.Result) bool { return r.Ratio(key) == 0 })
 	if len(some) == 0 {

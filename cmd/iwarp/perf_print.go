@@ -13,7 +13,7 @@ import (
 	"github.com/goiwarp/iwarp/perf"
 )
 
-// A perfPrinter prints a measurement while it goes on, or as JSON when it is over. It is no report.Report: nothing is
+// A perfPrinter prints a measurement while it runs, or as JSON when it is over. It is no report.Report: nothing is
 // judged, and the text comes row by row.
 type perfPrinter struct {
 	out      io.Writer
@@ -101,8 +101,8 @@ func (p *perfPrinter) result(r perf.Result) {
 	}
 }
 
-// ended prints what has come of a measurement. What there is when either end goes is printed whichever that was: hours
-// may have gone into it.
+// ended prints the outcome of a measurement. If either end leaves early, it prints what was measured by
+// then: that may have taken hours.
 func (p *perfPrinter) ended(ctx context.Context, opts perf.Options, r *perf.Report, err error) error {
 	if p.view != nil {
 		p.view.abandon()

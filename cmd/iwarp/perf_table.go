@@ -49,7 +49,7 @@ func (p *perfTable) connected(n perf.Negotiated) {
 	fmt.Fprint(p.out, "\n", perfGrid(p.columns).Heading())
 }
 
-// streamLines tell of MPA over TCP.
+// streamLines describe MPA over TCP.
 func streamLines(n perf.Negotiated) [][2]string {
 	return [][2]string{
 		{"Dialect", fmt.Sprintf("%v, MPA revision %d", n.Dialect, n.Revision)},
@@ -62,7 +62,7 @@ func streamLines(n perf.Negotiated) [][2]string {
 	}
 }
 
-// messageLines tell of a network without MPA.
+// messageLines describe a network without MPA.
 func messageLines(n perf.Negotiated) [][2]string {
 	return [][2]string{
 		{"Dialect", n.Dialect.String()},

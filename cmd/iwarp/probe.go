@@ -171,7 +171,7 @@ func (c *probeCmd) verdictSCTP(r *probe.SCTPReport, err error) error {
 	return findings("probe: %s does not answer requests for a DDP session over SCTP", c.Addr)
 }
 
-// verdict is the error of a peer that does not speak MPA, as far as it was there.
+// verdict is the error of a peer that was reached and does not speak MPA.
 func (c *probeCmd) verdict(r *probe.Report, err error) error {
 	switch {
 	case err != nil, len(r.Dialects) > 0:
