@@ -43,6 +43,20 @@ func (s *standby) again() {
 	}()
 }
 
+// free waits until the receiving goroutine has stood back.
+func (s *standby) free() {
+	s.t.Helper()
+	for ctx := testrig.Within(s.t); ; runtime.Gosched() {
+		s.c.role.mu.Lock()
+		stoodBack := s.c.role.state == free
+		s.c.role.mu.Unlock()
+		if stoodBack {
+			return
+		}
+		testrig.Must(s.t, ctx.Err())
+	}
+}
+
 // acquire is a consumer's AcquireRole, as soon as the receiving goroutine has stood back.
 func (s *standby) acquire() {
 	s.t.Helper()

@@ -169,28 +169,36 @@ func TestHushAndTake(t *testing.T) {
 	if !canSuppress {
 		t.Skip("bytes wake their reader here, however few")
 	}
+	s.free()
 	s.c.role.suppression = &suppression{every: time.Hour}
-	s.c.SuppressWakeUps()
-	if !s.c.role.suppressed {
-		t.Error("not suppressed with nobody who waits")
-	}
+	s.wantSuppressed(true, "with nobody who waits")
 	s.acquire()
-	if s.c.role.suppressed {
+	if s.suppressed() {
 		t.Error("still suppressed with a consumer that waits")
 	}
-	if s.c.SuppressWakeUps(); s.c.role.suppressed {
-		t.Error("suppressed while a consumer waits")
-	}
+	s.wantSuppressed(false, "while a consumer waits")
 	s.c.ReleaseRole(false, false)
 	s.c.SuppressWakeUps()
 	s.c.End()
-	if s.c.role.suppressed {
+	if s.suppressed() {
 		t.Error("suppressed beyond the end")
 	}
-	if s.c.SuppressWakeUps(); s.c.role.suppressed {
-		t.Error("suppressed after the end")
-	}
+	s.wantSuppressed(false, "after the end")
 	s.wantBack(-1)
+}
+
+// wantSuppressed suppresses wake-ups, and looks whether they are.
+func (s *standby) wantSuppressed(want bool, when string) {
+	s.t.Helper()
+	if s.c.SuppressWakeUps(); s.suppressed() != want {
+		s.t.Errorf("suppressed %s: %t", when, !want)
+	}
+}
+
+func (s *standby) suppressed() bool {
+	s.c.role.mu.Lock()
+	defer s.c.role.mu.Unlock()
+	return s.c.role.suppressed
 }
 
 // Every so often a poll asks for a hush. A connection that is no socket has none.
