@@ -16,6 +16,7 @@ type rig struct {
 	threads   int // how often other threads were let run
 	now       time.Duration
 	others    time.Duration // what a yield lets other goroutines have
+	thread    time.Duration // what the first yield of the thread lets another thread have
 	comes     time.Duration // when bytes come
 	interrupt time.Duration // when the wait is interrupted
 	closed    time.Duration // when there is no point in looking any more
@@ -29,8 +30,12 @@ const never = time.Hour
 func newRig(t *testing.T, places int) *rig {
 	r := &rig{t: t, Spinner: New(limit), now: time.Second, comes: never, interrupt: never, closed: never}
 	r.p = Process{
-		Now:         func() time.Duration { r.clocks++; return r.now },
-		YieldThread: func() { r.threads++ },
+		Now: func() time.Duration { r.clocks++; return r.now },
+		YieldThread: func() {
+			r.threads++
+			r.now += r.thread
+			r.thread = 0
+		},
 		Yield: func() {
 			r.yields++
 			r.ran = append(r.ran, r.now)
@@ -132,6 +137,25 @@ func TestLookEnds(t *testing.T) {
 		r.interrupt, r.closed = never, r.now+at
 		if found, took := r.look(never); found || took > at+10*time.Microsecond {
 			t.Errorf("over at %v: found %t after %v", at, found, took)
+		}
+	}
+}
+
+// TestErrand: a look that found something after another thread had the processor for long was not worth it; a short
+// errand of that thread does not matter.
+func TestErrand(t *testing.T) {
+	for _, c := range []struct {
+		had  time.Duration
+		next bool
+	}{{0, true}, {errand, true}, {errand + 1, false}} {
+		r := newRig(t, 1)
+		r.sleeps(0)
+		r.thread = c.had
+		if found, _ := r.look(80 * time.Microsecond); !found || r.thread != 0 {
+			t.Fatalf("found %t, after %d yields", found, r.threads)
+		}
+		if r.Looks() != c.next {
+			t.Errorf("another thread had %v: the next wait looks: %t", c.had, !c.next)
 		}
 	}
 }
