@@ -2,19 +2,13 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-
-	"github.com/goiwarp/iwarp/internal/report"
 )
 
-// briefTables are those of the page for users, by name: of the machine that measured last, without the columns that
-// few need.
+// briefTables are those of the page for users, by name: of the machine that measured last.
 func briefTables(rec *record) map[string]string {
-	here := func(part string, table func(*record) string) string { return rec.Measured[part].text() + table(rec) }
 	return map[string]string{
-		"goals": verdictsText(rec), "perf": here("perf", briefPerfTable),
-		"connections": here("growth", connectionsTable), "short connections": here("short connections", shortTable),
+		"goals": verdictsText(rec), "short connections": rec.Measured["short connections"].text() + shortTable(rec),
 	}
 }
 
@@ -49,20 +43,4 @@ func verdictWord(verdict string) string {
 		}
 	}
 	return verdict
-}
-
-// briefPerfTable has the ratios of perfTable, of the smallest and the largest messages.
-func briefPerfTable(rec *record) string {
-	var b strings.Builder
-	b.WriteString(report.MarkdownHeading("op", "bytes", "congestion control", "bandwidth", "latency", "CPU"))
-	rows := perfRows(rec)
-	for _, row := range rows {
-		r := row.result
-		if r.Size != rows[0].result.Size && r.Size != rows[len(rows)-1].result.Size {
-			continue
-		}
-		b.WriteString(report.MarkdownRow(r.Op.String(), strconv.Itoa(r.Size), row.cc, ratioText(r, "ratio_bw"),
-			ratioText(r, "ratio_lat"), ratioText(r, "ratio_cpu")))
-	}
-	return b.String()
 }
