@@ -24,8 +24,8 @@ const (
 	StateError State = State(engine.Error)
 	// StateClosing: Modify closes the connection, without draining it.
 	StateClosing State = State(engine.Closing)
-	// StateClosed: the connection has ended in order; Modify(StateIdle) makes the QP
-	// ready for another. To the RDMA verbs this is Idle.
+	// StateClosed: the connection has ended in order. The QP can be connected again at once. To the RDMA verbs this is
+	// Idle.
 	StateClosed = StateClosing + 1
 )
 
