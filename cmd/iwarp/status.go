@@ -23,7 +23,7 @@ const (
 )
 
 // exitStatuses is the same for people.
-const exitStatuses = "Exit status: 0 all is fine, 1 something wrong was found, 2 a wrong option or argument, 3 it could not run, 4 the peer of probe or conform stopped answering midway. Ctrl-C exits with 0; during a copy (cat, cp, disk --read or --write), and if serve had to cut clients, with 3."
+const exitStatuses = "Exit status: 0 all is fine, 1 something wrong was found, 2 a wrong option or argument, 3 it could not run, 4 the peer of probe or conform stopped answering midway. Ctrl-C exits with 0; if disk could not complete everything, with 1; during a copy (cat, cp, disk --read or --write), and if serve had to cut clients, with 3."
 
 // An ending is an error with the exit status that it leads to.
 type ending struct {
