@@ -16,7 +16,8 @@ import (
 func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options, files *reportFiles) error {
 	began := time.Now()
 	report := conform.Report{Title: c.title(&opts)}
-	printer := conform.NewPrinter(std.out, c.Verbose)
+	out := folded(std.out)
+	printer := conform.NewPrinter(out, c.Verbose)
 	if c.JSON {
 		printer = conform.NewJSONPrinter(std.out)
 	}
@@ -34,7 +35,7 @@ func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options
 	report.PeerStopped, report.Away = sum.PeerStopped, sum.Away
 	err = printer.Summary(&sum)
 	if len(report.Results) > 0 {
-		c.failures(std.out, &report)
+		c.failures(out, &report)
 	}
 	return join(err, files.write(&report), c.verdict(&sum))
 }

@@ -13,6 +13,7 @@ func TestFolder(t *testing.T) {
 		{"  name    one two three four five six", "  name    one two three\n          four five six\n"},
 		{"  one two three four five six seven", "  one two three four five\n  six seven\n"},
 		{"      µ    zwölf Boxkämpfer jagen Viktor", "      µ    zwölf\n           Boxkämpfer\n           jagen Viktor\n"},
+		{"not found one/two  Q1  (for a reason)", "not found one/two  Q1\n    (for a reason)\n"},
 		{strings.Repeat("x", 30), strings.Repeat("x", 25) + "\nxxxxx\n"},
 	} {
 		var out strings.Builder
