@@ -22,12 +22,15 @@ type Report struct {
 	Interrupted bool
 	// RoundTrip is the path's, if it is longer than the quiet time: see [Summary].
 	RoundTrip time.Duration
+	// Peer, Version and Time are those of the [Summary], for the page.
+	Peer, Version string
+	Time          time.Time
 }
 
 // Summary counts the results.
 func (p *Report) Summary() Summary {
 	sum := Summary{Stopped: p.Stopped, Interrupted: p.Interrupted, RoundTrip: p.RoundTrip,
-		PeerStopped: p.PeerStopped, Away: p.Away}
+		PeerStopped: p.PeerStopped, Away: p.Away, Peer: p.Peer, Version: p.Version, Time: p.Time}
 	for i := range p.Results {
 		sum.Add(p.Results[i].Verdict)
 	}
@@ -49,8 +52,11 @@ func (p *Report) WriteJUnit(w io.Writer) error { return p.report().WriteJUnit(w)
 // there are of each verdict.
 func (p *Report) WriteMarkdown(w io.Writer) error { return p.report().WriteMarkdown(w) }
 
+// WriteHTML writes a page: what failed with its dialogues as ladders, and all results.
+func (p *Report) WriteHTML(w io.Writer) error { return p.report().WriteHTML(w) }
+
 // report returns it as those of all tools are.
-func (p *Report) report() report.Report {
+func (p *Report) report() *report.Documented {
 	sum := p.Summary()
 	d, data := sum.document(), make(report.Lines, 0, len(p.Results)+1)
 	d.Tool, d.Title, d.Every = "conform", p.Title, true
@@ -89,7 +95,7 @@ func (r *Result) check() *report.Check {
 		Quiet: r.Verdict == NotAsked,
 	}
 	for _, e := range r.Dialogue {
-		c.Details = append(c.Details, report.Line{Text: e.String()})
+		c.Dialogue = append(c.Dialogue, e.step())
 	}
 	switch r.Verdict {
 	case Pass:
@@ -104,7 +110,7 @@ func (r *Result) check() *report.Check {
 
 func (t *Summary) document() *report.Document {
 	d := &report.Document{Sections: []report.Section{{Head: t.String()}}, Stopped: t.Stopped,
-		Interrupted: t.Interrupted}
+		Interrupted: t.Interrupted, Peer: t.Peer, Version: t.Version, Began: t.Time}
 	if t.RoundTrip > 0 {
 		d.Notes = []report.Line{{Label: "path:", Text: fmt.Sprintf(
 			"its round trip of %v is longer than the quiet time (--quiet): cases watched for both together",

@@ -69,6 +69,12 @@ func (s *session) note(k Kind, text string, data []byte) {
 	}
 }
 
+// noteOurEnd is note for how we end the connection.
+func (s *session) noteOurEnd(text string) {
+	s.note(Did, text, nil)
+	s.log[len(s.log)-1].ends = true
+}
+
 // maxHeard bounds what the dialogue of a case keeps of the peer's, in bytes, and entryCost
 // is what each step counts beside the bytes received.
 const (
@@ -249,14 +255,14 @@ func (s *session) deadline() time.Time { return time.Now().Add(s.opts.Timeout) }
 // closeWrite ends our half of the connection by a FIN.
 func (s *session) closeWrite() {
 	l := s.use()
-	s.note(Did, "FIN", nil)
+	s.noteOurEnd("FIN")
 	_ = l.CloseWrite()
 }
 
 // reset resets the connection and leaves it.
 func (s *session) reset() {
 	l := s.use()
-	s.note(Did, "RST", nil)
+	s.noteOurEnd("RST")
 	_ = l.Reset()
 	s.link = nil
 }

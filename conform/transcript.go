@@ -3,12 +3,11 @@ package conform
 import (
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
 // Kind is what an Entry of a dialogue is about.
@@ -43,6 +42,7 @@ type Entry struct {
 	Kind  Kind
 	Text  string // what it is, with the fields of what was sent or received
 	Bytes Bytes  // of Sent and Received
+	ends  bool   // it is our FIN or RST
 }
 
 // entryJSON is the form of an Entry in JSON.
@@ -58,20 +58,26 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(entryJSON{report.Milliseconds(e.At), e.Kind, e.Text, e.Bytes})
 }
 
-var kindMarks = [...]string{Sent: "->", Received: "<-", Did: "--", Saw: "..", Checked: "ok"}
-
-// maxShown bounds the bytes of an entry that are printed as text.
-const maxShown = 96
+var kindMarks = [...]string{Sent: report.Sent, Received: report.Received, Did: report.Did, Saw: report.Saw, Checked: report.Checked}
 
 // String returns one or more lines: when, which way, what, and the bytes.
 func (e Entry) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%9.3f ms %s %s", report.Milliseconds(e.At), kindMarks[e.Kind], e.Text)
-	for _, line := range wording.Hex(e.Bytes, maxShown) {
-		fmt.Fprintf(&b, "\n%15s%s", "", line)
+	s := e.step()
+	return s.String()
+}
+
+// step returns an entry as reports have it.
+func (e Entry) step() report.Step {
+	return report.Step{At: e.At, Mark: kindMarks[e.Kind], Kind: e.arrow(), Text: e.Text, Bytes: e.Bytes}
+}
+
+// arrow is what a page draws an entry by; empty if nothing was sent.
+func (e Entry) arrow() string {
+	switch {
+	case e.Kind == Sent, e.Kind == Received:
+		return wording.If(mpa.BeginsAsKey(e.Bytes), "startup", "fpdu")
+	case e.Kind == Saw, e.ends:
+		return "tcp"
 	}
-	if more := len(e.Bytes) - maxShown; more > 0 {
-		fmt.Fprintf(&b, "\n%15s... and %d more", "", more)
-	}
-	return b.String()
+	return ""
 }

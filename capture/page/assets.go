@@ -1,15 +1,15 @@
 package page
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"html/template"
 	"strings"
 	"sync"
+
+	"github.com/goiwarp/iwarp/internal/htmlpage"
 )
 
-//go:embed page.html page.css js/*.js
+//go:embed page.html js/*.js
 var files embed.FS
 
 // scripts are the parts of the script, in their order.
@@ -18,18 +18,12 @@ var scripts = [...]string{"data", "words", "strip", "track", "draw", "time", "la
 // An assets is what every page has.
 type assets struct {
 	html   *template.Template
-	style  template.CSS
 	script template.JS
-	policy string
 }
 
 // shared are those of all pages. They are made for the first one, as most runs of the command make none.
 var shared = sync.OnceValue(func() *assets {
-	a := &assets{html: template.Must(template.ParseFS(files, "page.html")), style: template.CSS(read("page.css")),
-		script: template.JS(joined())}
-	a.policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + hash(string(a.style)) +
-		"'; script-src '" + hash(string(a.script)) + "'"
-	return a
+	return &assets{html: htmlpage.Parse(files, "page.html"), script: template.JS(joined())}
 })
 
 // joined is the script: its parts in one scope of their own.
@@ -49,10 +43,4 @@ func read(name string) string {
 		panic(err) // it is embedded
 	}
 	return string(b)
-}
-
-// hash is how a Content-Security-Policy names a text that it lets through.
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }

@@ -51,15 +51,21 @@ func (w browser) accessible(t *testing.T) {
 			b.judge("light")
 			b.click("canvas[data-dir='0']")
 			b.judge("chosen")
-			b.emulate("dark")
-			b.judge("dark")
-			b.emulate("light")
-			_, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 360, Height: 740, DeviceScaleFactor: 2, Mobile: true})
-			testrig.Must(t, err)
-			b.frames()
-			b.judge("narrow")
+			b.judgeOthers()
 		})
 	}
+}
+
+// judgeOthers has axe-core look at the page in dark colors and on a narrow screen.
+func (b *tab) judgeOthers() {
+	b.t.Helper()
+	b.emulate("dark")
+	b.judge("dark")
+	b.emulate("light")
+	_, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 360, Height: 740, DeviceScaleFactor: 2, Mobile: true})
+	testrig.Must(b.t, err)
+	b.frames()
+	b.judge("narrow")
 }
 
 // emulate asks for colors.

@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -51,7 +52,7 @@ func TestBrowser(t *testing.T) {
 		"parts": w.parts, "odd": w.odd, "long": w.long, "address": w.address,
 		"bounded": w.bounded, "keys": w.keys, "dark": w.dark, "captures": w.captures,
 		"narrow": w.narrow, "readable": w.readable, "time": w.time, "find": w.find, "worst": w.worst,
-		"said": w.said, "around": w.around, "unanswered": w.unanswered, "unscrolled": w.unscrolled, "covered": w.covered, "accessible": w.accessible, "many": w.many, "printed": w.printed, "pictured": w.pictured,
+		"said": w.said, "around": w.around, "unanswered": w.unanswered, "unscrolled": w.unscrolled, "covered": w.covered, "accessible": w.accessible, "reports": w.reports, "many": w.many, "printed": w.printed, "pictured": w.pictured,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for frames of its own tab
@@ -87,8 +88,11 @@ type tab struct {
 	requests []string
 }
 
+// shown is what a tab shows.
+type shown interface{ Write(w io.Writer) error }
+
 // open shows a page in a new tab.
-func (w browser) open(t *testing.T, p *page.Page, address string) *tab {
+func (w browser) open(t *testing.T, p shown, address string) *tab {
 	t.Helper()
 	ctx, stop := chromedp.NewContext(w.ctx)
 	t.Cleanup(stop)
@@ -100,7 +104,7 @@ func (w browser) open(t *testing.T, p *page.Page, address string) *tab {
 
 // show has the tab show another page. At the test's end it must have said nothing on the
 // console, and asked for nothing but itself.
-func (b *tab) show(t *testing.T, p *page.Page, address string) {
+func (b *tab) show(t *testing.T, p shown, address string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "page.html")
 	testrig.Must(t, os.WriteFile(path, written(t, p), 0o600))
@@ -110,7 +114,9 @@ func (b *tab) show(t *testing.T, p *page.Page, address string) {
 	b.t, b.url = t, (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
 	b.do(chromedp.Navigate(b.url + address))
 	t.Cleanup(func() { b.quiet(t) })
-	b.want(`document.documentElement.dataset.ready`, "true")
+	if _, scripted := p.(*page.Page); scripted {
+		b.want(`document.documentElement.dataset.ready`, "true")
+	}
 	b.frames()
 }
 

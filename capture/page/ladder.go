@@ -2,11 +2,12 @@ package page
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
-	"github.com/goiwarp/iwarp/internal/wording"
+	"github.com/goiwarp/iwarp/internal/htmlpage"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -114,77 +115,18 @@ func (l *ladder) ended(c *decode.Connection) {
 	}
 }
 
-// Measures of the drawing, in CSS pixels.
-const (
-	ladderWidth  = 1000
-	lifelineLeft = 190
-	lifelineRght = 970
-	textLine     = 15
-	textColumns  = 104 // characters between the lifelines
-	textLines    = 6   // of a step at most
-	stepSpace    = 16  // from one step's arrow to the next one's text
-)
-
-// A drawing is a ladder with its measures.
-type drawing struct {
-	Width, Height       int
-	Left, Right, Middle int
-	Top                 int
-	Steps               []drawn
-}
-
-// A drawn is a step of a drawing.
-type drawn struct {
-	ID          int
-	Dir         int
-	Kind        string
-	Offset, End uint64
-	Packet      uint64
-	Time        string
-	Lines       []placed
-	Y           int // of the arrow
-	Top, Height int // of all of it
-}
-
-// Head returns the points of the arrow's head.
-func (d drawn) Head() [3][2]int {
-	x, back := lifelineRght, -10
-	if d.Dir == int(capture.Backward) {
-		x, back = lifelineLeft, 10
-	}
-	return [3][2]int{{x, d.Y}, {x + back, d.Y - 5}, {x + back, d.Y + 5}}
-}
-
-// Label returns the height of the text beside the arrow.
-func (d drawn) Label() int { return d.Y + 4 }
-
-// placed is a line of text and its height.
-type placed struct {
-	Text string
-	Y    int
-}
-
 // draw lays a ladder out, in the order of packets.
-func (l *ladder) draw(c *decode.Connection) drawing {
-	d := drawing{Width: ladderWidth, Left: lifelineLeft, Right: lifelineRght,
-		Middle: (lifelineLeft + lifelineRght) / 2, Top: 24}
-	y := d.Top + 8
-	for i, s := range l.steps() {
-		out := drawn{
-			ID: i, Dir: int(s.dir), Kind: s.kind, Offset: s.offset, End: s.end, Packet: s.packet.Number,
-			Time: elapsed(c, s.packet), Top: y,
+func (l *ladder) draw(c *decode.Connection) *htmlpage.Ladder {
+	var steps []htmlpage.Step
+	for _, s := range l.steps() {
+		out := htmlpage.Step{Kind: s.kind, ToLeft: s.dir == capture.Backward, Text: s.text}
+		if s.kind != "rest" {
+			out.When = fmt.Sprintf("%s  #%d", elapsed(c, s.packet), s.packet.Number)
+			out.Place = &htmlpage.Place{Dir: int(s.dir), Offset: s.offset, End: s.end}
 		}
-		for _, line := range wrap(s.text) {
-			y += textLine
-			out.Lines = append(out.Lines, placed{line, y})
-		}
-		out.Y = y + 6
-		y = out.Y + stepSpace
-		out.Height = y - out.Top
-		d.Steps = append(d.Steps, out)
+		steps = append(steps, out)
 	}
-	d.Height = y
-	return d
+	return htmlpage.NewLadder(ends(c), steps)
 }
 
 // order is that of steps in one packet.
@@ -193,16 +135,4 @@ func order(s step) int {
 		return 1
 	}
 	return 0
-}
-
-// wrap cuts a text into the lines that a step has room for.
-func wrap(text string) (lines []string) {
-	for line := range wording.Lines(text, textColumns) {
-		if len(lines) == textLines {
-			lines[textLines-1] += " ..."
-			break
-		}
-		lines = append(lines, line)
-	}
-	return lines
 }

@@ -171,7 +171,7 @@ func (s *script) long(n int) (rows []int) {
 }
 
 // written returns the page.
-func written(t testing.TB, p *page.Page) []byte {
+func written(t testing.TB, p shown) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	testrig.Must(t, p.Write(&b))

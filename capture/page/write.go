@@ -12,6 +12,7 @@ import (
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	"github.com/goiwarp/iwarp/internal/htmlpage"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/rdmap"
 )
@@ -36,8 +37,7 @@ func (p *Page) Write(w io.Writer) error {
 // header is what the page begins with.
 type header struct {
 	Name    string
-	Policy  string
-	Style   template.CSS
+	Top     htmlpage.Top
 	Totals  string
 	Unshown int
 	// First are the connections that are elements from the beginning, and More those that scripts make elements of when they
@@ -66,7 +66,7 @@ type row struct {
 }
 
 func (p *Page) header() header {
-	h := header{Name: p.cfg.Name, Policy: shared().policy, Style: shared().style,
+	h := header{Name: p.cfg.Name, Top: htmlpage.NewTop(p.cfg.Name+": iWARP connections", shared().script),
 		Totals: p.totals.String(), Unshown: p.unshown}
 	var rows []row
 	for _, c := range p.connections {
@@ -152,7 +152,7 @@ type article struct {
 	row
 	Folded   bool
 	Summary  [][2]string
-	Ladder   drawing
+	Ladder   *htmlpage.Ladder
 	Findings []found
 	Remarks  []string
 }

@@ -110,8 +110,8 @@ func (c *conformCmd) network() networkName {
 // list prints the cases.
 func (c *conformCmd) list(std streams, cases []conform.Case) error {
 	switch {
-	case c.JUnit != "" || c.Markdown != "" || c.Pcap != "":
-		return usage("conform: --list: no case is run: leave out --junit, --markdown and --pcap")
+	case c.JUnit != "" || c.Markdown != "" || c.HTML != "" || c.Pcap != "":
+		return usage("conform: --list: no case is run: leave out --junit, --markdown, --html and --pcap")
 	case c.JSON:
 		return conform.ListJSON(std.out, cases)
 	}

@@ -14,7 +14,6 @@ import (
 // test runs the cases and reports on them while they are run. The error says that
 // some failed.
 func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options, files *reportFiles) error {
-	began := time.Now()
 	report := conform.Report{Title: c.title(&opts)}
 	out := folded(std.out)
 	printer := conform.NewPrinter(out, c.Verbose)
@@ -30,9 +29,10 @@ func (c *conformCmd) test(ctx context.Context, std streams, opts conform.Options
 	if err != nil {
 		return err
 	}
-	sum.Peer, sum.Version, sum.Time = cmp.Or(c.Peer, c.Listen), versionName(built()), began.UTC().Round(time.Second)
+	sum.Peer, sum.Version, sum.Time = cmp.Or(c.Peer, c.Listen), versionName(built()), files.began.UTC().Round(time.Second)
 	report.Stopped, report.Interrupted, report.RoundTrip = sum.Stopped, sum.Interrupted, sum.RoundTrip
 	report.PeerStopped, report.Away = sum.PeerStopped, sum.Away
+	report.Peer, report.Version, report.Time = sum.Peer, sum.Version, sum.Time
 	err = printer.Summary(&sum)
 	if len(report.Results) > 0 {
 		c.failures(out, &report)

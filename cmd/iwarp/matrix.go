@@ -78,8 +78,8 @@ func (c *matrixCmd) nothingPicked() error {
 
 // list prints the rows that are picked.
 func (c *matrixCmd) list(std streams, cfg matrix.Config) error {
-	if c.JUnit != "" || c.Markdown != "" {
-		return usage("matrix: --list: no row is run: leave out --junit and --markdown")
+	if c.JUnit != "" || c.Markdown != "" || c.HTML != "" {
+		return usage("matrix: --list: no row is run: leave out --junit, --markdown and --html")
 	}
 	rows, err := matrix.List(cfg)
 	if errors.Is(err, matrix.ErrNothingPicked) {

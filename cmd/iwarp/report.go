@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/report"
 )
@@ -15,31 +16,38 @@ type reportFlags struct {
 	JSON     bool   `name:"json" help:"Print JSON."`
 	JUnit    string `name:"junit" placeholder:"FILE" help:"Also write the results as JUnit XML, for a CI system."`
 	Markdown string `placeholder:"FILE" help:"Also write the results as a Markdown table."`
+	HTML     string `name:"html" placeholder:"FILE" help:"Also write a page of HTML: what failed with its dialogues as ladders, and all results."`
 }
 
 // reportFiles are those that were asked for, and nil otherwise.
 type reportFiles struct {
 	tool, title     string
+	began           time.Time
 	junit, markdown *output
+	html            *output
 	written         bool
 }
 
 // open opens the files for a report of this title.
 func (f *reportFlags) open(tool, title string) (*reportFiles, error) {
-	files := &reportFiles{tool: tool, title: title}
+	files := &reportFiles{tool: tool, title: title, began: time.Now()}
 	var err error
 	if files.junit, err = openOutput(tool, "junit", f.JUnit); err != nil {
 		return nil, err
 	}
-	if files.markdown, err = openOutput(tool, "markdown", f.Markdown); err != nil {
-		files.junit.leave()
+	if files.markdown, err = openOutput(tool, "markdown", f.Markdown); err == nil {
+		files.html, err = openOver(tool, "html", f.HTML, "a page", isPage)
+	}
+	if err != nil {
+		files.leave()
 		return nil, err
 	}
 	return files, nil
 }
 
 // write prints a report, and writes the files.
-func (f *reportFlags) write(std streams, files *reportFiles, r report.Report) error {
+func (f *reportFlags) write(std streams, files *reportFiles, r *report.Documented) error {
+	r.Version, r.Began = versionName(built()), files.began
 	if f.JSON {
 		return join(r.WriteJSON(std.out), files.write(r))
 	}
@@ -48,7 +56,7 @@ func (f *reportFlags) write(std streams, files *reportFiles, r report.Report) er
 
 func (f *reportFiles) write(r report.Report) error {
 	f.written = true
-	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown), summarize(r))
+	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown), f.html.write(r.WriteHTML), summarize(r))
 }
 
 // summarize appends the table to the page that GitHub Actions shows of a step, if this is one.
@@ -71,15 +79,22 @@ func (f *reportFiles) finish(ctx context.Context, err error) error {
 	case f.written:
 		return err
 	case err == nil, statusOf(ctx, err) == statusUsage:
-		f.junit.leave()
-		f.markdown.leave()
+		f.leave()
 		return err
 	}
-	d := &report.Document{Tool: f.tool, Title: f.title, Stopped: oneLine(err)}
+	d := &report.Document{Tool: f.tool, Title: f.title, Stopped: oneLine(err),
+		Version: versionName(built()), Began: f.began}
 	if ctx.Err() != nil {
 		d.Stopped, d.Interrupted = "interrupted", true
 	}
 	return join(err, f.write(report.Of(d, nil)))
+}
+
+// leave closes the files as they were before the run.
+func (f *reportFiles) leave() {
+	f.junit.leave()
+	f.markdown.leave()
+	f.html.leave()
 }
 
 // printColumns prints a line, if there is one, and rows of cells that stand below each other.

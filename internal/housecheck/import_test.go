@@ -127,7 +127,7 @@ var mayImport = map[string][]string{
 	"capture/decode": {"mpa", "internal/layout", "internal/recovery", "internal/ulpdata", "ddp", "rdmap", "sctp",
 		"capture", "internal/peers", "internal/ulp", "internal/wording"},
 	"capture/export": {"capture", "capture/decode"},
-	"capture/page":   {"rdmap", "capture", "capture/decode", "internal/wording"},
+	"capture/page":   {"rdmap", "capture", "capture/decode", "internal/htmlpage", "internal/wording"},
 
 	// The peer that is played by hand: what others see of it, and its plumbing.
 	"conform/peer":           {"mpa", "ddp", "rdmap", "internal/mempipe", "internal/script"},
@@ -136,7 +136,8 @@ var mayImport = map[string][]string{
 	"internal/rping/message": {},
 
 	// What a tool prints, and tests.
-	"internal/report":       {"internal/wording"},
+	"internal/report":       {"internal/htmlpage", "internal/wording"},
+	"internal/htmlpage":     {"internal/wording"},
 	"internal/terminal":     {},
 	"internal/subprocess":   {},
 	"internal/procstat":     {},

@@ -12,7 +12,7 @@ import (
 // Report returns the report in all its forms. As text it has the figures as tables like
 // those of the document, a line for each group of the wider matrix, and the rows that are
 // not as demanded.
-func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
+func (r *Report) Report() *report.Documented { return report.Of(r.document(), r) }
 
 // Title is that of a report on the rows of a network.
 func Title(over string) string { return "Dialects and kinds of RNIC, over " + over }

@@ -3,7 +3,9 @@ package probe
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -12,11 +14,11 @@ import (
 
 // Report returns the report in all its forms. JUnit has a case for whether the peer
 // speaks MPA, and one for each question, none of which has a wrong answer.
-func (r *Report) Report() report.Report { return report.Of(r.document(), r) }
+func (r *Report) Report() *report.Documented { return report.Of(r.document(), r) }
 
 func (r *Report) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: Title(r.Peer, r.Network),
+		Tool: "probe", Title: Title(r.Peer, r.Network), Peer: r.Peer,
 		Stopped: stopped(r.Stopped, r.Incomplete, r.OutOfTime, r.Interrupted), Interrupted: r.Interrupted,
 		Sections: []report.Section{
 			r.summary(), r.answers(), indicationAnswers(r.RTR), r.depthAnswers(), r.rest(), r.resemblances(),
@@ -288,7 +290,8 @@ func speaks(name, document, expected string, ok, interrupted bool, got string) r
 			Verdict: "inconclusive", Why: "interrupted"}
 	}
 	return report.Check{Name: name, Document: document, Status: report.Failed, Verdict: "fail",
-		Expected: expected, Got: got}
+		Expected: expected, Got: got,
+		Details: []report.Line{{Label: "expected:", Text: expected}, {Label: "got:", Text: got}}}
 }
 
 // checks has the one thing that can be wrong, and all questions.
@@ -299,12 +302,40 @@ func (r *Report) checks() []report.Check {
 	for _, q := range r.Questions {
 		c := report.Check{
 			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: q.took(),
-			Details: []report.Line{{Label: "sent", Text: q.Sent}, {Label: "then", Text: q.Then.String()},
-				{Label: "control question", Text: wording.If(q.StillThere, "answered", "")}},
+			Dialogue: dialogue(cmp.Or(q.Sent, q.Name), q.Outcome, q.Answer, q.Then, q.took()),
+		}
+		if q.StillThere {
+			c.Details = []report.Line{{Label: "control question", Text: "answered"}}
 		}
 		all = append(all, c)
 	}
-	return append(all, unasked(r.NotAsked, r.Stopped)...)
+	return append(withExample(all), unasked(r.NotAsked, r.Stopped)...)
+}
+
+// dialogue is a question, how it was answered after what time, and what came of the connection then.
+func dialogue(sent string, outcome Outcome, answer string, then Outcome, took time.Duration) []report.Step {
+	all := []report.Step{{Mark: report.Sent, Kind: "startup", Text: sent},
+		{At: took, Mark: report.Received, Kind: "startup", Text: outcome.with(answer)}}
+	switch outcome {
+	case Silent:
+		all[1].Mark, all[1].Kind = report.Saw, ""
+	case Closed, Reset, Aborted:
+		all[1].Mark, all[1].Kind = report.Saw, "tcp"
+	}
+	if then != None {
+		all = append(all, report.Step{At: took, Mark: report.Saw, Text: "then: " + then.String()})
+	}
+	return all
+}
+
+// withExample gives the first check, if it failed, the dialogue of the question with the longest answer, which shows why.
+func withExample(all []report.Check) []report.Check {
+	if all[0].Status != report.Failed || len(all) == 1 {
+		return all
+	}
+	telling := slices.MaxFunc(all[1:], func(a, b report.Check) int { return cmp.Compare(len(a.Why), len(b.Why)) })
+	all[0].Dialogue = telling.Dialogue
+	return all
 }
 
 // unasked are checks for the questions that were not asked.

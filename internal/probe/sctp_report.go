@@ -113,11 +113,11 @@ func (r *SCTPReport) Speaks() bool {
 }
 
 // Report returns the report in all its forms.
-func (r *SCTPReport) Report() report.Report { return report.Of(r.document(), r) }
+func (r *SCTPReport) Report() *report.Documented { return report.Of(r.document(), r) }
 
 func (r *SCTPReport) document() *report.Document {
 	return &report.Document{
-		Tool: "probe", Title: Title(r.Peer, r.Network),
+		Tool: "probe", Title: Title(r.Peer, r.Network), Peer: r.Peer,
 		Stopped: stopped(r.Stopped, r.Incomplete, r.OutOfTime, r.Interrupted), Interrupted: r.Interrupted,
 		Sections: []report.Section{
 			r.summary(), r.answers(), indicationAnswers(r.RTR), depthLines(r.Depths), r.rest(),
@@ -213,11 +213,11 @@ func (r *SCTPReport) checks() []report.Check {
 	all := []report.Check{speaks("speaks DDP over SCTP", "RFC 5043 6", "an answer to an Initiate", r.Speaks(),
 		r.Interrupted, "no answer")}
 	for _, q := range r.Questions {
+		took := report.OfMilliseconds(q.Milliseconds)
 		all = append(all, report.Check{
-			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer,
-			Took:    report.OfMilliseconds(q.Milliseconds),
-			Details: []report.Line{{Label: "then", Text: q.Then.String()}},
+			Group: "questions", Name: q.Name, Verdict: q.Outcome.String(), Why: q.Answer, Took: took,
+			Dialogue: dialogue(q.Name, q.Outcome, q.Answer, q.Then, took),
 		})
 	}
-	return append(all, unasked(r.NotAsked, r.Stopped)...)
+	return append(withExample(all), unasked(r.NotAsked, r.Stopped)...)
 }

@@ -1,12 +1,10 @@
 package report
 
 import (
-	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/goiwarp/iwarp/internal/wording"
 )
@@ -44,7 +42,6 @@ type junitMessage struct {
 func (d *Document) WriteJUnit(w io.Writer) error {
 	checks := d.checks()
 	suite := junitSuite{Name: "iwarp " + d.Tool + ": " + d.Title, Tests: len(checks)}
-	var took time.Duration
 	for i := range checks {
 		c := checks[i].junit(d.Tool)
 		if c.Failure != nil {
@@ -53,13 +50,12 @@ func (d *Document) WriteJUnit(w io.Writer) error {
 		if c.Skipped != nil {
 			suite.Skipped++
 		}
-		took += checks[i].Took
 		suite.Cases = append(suite.Cases, c)
 	}
 	if d.Stopped != "" {
 		suite.stopped(d)
 	}
-	suite.Time = wording.Seconds(cmp.Or(d.Took, took), 3)
+	suite.Time = wording.Seconds(d.took(), 3)
 	for _, l := range d.Notes {
 		suite.Notes += l.Label + " " + l.Text + "\n"
 	}

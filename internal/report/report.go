@@ -1,5 +1,5 @@
 // Package report writes what a tool has found: as text for people, as JSON for
-// programs, as JUnit for CI systems, and as Markdown for documents.
+// programs, as JUnit for CI systems, as Markdown for documents, and as a page of HTML.
 //
 // A tool says what it has found by a Document, which is data. How that looks is
 // decided here, and nowhere else.
@@ -7,6 +7,7 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 )
@@ -22,6 +23,8 @@ type Report interface {
 	WriteJUnit(w io.Writer) error
 	// WriteMarkdown writes a chapter, with a table of the checks.
 	WriteMarkdown(w io.Writer) error
+	// WriteHTML writes a page: what failed with its dialogues as ladders, and all checks.
+	WriteHTML(w io.Writer) error
 }
 
 // Milliseconds is a duration as JSON has it, to the microsecond.
@@ -31,18 +34,19 @@ func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 func OfMilliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // Of returns the Report of a tool: a document, and the same as data for JSON, which are one object or [Lines].
-func Of(d *Document, data any) Report { return documented{d, data} }
+func Of(d *Document, data any) *Documented { return &Documented{d, data} }
 
 // Lines are data that JSON has as an object on a line each, as a [Stream] writes them.
 type Lines []any
 
-type documented struct {
+// Documented is the Report that [Of] returns.
+type Documented struct {
 	*Document
 	data any
 }
 
 // WriteJSON writes the data as one indented object, or as lines.
-func (d documented) WriteJSON(w io.Writer) error {
+func (d *Documented) WriteJSON(w io.Writer) error {
 	lines, ok := d.data.(Lines)
 	if !ok {
 		return WriteJSON(w, d.data)
@@ -65,9 +69,12 @@ func WriteJSON(w io.Writer, data any) error {
 
 // A Document is a report in parts.
 type Document struct {
-	Tool     string // the command
-	Title    string // what was looked at, in a line
-	Sections []Section
+	Tool  string // the command
+	Title string // what was looked at, in a line
+	// Peer, Version and Began are for the page: the address that was looked at, the version of iwarp, and when.
+	Peer, Version string
+	Began         time.Time
+	Sections      []Section
 	// Stopped is why the run did not happen, or is not complete; empty if it is. Every form says so.
 	Stopped string
 	// Interrupted: Stopped is an interrupt, which is no error.
@@ -114,9 +121,10 @@ type Check struct {
 	Why     string // the reason of what was skipped
 	// Expected and Got tell of a failure.
 	Expected, Got string
-	// Details are printed of what failed. A line without a label stays as it is.
-	Details []Line
-	Took    time.Duration
+	// Dialogue and Details are printed of what failed. A line without a label stays as it is.
+	Dialogue []Step
+	Details  []Line
+	Took     time.Duration
 }
 
 // Status is what a check came to, as CI systems know it.
@@ -154,4 +162,23 @@ func (c *Check) ID() string {
 		return c.Name
 	}
 	return c.Group + "/" + c.Name
+}
+
+// took is the time of all checks.
+func (d *Document) took() time.Duration {
+	took := d.Took
+	if took == 0 {
+		for _, c := range d.checks() {
+			took += c.Took
+		}
+	}
+	return took
+}
+
+// About is a sentence about the check, with the document that says so.
+func (c *Check) About() string {
+	if c.Text == "" {
+		return c.Document
+	}
+	return fmt.Sprintf("%s (%s)", c.Text, c.Document)
 }

@@ -132,12 +132,11 @@ const indent = "    "
 //
 //housecheck:texts It prints.
 func (c *Check) writeDetails(b *strings.Builder) {
-	about := c.Document
-	if c.Text != "" {
-		about = fmt.Sprintf("%s (%s)", c.Text, c.Document)
-	}
-	if about != "" {
+	if about := c.About(); about != "" {
 		fmt.Fprintf(b, "%s%s\n", indent, about)
+	}
+	for i := range c.Dialogue {
+		fmt.Fprintf(b, "%s%s\n", indent, strings.ReplaceAll(c.Dialogue[i].String(), "\n", "\n"+indent))
 	}
 	width := 0
 	for _, l := range c.Details {

@@ -70,7 +70,7 @@ class View {
   // them if the ladder does not show them either. The last steps of the ladder are those of
   // FPDUs that the table may have no room for.
   showPlace(dir, offset, step) {
-    const behind = (!step || step.dataset.kind === "fpdu") && this.model.fpdus.isBehind(dir, offset);
+    const behind = (!step || step.classList.contains("fpdu")) && this.model.fpdus.isBehind(dir, offset);
     const near = step || behind ? -1 : this.model.fpdus.near(dir, offset);
     if (near >= 0) this.choose(near); else this.unchoose(behind ? NOT_SHOWN : CHOOSE);
     const span = this.model.spans.find((s) => s.dir === dir && offset >= s.offset && offset < s.end);
@@ -95,8 +95,8 @@ class View {
   markStep(dir, offset) {
     let found = null;
     for (const step of this.model.article.querySelectorAll(".ladder:not(.around) .step")) {
-      const { kind, dir: stepDir, offset: from, end } = step.dataset;
-      const here = !found && kind !== "rest" && Number(stepDir) === dir && offset >= Number(from) && (offset < Number(end) || offset === Number(from));
+      const { dir: stepDir, offset: from, end } = step.dataset;
+      const here = !found && Number(stepDir) === dir && offset >= Number(from) && (offset < Number(end) || offset === Number(from));
       step.classList.toggle("current", here);
       if (here) found = step;
     }
