@@ -209,7 +209,7 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	}
 	matched := 0
 	cfg := c.config(want, &matched)
-	cfg.After = inTurn(exported.after(), caught.after())
+	cfg.After = inTurn(trace.after(), exported.after(), caught.after())
 	totals, err := from(out.Flush, cfg, caught.with(exported.with(trace.with(html.with(chosen)))))
 	unmatched := matched == 0 && c.Filter != "" && err == nil
 	came := (totals.Packets > 0 || err == nil) && !unmatched // else there is nothing that a count would be true of

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
@@ -15,24 +16,32 @@ import (
 const maxUnderWay = 4096
 
 // A traceFile is the file of --trace while the capture is read: events in Chrome's JSON format, which Perfetto reads.
-// Each connection is a process, with its messages in a thread for each direction. It is nil without --trace.
+// Each connection is a process, with its messages in threads of each direction. It is nil without --trace.
 type traceFile struct {
 	decode.Ignore
 
 	file  *output
 	w     *bufio.Writer
 	enc   *json.Encoder
-	began time.Time
-	some  bool // an event was written
+	began time.Time // the first packet
+	some  bool      // an event was written
 	reads int
-	found int // connections
+	ids   int // processes and threads: Perfetto tells a thread by its number alone
 	open  map[*decode.Connection]*traced
 }
 
 // A traced is a connection in the file.
 type traced struct {
 	process  int
+	lanes    [2][]traceLane         // of each direction, one at least
 	underWay map[underWay]time.Time // since when
+}
+
+// A traceLane is a thread. Its events follow each other, as the format demands: those of messages that are cut into
+// segments may overlap, and are in several.
+type traceLane struct {
+	thread int
+	end    time.Time // of its last event
 }
 
 // An underWay is a message of which there is more to come.
@@ -65,9 +74,14 @@ func (c *decodeCmd) openTrace() (*traceFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newTraceFile(f), nil
+}
+
+func newTraceFile(f *output) *traceFile {
 	t := &traceFile{file: f, w: bufio.NewWriter(f), open: map[*decode.Connection]*traced{}}
 	t.enc = json.NewEncoder(t.w)
-	return t, nil
+	t.enc.SetEscapeHTML(false) // Perfetto of some versions knows no \u
+	return t
 }
 
 // isTrace reports whether a trace begins there.
@@ -85,31 +99,72 @@ func (t *traceFile) with(to decode.Consumer) decode.Consumer {
 	return both{to, t}
 }
 
+// after is told of each packet.
+func (t *traceFile) after() func(*capture.Packet) {
+	if t == nil {
+		return nil
+	}
+	return func(p *capture.Packet) { t.begin(p.Time) }
+}
+
+// begin has times count from there, unless they already count.
+func (t *traceFile) begin(at time.Time) {
+	if t.began.IsZero() {
+		t.began = at
+	}
+}
+
 // put writes an event at a time. An error of the file stays in the writer.
-func (t *traceFile) put(c *decode.Connection, d capture.Dir, at time.Time, e traceEvent) {
+func (t *traceFile) put(c *decode.Connection, thread int, at time.Time, e traceEvent) {
 	_, _ = t.w.WriteString(map[bool]string{false: "[", true: ","}[t.some])
 	t.some = true
 	e.Time = max(float64(at.Sub(t.began))/1e3, 0)
-	e.Process, e.Thread = t.open[c].process, int(d)+1
+	e.Process, e.Thread = t.open[c].process, thread
 	_ = t.enc.Encode(e)
 }
 
 // Found is part of decode.Consumer.
 func (t *traceFile) Found(c *decode.Connection) {
-	if t.began.IsZero() {
-		t.began = c.TCP.First.Time
-	}
-	t.found++
-	t.open[c] = &traced{t.found, map[underWay]time.Time{}}
-	t.name(c, capture.Forward, "process_name", fmt.Sprintf("#%s %v", c.Label(), c))
+	t.begin(c.TCP.First.Time)
+	t.ids++
+	t.open[c] = &traced{process: t.ids, underWay: map[underWay]time.Time{}}
 	for _, d := range []capture.Dir{capture.Forward, capture.Backward} {
-		t.name(c, d, "thread_name", d.String())
+		t.addLane(c, d)
 	}
+	t.name(c, t.thread(c, capture.Forward), "process_name", fmt.Sprintf("#%s %v", c.Label(), c))
 }
 
-// name names a connection, or a direction.
-func (t *traceFile) name(c *decode.Connection, d capture.Dir, what, name string) {
-	t.put(c, d, t.began, traceEvent{Name: what, Phase: "M", Args: map[string]any{"name": name}})
+// thread is the first of a direction.
+func (t *traceFile) thread(c *decode.Connection, d capture.Dir) int { return t.open[c].lanes[d][0].thread }
+
+// lane returns the thread of an event from one time to another.
+func (t *traceFile) lane(c *decode.Connection, d capture.Dir, from, to time.Time) int {
+	lanes := t.open[c].lanes[d]
+	i := slices.IndexFunc(lanes, func(l traceLane) bool { return !from.Before(l.end) })
+	if i < 0 {
+		i = len(lanes)
+		lanes = t.addLane(c, d)
+	}
+	lanes[i].end = to
+	return lanes[i].thread
+}
+
+// addLane begins a thread.
+func (t *traceFile) addLane(c *decode.Connection, d capture.Dir) []traceLane {
+	t.ids++
+	lanes := append(t.open[c].lanes[d], traceLane{thread: t.ids})
+	t.open[c].lanes[d] = lanes
+	name := d.String()
+	if n := len(lanes); n > 1 {
+		name = fmt.Sprintf("%s %d", name, n)
+	}
+	t.name(c, t.ids, "thread_name", name)
+	return lanes
+}
+
+// name names a connection, or a thread.
+func (t *traceFile) name(c *decode.Connection, thread int, what, name string) {
+	t.put(c, thread, t.began, traceEvent{Name: what, Phase: "M", Args: map[string]any{"name": name}})
 }
 
 // Ended is part of decode.Consumer.
@@ -138,14 +193,16 @@ func (t *traceFile) FPDU(c *decode.Connection, f *decode.FPDU) {
 		began = f.First.Time
 	}
 	delete(open, m)
-	took := max(float64(f.Last.Time.Sub(began))/1e3, 0)
+	// A nanosecond less: a reader that drops fractions of one must not find that it reaches into the next.
+	took := max(float64(f.Last.Time.Sub(began)-1)/1e3, 0)
 	args := map[string]any{"packet": f.Last.Number, "payload of the last segment": len(f.Segment.Payload)}
 	if f.Segment.Tagged {
 		args["stag"] = fmt.Sprintf("%#08x", f.Segment.STag)
 	} else {
 		args["msn"] = f.Segment.MSN
 	}
-	t.put(c, f.Dir, began, traceEvent{Name: f.Op.String(), Category: "message", Phase: "X", Duration: &took, Args: args})
+	t.put(c, t.lane(c, f.Dir, began, f.Last.Time), began,
+		traceEvent{Name: f.Op.String(), Category: "message", Phase: "X", Duration: &took, Args: args})
 }
 
 // Read is part of decode.Consumer. Reads may overlap.
@@ -153,14 +210,14 @@ func (t *traceFile) Read(c *decode.Connection, r *decode.Read) {
 	t.reads++
 	e := traceEvent{Name: "Read", Category: "Read", Phase: "b", ID: t.reads,
 		Args: map[string]any{"bytes": r.Size, "packet": r.Request.Number}}
-	t.put(c, r.Dir, r.Request.Time, e)
+	t.put(c, t.thread(c, r.Dir), r.Request.Time, e)
 	e.Phase, e.Args = "e", nil
-	t.put(c, r.Dir, r.Last.Time, e)
+	t.put(c, t.thread(c, r.Dir), r.Last.Time, e)
 }
 
 // Finding is part of decode.Consumer.
 func (t *traceFile) Finding(c *decode.Connection, f *decode.Finding) {
-	t.put(c, f.Dir, f.Packet.Time, traceEvent{Name: f.Severity.String() + " " + f.Name, Category: "finding", Phase: "i",
+	t.put(c, t.thread(c, f.Dir), f.Packet.Time, traceEvent{Name: f.Severity.String() + " " + f.Name, Category: "finding", Phase: "i",
 		Scope: "p", Args: map[string]any{"packet": f.Packet.Number, "text": f.Text, "advice": f.Advice}})
 }
 
