@@ -124,13 +124,14 @@ func (e *Exporter) Finding(c *decode.Connection, f *decode.Finding) {
 	to.touched = true
 }
 
-// Comment is a finding as the comment of a packet.
+// Comment is a finding as the comment of a packet. The number is that of the packet in what is read: in the file that is written,
+// packets have others.
 func Comment(c *decode.Connection, f *decode.Finding) string {
 	text := fmt.Sprintf("iwarp: %v %s", f.Severity, f.Name)
 	if f.ID != "" {
 		text += " [" + f.ID + "]"
 	}
-	text += fmt.Sprintf(", connection %s, stream offset %d, packet %d: %s", c.Label(), f.Offset, f.Packet.Number, f.Text)
+	text += fmt.Sprintf(", connection %s, stream offset %d, original packet %d: %s", c.Label(), f.Offset, f.Packet.Number, f.Text)
 	if f.Advice != "" {
 		text += ". " + f.Advice
 	}
