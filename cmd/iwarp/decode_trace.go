@@ -135,7 +135,9 @@ func (t *traceFile) Found(c *decode.Connection) {
 }
 
 // thread is the first of a direction.
-func (t *traceFile) thread(c *decode.Connection, d capture.Dir) int { return t.open[c].lanes[d][0].thread }
+func (t *traceFile) thread(c *decode.Connection, d capture.Dir) int {
+	return t.open[c].lanes[d][0].thread
+}
 
 // lane returns the thread of an event from one time to another.
 func (t *traceFile) lane(c *decode.Connection, d capture.Dir, from, to time.Time) int {
