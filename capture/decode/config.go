@@ -14,6 +14,9 @@ type Config struct {
 	// WantSCTP and ExpectSCTP are the same for DDP sessions over SCTP, and for associations.
 	WantSCTP   func(s *Session) bool
 	ExpectSCTP func(a *capture.Association) bool
+	// MaxULP is how many bytes, about, are kept of what the upper layers of all connections have said. The connection that
+	// has been quiet for longest is given up first: see [ULPCount]. 0 is 256 MiB.
+	MaxULP int
 	// After, if not nil, is called by [Run] for each packet when its events are over.
 	After func(p *capture.Packet)
 }

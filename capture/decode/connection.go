@@ -72,6 +72,9 @@ type ULPCount struct {
 	Failures uint64 // that statuses tell of
 	// Latency is that of answers, in nanoseconds.
 	Latency Distribution
+	// Forgotten: what came later is not explained. The connection was quiet while others said more than can be kept in
+	// mind.
+	Forgotten bool
 }
 
 // Responder is the direction of the one that answers.

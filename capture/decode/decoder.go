@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/capture"
+	"github.com/goiwarp/iwarp/internal/ulp"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
@@ -71,6 +72,8 @@ type Decoder struct {
 	live     list.List // of *session: those that are open, the oldest first
 	kept     int       // bytes that wait in them
 
+	ulps ulp.Group[place]
+
 	segment Segment
 	fpdu    FPDU
 	finding Finding
@@ -80,7 +83,7 @@ var _ capture.Sink = (*Decoder)(nil)
 
 // New returns a Decoder.
 func New(cfg Config, to Consumer) *Decoder {
-	d := &Decoder{cfg: cfg, to: to}
+	d := &Decoder{cfg: cfg, to: to, ulps: ulp.Group[place]{Most: cfg.MaxULP}}
 	d.sctp = capture.NewAssociations(cfg.Capture, sctpSink{d})
 	return d
 }
@@ -256,6 +259,7 @@ func (d *Decoder) Forgotten(tc *capture.Connection) {
 	c.oneSided()
 	c.summarize()
 	c.wasReset()
+	c.heard.leave()
 	d.totals.count(c.pub)
 	d.to.Ended(c.pub)
 }

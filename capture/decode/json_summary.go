@@ -36,7 +36,8 @@ type jsonULPCount struct {
 	Messages uint64 `json:"messages"`
 	Failures uint64 `json:"failures"`
 	// Latency is of answers.
-	Latency *jsonDistribution `json:"latency_ns,omitempty"`
+	Latency   *jsonDistribution `json:"latency_ns,omitempty"`
+	Forgotten bool              `json:"forgotten,omitempty"`
 }
 
 type jsonCounts struct {
@@ -119,8 +120,8 @@ func (j *JSON) Ended(c *Connection) {
 	} else {
 		s.Initiator = dirName(c.Initiator)
 	}
-	if u := &c.ULP; u.Messages > 0 {
-		s.ULP = &jsonULPCount{u.Protocol, u.Messages, u.Failures, distributionOf(&u.Latency)}
+	if u := &c.ULP; u.Messages > 0 || u.Forgotten {
+		s.ULP = &jsonULPCount{u.Protocol, u.Messages, u.Failures, distributionOf(&u.Latency), u.Forgotten}
 	}
 	if c.Dialect != 0 {
 		name, _ := c.Dialect.MarshalText()

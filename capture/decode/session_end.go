@@ -76,6 +76,7 @@ func (x *session) finish(f capture.Finish) {
 	d := x.on.d
 	d.live.Remove(x.place)
 	x.c.summarize()
+	x.c.heard.leave()
 	x.c.d.totals.count(x.pub())
 	x.c.d.to.Ended(x.pub())
 }

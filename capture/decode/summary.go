@@ -38,7 +38,7 @@ func summary(c *Connection) (rows [][2]string) {
 			add("private data "+capture.Dir(d).String(), ulpdata.Describe(pd))
 		}
 	}
-	if u := &c.ULP; u.Messages > 0 {
+	if u := &c.ULP; u.Messages > 0 || u.Forgotten {
 		add("ULP", u.text())
 	}
 	for d := range c.Halves {
@@ -55,11 +55,15 @@ func summary(c *Connection) (rows [][2]string) {
 }
 
 func (u *ULPCount) text() string {
+	const forgotten = "not followed to the end: too many connections at once"
+	if u.Messages == 0 {
+		return forgotten
+	}
 	s := fmt.Sprintf("%s: %s explained, %s", u.Protocol, wording.Count(u.Messages, "message"), wording.Count(u.Failures, "failure"))
 	if l := &u.Latency; l.Count > 0 {
 		s += "; answers after min " + latencies(l)
 	}
-	return s
+	return s + wording.If(u.Forgotten, "; "+forgotten, "")
 }
 
 // latencies tells how long something took.

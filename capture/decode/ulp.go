@@ -27,13 +27,13 @@ type heard struct {
 type gathered struct {
 	open      bool
 	msn, next uint32
-	head      []byte
 }
 
 // hear looks at what a well-formed segment says of the ULP.
 func (h *half) hear(f *FPDU) {
 	x, s := &h.c.heard, &f.Segment
 	if x.conn != nil && x.conn.Off() {
+		h.c.pub.ULP.Forgotten = x.conn.Forgotten
 		return
 	}
 	here := place{h.dir, f.Offset, f.Last}
@@ -44,44 +44,56 @@ func (h *half) hear(f *FPDU) {
 	case f.Op == rdmap.OpWrite && x.conn != nil && !h.messages.tagged.open && len(s.Payload) > 0:
 		h.c.tell(x.conn.Access(here, h.ulpEnd(), ulp.Access{STag: s.STag, TO: s.TO, Length: uint32(len(s.Payload)), Data: s.Payload}))
 	case f.Op >= rdmap.OpSend && f.Op <= rdmap.OpSendSEInvalidate:
-		m, whole := x.sends[h.dir].add(s)
-		if whole && m.Length > 0 {
-			h.c.tell(h.c.ulp().Send(here, h.ulpEnd(), m))
+		c := h.c.ulp()
+		m, whole := x.sends[h.dir].add(s, &c.Heads[h.dir])
+		switch {
+		case !whole:
+			c.Count()
+		case m.Length > 0:
+			h.c.tell(c.Send(here, h.ulpEnd(), m))
 		}
 	}
 }
 
-// add takes a segment of a Send, and returns the message when it is whole. One whose segments come in another order is left
-// out.
-func (g *gathered) add(s *ddp.Segment) (m ulp.Message, whole bool) {
+// add takes a segment of a Send, and returns the message when it is whole: head is where it is put together. One whose
+// segments come in another order is left out.
+func (g *gathered) add(s *ddp.Segment, head *[]byte) (m ulp.Message, whole bool) {
 	if s.MO == 0 && s.Last {
 		g.open = false
 		return ulp.Message{Data: s.Payload[:min(len(s.Payload), maxHeard)], Length: len(s.Payload)}, true
 	}
 	if s.MO == 0 {
-		*g = gathered{open: true, msn: s.MSN, head: g.head[:0]}
+		*g = gathered{open: true, msn: s.MSN}
+		*head = (*head)[:0]
 	}
 	if !g.open || s.MSN != g.msn || s.MO != g.next {
 		g.open = false
 		return m, false
 	}
 	g.next += uint32(len(s.Payload))
-	g.head = append(g.head, s.Payload[:min(len(s.Payload), maxHeard-len(g.head))]...)
+	*head = append(*head, s.Payload[:min(len(s.Payload), maxHeard-len(*head))]...)
 	if !s.Last {
 		return m, false
 	}
 	g.open = false
-	return ulp.Message{Data: g.head, Length: int(g.next)}, true
+	return ulp.Message{Data: *head, Length: int(g.next)}, true
 }
 
 // ulp returns what is known of the ULP, from the first Send on.
 func (c *conn) ulp() *ulp.Conn[place] {
 	if c.heard.conn == nil {
 		first := c.client()
-		c.heard.conn = ulp.New[place](c.tcp.Halves[first.Peer()].Addr.Port(),
+		c.heard.conn = c.d.ulps.New(c.tcp.Halves[first.Peer()].Addr.Port(),
 			[2][]byte{c.pub.PrivateData[first], c.pub.PrivateData[first.Peer()]})
 	}
 	return c.heard.conn
+}
+
+// leave forgets it at the end of the connection.
+func (x *heard) leave() {
+	if x.conn != nil {
+		x.conn.Leave()
+	}
 }
 
 // client is the direction of the end that connects. Without a startup the ports tell.

@@ -15,9 +15,12 @@ import (
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/capture/decode"
+	rping "github.com/goiwarp/iwarp/internal/rping/message"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/nvmf/host"
 	"github.com/goiwarp/iwarp/nvmf/target"
+	"github.com/goiwarp/iwarp/rdmap"
 	"github.com/goiwarp/iwarp/stream"
 )
 
@@ -192,5 +195,45 @@ func TestULPFailures(t *testing.T) {
 		if h.Suppressed["ulp-failure"] != c.again || h.Failed() != "" || h.ULP.Messages != uint64(len(c.names)) {
 			t.Errorf("%q: %v, %q, %+v", c.names, h.Suppressed, h.Failed(), h.ULP)
 		}
+	}
+}
+
+// TestULPForgotten has more connections that say something than may be kept in mind: one that was quiet is followed no
+// more, which its summary says once. The others are followed.
+func TestULPForgotten(t *testing.T) {
+	const n = 40
+	p := newTape(capture.LinkRaw)
+	advert := func(i, msn int, end capture.Dir) {
+		p.ends[fw] = netip.AddrPortFrom(client.Addr(), uint16(40000+i))
+		h := rdmap.OpSend.Header(1)
+		h.Last, h.MSN = true, uint32(msn)
+		b := rping.Advert{STag: uint32(0x100*i + msn), TO: 4096, Length: 64}
+		w := mpa.NewWriter(false, true)
+		p.data(end, w.Append(nil, h.Append(nil), b.Append(nil)))
+	}
+	seqs := make([][2]uint32, n)
+	for i := range n {
+		p.ends[fw] = netip.AddrPortFrom(client.Addr(), uint16(40000+i))
+		p.seq = [2]uint32{1000, 5000}
+		p.open()
+		p.data(fw, []byte(request1))
+		p.data(bw, []byte(reply1))
+		advert(i, 1, fw)
+		advert(i, 1, bw)
+		seqs[i] = p.seq
+	}
+	for k, i := range []int{0, n - 1, 0, n - 1} {
+		p.seq = seqs[i]
+		advert(i, 2+k/2, fw)
+		seqs[i] = p.seq
+	}
+	var b bytes.Buffer
+	text := decode.NewText(&b, decode.TextConfig{})
+	_, err := decode.Run(bytes.NewReader(p.file.Bytes()), decode.Config{MaxULP: 64 << 10}, text)
+	testrig.Must(t, err)
+	testrig.Must(t, text.Flush())
+	wantLines(t, b.String(), `summary of #0 `, `ULP +not followed to the end: too many connections at once\n`, `summary of #1 `)
+	if got := strings.Count(b.String(), "not followed to the end"); got != 1 {
+		t.Errorf("it is said %d times:\n%s", got, &b)
 	}
 }

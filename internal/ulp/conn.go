@@ -70,6 +70,8 @@ type protocol interface {
 	send(end int, m *Message) (line, int)
 	// access reads what an end does to memory of the other one.
 	access(end int, a *Access) (line, int)
+	// size is what it remembers, in bytes, about.
+	size() int
 }
 
 // A candidate is a protocol that the connection may have.
@@ -85,6 +87,15 @@ type candidate[M any] struct {
 
 // A Conn is what is known of the protocol of a connection. It is not safe for concurrent use.
 type Conn[M any] struct {
+	// Heads are for the caller: the beginnings of Sends that are not whole yet, by the end that sends. Forgetting drops them.
+	Heads [2][]byte
+	// Forgotten: the Group has made it forget everything.
+	Forgotten bool
+
+	group         *Group[M]
+	before, after *Conn[M] // in the Group
+	counted       int      // bytes there
+
 	candidates []*candidate[M]
 	known      bool // there is one candidate, which it is
 	sends      int
@@ -92,9 +103,7 @@ type Conn[M any] struct {
 	marks      []M // of the latest Sends, by their number
 }
 
-// New returns the Conn of a connection, by the port that was connected to and the private data of the two ends, the one
-// that connected first.
-func New[M any](port uint16, private [2][]byte) *Conn[M] {
+func newConn[M any](port uint16, private [2][]byte) *Conn[M] {
 	c := &Conn[M]{}
 	for _, k := range kinds {
 		if p, hinted := k.start(port, private); p != nil {
@@ -124,6 +133,7 @@ func (c *Conn[M]) Send(mark M, end int, m Message) []Said[M] {
 	} else {
 		c.marks[(c.sends-1)%maxRequests] = mark
 	}
+	defer c.Count()
 	return c.take(mark, func(p protocol) (line, int) { return p.send(end, &m) })
 }
 
@@ -137,6 +147,7 @@ func (c *Conn[M]) Access(mark M, end int, a Access) []Said[M] {
 	if !c.known {
 		c.accesses++
 	}
+	defer c.Count()
 	return c.take(mark, func(p protocol) (line, int) { return p.access(end, &a) })
 }
 
@@ -171,8 +182,8 @@ func (c *Conn[M]) decide() []Said[M] {
 			return k.take()
 		}
 	}
-	if c.sends >= maxUndecided || c.accesses >= maxAccesses {
-		c.candidates = nil
+	if c.sends >= maxUndecided || c.accesses >= maxAccesses || len(c.candidates) == 0 {
+		c.Leave()
 	}
 	return nil
 }

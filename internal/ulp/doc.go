@@ -7,5 +7,5 @@
 // then, and where a message has another form, it says nothing.
 //
 // Memory is bounded: the latest requests and the latest STags are remembered, and what was said before
-// the protocol was known is kept for some messages.
+// the protocol was known is kept for some messages. A [Group] bounds that over all connections.
 package ulp

@@ -60,6 +60,8 @@ func beginISER([2]any, [2][]byte) (protocol, bool) { return &iser{}, false }
 
 func (p *iser) access(end int, a *Access) (line, int) { return p.memory.access(end, a) }
 
+func (p *iser) size() int { return costRequest*(p.asked[0].len()+p.asked[1].len()) + p.memory.size() }
+
 func (p *iser) send(end int, m *Message) (line, int) {
 	b := m.Data
 	if len(b) < iserLen+iscsiLen || b[0]>>4 != iserControl || b[0]&3 != 0 || b[1]|b[2]|b[3] != 0 {

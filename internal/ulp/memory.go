@@ -1,6 +1,10 @@
 package ulp
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goiwarp/iwarp/internal/wording"
+)
 
 // A memo remembers the latest values by their keys.
 type memo[K comparable, V any] struct {
@@ -32,6 +36,9 @@ func (m *memo[K, V]) put(key K, v V, most int) {
 	m.values[key] = memorized[V]{value: v}
 }
 
+// len is how many values are remembered.
+func (m *memo[K, V]) len() int { return len(m.order) }
+
 func (m *memo[K, V]) get(key K) (v V, ok bool) {
 	known, ok := m.values[key]
 	return known.value, ok
@@ -56,18 +63,30 @@ type piece struct {
 }
 
 // Memory is what each end has told the other of.
-type memory [2]memo[uint32, []piece]
+type memory struct {
+	of [2]memo[uint32, []piece]
+	// pieces and heads are how many there were, also those that are forgotten.
+	pieces, heads int
+}
+
+// size is what is remembered, in bytes, about.
+func (m *memory) size() int {
+	stags := m.of[0].len() + m.of[1].len()
+	most := maxPerSTag * stags
+	return costSTag*stags + costPiece*min(m.pieces, most) + maxHead*min(m.heads, most)
+}
 
 // add takes note of memory of an end.
 func (m *memory) add(end int, stag uint32, p piece) {
 	if p.length == 0 {
 		return
 	}
-	all, _ := m[end].get(stag)
+	all, _ := m.of[end].get(stag)
 	if len(all) >= maxPerSTag {
 		all = all[1:]
 	}
-	m[end].put(stag, append(all, p), maxSTags)
+	m.of[end].put(stag, append(all, p), maxSTags)
+	m.pieces++
 }
 
 // maxHead is how many bytes a piece's head takes.
@@ -75,13 +94,14 @@ const maxHead = 512
 
 // access says what the memory is for that an end reads or writes.
 func (m *memory) access(end int, a *Access) (line, int) {
-	all, _ := m[1-end].get(a.STag)
+	all, _ := m.of[1-end].get(a.STag)
 	for i := len(all) - 1; i >= 0; i-- {
 		p := &all[i]
 		if a.TO < p.to || a.TO-p.to >= p.length {
 			continue
 		}
 		if p.head != nil && !a.Read && a.TO == p.to {
+			m.heads += wording.Bit(*p.head == nil)
 			*p.head = append((*p.head)[:0], a.Data[:min(len(a.Data), maxHead)]...)
 		}
 		return line{text: fmt.Sprintf("%s STag %#08x: %s", accessWord(a), a.STag, p.what)}, agrees

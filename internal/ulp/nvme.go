@@ -32,6 +32,8 @@ func beginNVMe(private [2]any, _ [2][]byte) (protocol, bool) {
 
 func (p *nvme) access(end int, a *Access) (line, int) { return p.memory.access(end, a) }
 
+func (p *nvme) size() int { return costRequest*p.asked.len() + p.memory.size() }
+
 func (p *nvme) send(end int, m *Message) (line, int) {
 	if end == 0 {
 		return p.command(m)

@@ -57,6 +57,8 @@ type rdmaHeader struct {
 	positions   []uint32 // of read
 }
 
+func (p *rpc) size() int { return costRequest*(p.calls[0].len()+p.calls[1].len()) + p.memory.size() }
+
 func (p *rpc) send(end int, m *Message) (line, int) {
 	x := &xdr{b: m.Data}
 	h := rdmaHeader{xid: x.u32()}

@@ -22,6 +22,8 @@ func (p *pinger) access(end int, a *Access) (line, int) {
 	return p.memory.access(end, a)
 }
 
+func (p *pinger) size() int { return p.memory.size() }
+
 func (p *pinger) send(end int, m *Message) (line, int) {
 	a, err := message.ParseAdvert(m.Data)
 	if err != nil || !m.whole() || end == 1 && p.offered == 0 {

@@ -41,6 +41,8 @@ func (p *sockets) access(end int, a *Access) (line, int) {
 	return line{}, silent
 }
 
+func (p *sockets) size() int { return p.memory.size() }
+
 func (p *sockets) send(end int, m *Message) (line, int) {
 	// An acceptor takes the order of the one that connects.
 	w, err := rsockets.ParseWord(m.Data, p.hello[end].Big)

@@ -33,6 +33,10 @@ func beginSMBDirect(private [2]any, _ [2][]byte) (protocol, bool) {
 
 func (p *smbDirect) access(end int, a *Access) (line, int) { return p.memory.access(end, a) }
 
+func (p *smbDirect) size() int {
+	return costRequest*(p.smb2.asked[0].len()+p.smb2.asked[1].len()) + p.memory.size()
+}
+
 func (p *smbDirect) send(end int, m *Message) (line, int) {
 	if !p.begun {
 		if l, verdict := p.negotiate(m.Data); verdict > silent {

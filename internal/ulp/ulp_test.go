@@ -47,7 +47,7 @@ func newDialogue(t testing.TB, port uint16, private ...string) *dialogue {
 		testrig.Must(t, err)
 		raw[i] = b
 	}
-	return &dialogue{t: t, conn: ulp.New[int](port, raw)}
+	return &dialogue{t: t, conn: new(ulp.Group[int]).New(port, raw)}
 }
 
 func (d *dialogue) take(said []ulp.Said[int]) {
@@ -305,7 +305,7 @@ func FuzzConn(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, one, two, three []byte, port uint16) {
 		for _, raw := range [][2][]byte{{}, private, {one, two}} {
-			c := ulp.New[int](port, raw)
+			c := new(ulp.Group[int]).New(port, raw)
 			for i := range 12 {
 				b := [][]byte{one, two, three}[i%3]
 				said := c.Send(i, i/3%2, ulp.Message{Data: b[:min(len(b), 8192)], Length: len(b)})
