@@ -168,8 +168,13 @@ type feed func(flush func() error, cfg decode.Config, to decode.Consumer) (decod
 func readingFile(ctx context.Context, in io.Reader, std streams) feed {
 	return func(flush func() error, cfg decode.Config, to decode.Consumer) (decode.Totals, error) {
 		source := newReadLine(newLiveReader(ctx, in, flush), in, std)
-		defer source.clear()
-		return decode.Run(&expander{from: source}, cfg, to)
+		e := &expander{from: source}
+		totals, err := decode.Run(e, cfg, to)
+		source.clear()
+		if e.rest {
+			fmt.Fprintf(std.err, "iwarp: decode: what follows the %s data is not %s: it was left out\n", e.name, e.name)
+		}
+		return totals, err
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"errors"
@@ -20,12 +21,14 @@ const (
 	maxZstdWindow = 128 << 20
 )
 
+const gzipMagic = "\x1f\x8b"
+
 // compressions are those that are read, by the bytes that they begin with.
 var compressions = []struct {
 	name, magic string
 	open        func(io.Reader) (io.Reader, error)
 }{
-	{"gzip", "\x1f\x8b", func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"gzip", gzipMagic, newGzipReader},
 	{"Zstandard", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, error) {
 		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 	}},
@@ -39,6 +42,7 @@ type expander struct {
 	to   io.Reader // what is read of, once it is known
 	name string    // of the compression, empty if there is none
 	out  int64     // decompressed bytes
+	rest bool      // something follows that is not compressed so
 }
 
 // Read reads what is in the file.
@@ -53,6 +57,9 @@ func (e *expander) Read(p []byte) (int, error) {
 		return n, err
 	}
 	e.out += int64(n)
+	if e.out > 0 && (errors.Is(err, errRest) || errors.Is(err, zstd.ErrMagicMismatch)) {
+		e.rest, err = true, io.EOF
+	}
 	if e.out > expansionFree+maxExpansion*e.in {
 		return 0, fmt.Errorf("%s expands each byte to more than %d, which no capture does: if it is one all the same, decompress it first", e.name, maxExpansion)
 	}
@@ -87,6 +94,48 @@ func (e *expander) begin() error {
 		}
 	}
 	return nil
+}
+
+// errRest is the end of gzip data behind which something else follows.
+var errRest = errors.New("what follows is not gzip")
+
+// A gzipReader reads the members of a file of gzip.
+type gzipReader struct {
+	*gzip.Reader
+	from *bufio.Reader
+}
+
+func newGzipReader(r io.Reader) (io.Reader, error) {
+	from := bufio.NewReader(r)
+	z, err := gzip.NewReader(from)
+	if err != nil {
+		return nil, err
+	}
+	z.Multistream(false)
+	return &gzipReader{z, from}, nil
+}
+
+// Read goes on with the next member at the end of one.
+func (g *gzipReader) Read(p []byte) (n int, err error) {
+	for n == 0 && err == nil && len(p) > 0 { // a member may be empty
+		if n, err = g.Reader.Read(p); errors.Is(err, io.EOF) {
+			err = g.next()
+		}
+	}
+	return n, err
+}
+
+// next begins with the next member.
+func (g *gzipReader) next() error {
+	switch head, _ := g.from.Peek(len(gzipMagic)); {
+	case len(head) == 0:
+		return io.EOF
+	case string(head) != gzipMagic:
+		return errRest
+	}
+	err := g.Reset(g.from)
+	g.Multistream(false)
+	return err
 }
 
 // counted counts what is read of the file.

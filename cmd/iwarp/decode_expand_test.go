@@ -49,9 +49,29 @@ func TestDecodeCompressed(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"gzip": gzipped(t, file), "zstd": zstandard(t, file),
 		"two of gzip": append(gzipped(t, file[:half]), gzipped(t, file[half:])...),
+		"empty ones":  append(bytes.Repeat(gzipped(t, nil), 300), gzipped(t, file)...),
 		"two of zstd": append(zstandard(t, file[:half]), zstandard(t, file[half:])...),
 	} {
 		if status, out, errs := decodeBytes(t, b); status != statusFine || out != want {
+			t.Errorf("%s: status %d\n%s%s", name, status, out, errs)
+		}
+	}
+}
+
+// TestDecodeCompressedRest reads a compressed capture behind which something else stands, and says so.
+func TestDecodeCompressedRest(t *testing.T) {
+	file, err := os.ReadFile("../../interop/testdata/captures/siw-rping.pcap")
+	testrig.Must(t, err)
+	_, want, _ := decodeBytes(t, file)
+	for name, c := range map[string]struct {
+		file []byte
+		said string
+	}{
+		"zeros":  {append(gzipped(t, file), make([]byte, 512)...), "what follows the gzip data is not gzip: it was left out"},
+		"a byte": {append(gzipped(t, file), 'x'), "what follows the gzip data is not gzip: it was left out"},
+		"zstd":   {append(zstandard(t, file), "some text"...), "what follows the Zstandard data is not Zstandard: it was left out"},
+	} {
+		if status, out, errs := decodeBytes(t, c.file); status != statusFine || out != want || errs != "iwarp: decode: "+c.said+"\n" {
 			t.Errorf("%s: status %d\n%s%s", name, status, out, errs)
 		}
 	}
