@@ -82,6 +82,8 @@ func (c *decodeCmd) check() error {
 		return usage("decode: --ring and --caught: they need a severity: --trigger error")
 	case c.Ring != 0 && c.Ring < minRing:
 		return usage("decode: --ring: it takes 1M at least")
+	case c.Stats && (c.Verbose || c.Hex):
+		return usage("decode: --stats: no FPDU is printed with it: leave -v and -x out")
 	case c.Stats && c.JSON:
 		return usage("decode: --stats: it has no form in JSON: leave --json out")
 	case c.Export == "-" && c.JSON:

@@ -208,6 +208,7 @@ func TestDecodeOptions(t *testing.T) {
 		"decode -i lo --duration -1s":       "decode: --duration: -1s is no time to wait",
 		"decode x --stats --json":           "decode: --stats: it has no form in JSON: leave --json out",
 		"decode x --json --export -":        "decode: --export: standard output cannot have --json too: name a file for one of them",
+		"decode x --stats -v":               "decode: --stats: no FPDU is printed with it: leave -v and -x out",
 		"decode x --stats --export -":       "decode: --export: standard output cannot have --stats too: name a file",
 		"decode x --html -":                 "decode: --html: it is not written to standard output: name a file",
 		"decode x --trace -":                "decode: --trace: it is not written to standard output: name a file",
