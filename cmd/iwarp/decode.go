@@ -53,6 +53,9 @@ func (c *decodeCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	if isStdout(c.Export) {
+		c.Export = "-"
+	}
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -90,9 +93,9 @@ func (c *decodeCmd) check() error {
 		return usage("decode: --export: standard output cannot have --json too: name a file for one of them")
 	case c.Export == "-" && c.Stats:
 		return usage("decode: --export: standard output cannot have --stats too: name a file")
-	case c.HTML == "-":
+	case isStdout(c.HTML):
 		return usage("decode: --html: it is not written to standard output: name a file")
-	case c.Trace == "-":
+	case isStdout(c.Trace):
 		return usage("decode: --trace: it is not written to standard output: name a file")
 	}
 	return c.checkFiles()

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/term"
+
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
@@ -53,6 +55,17 @@ func isPage(r io.Reader) bool {
 
 const pageHead = "<!DOCTYPE html>"
 
+// isStdout reports whether a path is standard output, by whatever name.
+func isStdout(path string) bool {
+	if path == "-" {
+		return true
+	}
+	own, err := os.Stdout.Stat()
+	other, failed := os.Stat(path)
+	return err == nil && failed == nil && os.SameFile(own, other) &&
+		(own.Mode()&fs.ModeDevice == 0 || term.IsTerminal(int(os.Stdout.Fd()))) // several may be written to /dev/null
+}
+
 // openOutput opens the file that a flag asks for. It returns nil if the path is empty.
 // A file that the run reads is refused.
 func openOutput(command, flag, path string, inputs ...string) (*output, error) {
@@ -61,6 +74,9 @@ func openOutput(command, flag, path string, inputs ...string) (*output, error) {
 	}
 	if err := notRead(command, flag, path, inputs...); err != nil {
 		return nil, err
+	}
+	if own, err := os.Stdout.Stat(); err == nil && own.Mode().IsRegular() && path != "-" && isStdout(path) {
+		return nil, usage("%s: --%s: %s is the file that the text goes to: name another", command, flag, path)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	made := err == nil
