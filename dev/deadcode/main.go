@@ -40,8 +40,6 @@ var excused = map[node]string{
 	"capture.Connection.Handshake":         bySinks,
 	"capture.tap.NetConn":                  byNoName,
 	"capture.tap.SetLinger":                byNoName,
-	"capture/page.drawn.Head":              byTemplate,
-	"capture/page.drawn.Label":             byTemplate,
 	"capture/page.article.Heading":         byTemplate,
 	"capture/page.found.Last":              byTemplate,
 	"capture/page.row.Verdict":             byTemplate,

@@ -70,17 +70,16 @@ type placed struct {
 
 // An arrow goes from one lifeline to the other.
 type arrow struct {
-	Y      int
-	toLeft bool
+	Y    int
+	Head [3][2]int // the points of its head
 }
 
-// Head returns the points of the arrow's head.
-func (a *arrow) Head() [3][2]int {
+func newArrow(y int, toLeft bool) *arrow {
 	x, back := lifelineRght, -10
-	if a.toLeft {
+	if toLeft {
 		x, back = lifelineLeft, 10
 	}
-	return [3][2]int{{x, a.Y}, {x + back, a.Y - 5}, {x + back, a.Y + 5}}
+	return &arrow{y, [3][2]int{{x, y}, {x + back, y - 5}, {x + back, y + 5}}}
 }
 
 // NewLadder lays steps out, in their order.
@@ -105,7 +104,7 @@ func (s *Step) draw(y int) drawn {
 	}
 	label, space := y, restSpace
 	if s.arrow() {
-		d.Arrow = &arrow{y + arrowSpace, s.ToLeft}
+		d.Arrow = newArrow(y+arrowSpace, s.ToLeft)
 		label, space = y+arrowSpace+4, arrowSpace+stepSpace
 	}
 	if s.When != "" {

@@ -42,7 +42,10 @@ func (d *Document) view() *view {
 	v := &view{Top: htmlpage.NewTop("iwarp "+d.Tool+": "+d.Title, ""), Title: d.Title, About: d.about()}
 	v.sections(d)
 	for _, c := range d.checks() {
-		v.check(&checkView{Check: c, peer: cmp.Or(d.Peer, "the peer")})
+		v.check(d.viewOf(c))
+	}
+	for _, g := range v.Groups {
+		g.count()
 	}
 	switch {
 	case len(v.Failed) > 0:
@@ -104,11 +107,12 @@ func (d *Document) about() (lines []Line) {
 // A groupView is checks of one group.
 type groupView struct {
 	Name   string
+	Counts string // how many came to each verdict
 	Checks []*checkView
 }
 
-// Counts says how many checks came to each verdict.
-func (g *groupView) Counts() string {
+// count sets Counts.
+func (g *groupView) count() {
 	var verdicts []string
 	of := make(map[string]int)
 	for _, c := range g.Checks {
@@ -119,46 +123,43 @@ func (g *groupView) Counts() string {
 	for i, v := range verdicts {
 		verdicts[i] = fmt.Sprintf("%d %s", of[v], v)
 	}
-	return strings.Join(verdicts, ", ")
+	g.Counts = strings.Join(verdicts, ", ")
 }
 
 // A checkView is a check as the page shows it.
 type checkView struct {
 	Check
 	Anchor string // of one that failed
-	peer   string
+	Class  string // of its badge
+	Lines  []Line // its details that say something
+	Ladder *htmlpage.Ladder
+	Bytes  string // the dialogue as text, if it has bytes and the check failed
+	Folds  bool   // there is something below its line. What failed is shown elsewhere
 }
 
-// Class is that of its badge.
-func (c *checkView) Class() string {
-	switch {
-	case c.Status == Failed:
-		return "error"
-	case c.Verdict == "pass":
-		return "good"
-	}
-	return ""
-}
-
-// Folds reports whether there is something below its line. What failed is shown elsewhere.
-func (c *checkView) Folds() bool { return c.Status != Failed && len(c.Dialogue)+len(c.Lines()) > 0 }
-
-// Lines are its details that have a label.
-func (c *checkView) Lines() (lines []Line) {
+func (d *Document) viewOf(c Check) *checkView {
+	v := &checkView{Check: c}
 	for _, l := range c.Details {
 		if l.Text != "" {
-			lines = append(lines, l)
+			v.Lines = append(v.Lines, l)
 		}
 	}
-	return lines
+	if len(c.Dialogue) > 0 {
+		v.Ladder = htmlpage.NewLadder([2]string{"iwarp", cmp.Or(d.Peer, "the peer")}, c.steps())
+	}
+	switch {
+	case c.Status == Failed:
+		v.Class, v.Bytes = "error", c.bytes()
+		return v
+	case c.Verdict == "pass":
+		v.Class = "good"
+	}
+	v.Folds = len(c.Dialogue)+len(v.Lines) > 0
+	return v
 }
 
-// Ladder draws the dialogue, if there is one.
-func (c *checkView) Ladder() *htmlpage.Ladder {
-	if len(c.Dialogue) == 0 {
-		return nil
-	}
-	var steps []htmlpage.Step
+// steps are the dialogue for a ladder.
+func (c *Check) steps() (steps []htmlpage.Step) {
 	for _, s := range c.Dialogue {
 		step := htmlpage.Step{Kind: cmp.Or(s.Kind, "rest"), ToLeft: s.Mark == Received || s.Mark == Saw,
 			When: fmt.Sprintf("%.3f ms", Milliseconds(s.At)), Text: s.Text}
@@ -167,16 +168,16 @@ func (c *checkView) Ladder() *htmlpage.Ladder {
 		}
 		steps = append(steps, step)
 	}
-	return htmlpage.NewLadder([2]string{"iwarp", c.peer}, steps)
+	return steps
 }
 
-// Bytes is the dialogue as text, if it has bytes and the check failed.
-func (c *checkView) Bytes() string {
+// bytes is the dialogue as text, if it has bytes.
+func (c *Check) bytes() string {
 	var b strings.Builder
 	bytes := 0
 	for i := range c.Dialogue {
 		fmt.Fprintln(&b, c.Dialogue[i].String())
 		bytes += len(c.Dialogue[i].Bytes)
 	}
-	return wording.If(bytes > 0 && c.Status == Failed, b.String(), "")
+	return wording.If(bytes > 0, b.String(), "")
 }
