@@ -75,9 +75,6 @@ func openOutput(command, flag, path string, inputs ...string) (*output, error) {
 	if err := notRead(command, flag, path, inputs...); err != nil {
 		return nil, err
 	}
-	if own, err := os.Stdout.Stat(); err == nil && own.Mode().IsRegular() && path != "-" && isStdout(path) {
-		return nil, usage("%s: --%s: %s is the file that the text goes to: name another", command, flag, path)
-	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	made := err == nil
 	if errors.Is(err, fs.ErrExist) {

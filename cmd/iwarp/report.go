@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,7 +32,10 @@ type reportFiles struct {
 // open opens the files for a report of this title.
 func (f *reportFlags) open(tool, title string) (*reportFiles, error) {
 	files := &reportFiles{tool: tool, title: title, began: time.Now()}
-	var err error
+	err := cmp.Or(besideText(tool, "junit", f.JUnit), besideText(tool, "markdown", f.Markdown), besideText(tool, "html", f.HTML))
+	if err != nil {
+		return nil, err
+	}
 	if files.junit, err = openOutput(tool, "junit", f.JUnit); err != nil {
 		return nil, err
 	}
@@ -43,6 +47,15 @@ func (f *reportFlags) open(tool, title string) (*reportFiles, error) {
 		return nil, err
 	}
 	return files, nil
+}
+
+// besideText refuses a file that the text goes to, which would be lost. A pipe has both.
+func besideText(tool, flag, path string) error {
+	own, err := os.Stdout.Stat()
+	if path == "-" || err == nil && own.Mode().IsRegular() && isStdout(path) {
+		return usage("%s: --%s: it is not written to standard output, which has the text: name a file", tool, flag)
+	}
+	return nil
 }
 
 // write prints a report, and writes the files.
