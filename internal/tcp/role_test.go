@@ -46,14 +46,20 @@ func (s *standby) again() {
 // free waits until the receiving goroutine has stood back.
 func (s *standby) free() {
 	s.t.Helper()
-	for ctx := testrig.Within(s.t); ; runtime.Gosched() {
-		s.c.role.mu.Lock()
-		stoodBack := s.c.role.state == free
-		s.c.role.mu.Unlock()
-		if stoodBack {
+	comesTrue(s.t, &s.c.role.mu, func() bool { return s.c.role.state == free })
+}
+
+// comesTrue waits until something holds that a lock guards.
+func comesTrue(t *testing.T, mu *sync.Mutex, holds func() bool) {
+	t.Helper()
+	for ctx := testrig.Within(t); ; runtime.Gosched() {
+		mu.Lock()
+		ok := holds()
+		mu.Unlock()
+		if ok {
 			return
 		}
-		testrig.Must(s.t, ctx.Err())
+		testrig.Must(t, ctx.Err())
 	}
 }
 

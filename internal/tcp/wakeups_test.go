@@ -5,7 +5,6 @@ package tcp
 import (
 	"io"
 	"net"
-	"runtime"
 	"testing"
 	"time"
 
@@ -46,15 +45,7 @@ func hushPair(t *testing.T, every time.Duration) *suppressed {
 // idle waits until the goroutine waits for the socket: it has a reader then that holds no lock, and found nothing.
 func (h *suppressed) idle() {
 	h.t.Helper()
-	for ctx := testrig.Within(h.t); ; runtime.Gosched() {
-		h.c.rx.mu.Lock()
-		waits := h.c.raw.readErr != nil
-		h.c.rx.mu.Unlock()
-		if waits {
-			return
-		}
-		testrig.Must(h.t, ctx.Err())
-	}
+	comesTrue(h.t, &h.c.rx.mu, func() bool { return h.c.raw.readErr != nil })
 }
 
 // quiet sends bytes that wake nobody: they are there, and the system does not say so to who waits.
