@@ -2,7 +2,7 @@ package ulp
 
 import "fmt"
 
-// Statuses of NFS that are no failures, or have an advice.
+// Statuses of NFS that are no failures.
 const (
 	nfsNoEnt   = 2
 	nfsExist   = 17
@@ -10,7 +10,8 @@ const (
 	nfsNotSame = 10027
 )
 
-// nfsStatuses are those of versions 3 and 4: RFC 1813, section 2.6, and RFC 8881, section 15.1.
+// nfsStatuses are those of versions 3 and 4: RFC 1813, section 2.6, RFC 8881, section 15.1, RFC 7862, section 11, and
+// RFC 8276.
 var nfsStatuses = map[uint32]string{
 	1: "PERM", nfsNoEnt: "NOENT", 5: "IO", 6: "NXIO", 13: "ACCESS", nfsExist: "EXIST", 18: "XDEV", 19: "NODEV", 20: "NOTDIR",
 	21: "ISDIR", 22: "INVAL", 27: "FBIG", 28: "NOSPC", 30: "ROFS", 31: "MLINK", 63: "NAMETOOLONG", 66: "NOTEMPTY",
@@ -32,7 +33,12 @@ var nfsStatuses = map[uint32]string{
 	10074: "CLIENTID_BUSY", 10075: "PNFS_IO_HOLE", 10076: "SEQ_FALSE_RETRY", 10077: "BAD_HIGH_SLOT", 10078: "DEADSESSION",
 	10079: "ENCR_ALG_UNSUPP", 10080: "PNFS_NO_LAYOUT", 10081: "NOT_ONLY_OP", 10082: "WRONG_CRED", 10083: "WRONG_TYPE",
 	10084: "DIRDELEG_UNAVAIL", 10085: "REJECT_DELEG", 10086: "RETURNCONFLICT", 10087: "DELEG_REVOKED",
+	10088: "PARTNER_NOTSUPP", 10089: "PARTNER_NO_AUTH", 10090: "UNION_NOTSUPP", 10091: "OFFLOAD_DENIED", 10092: "WRONG_LFS",
+	10093: "BADLABEL", 10094: "OFFLOAD_NO_REQS", 10095: "NOXATTR", 10096: "XATTR2BIG",
 }
+
+// ordinaryNFS are those that are part of what programs do, and no failures.
+var ordinaryNFS = map[uint32]bool{nfsNoEnt: true, nfsExist: true, nfsSame: true, nfsNotSame: true}
 
 var nfsAdvice = map[uint32]string{
 	13:    "the server's export or the file's permissions do not let this user in",

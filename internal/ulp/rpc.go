@@ -216,7 +216,7 @@ func (p *rpc) long(end int, h *rdmaHeader, n int) (line, int) {
 		l := line{text: fmt.Sprintf("reply xid %#08x in the reply chunk: %s", h.xid, c.title())}
 		x := &xdr{b: c.reply}
 		if len(c.reply) > 8 && x.u32() == h.xid && x.u32() == rpcReply {
-			if said, ok := replyOf(x, c, false); ok {
+			if said, ok := replyOf(x, c, uint64(len(c.reply)) == bytesOf(h.reply)); ok {
 				l = line{text: l.text + said.text, failure: said.failure, advice: said.advice}
 			}
 		}
@@ -260,7 +260,7 @@ func replyOf(x *xdr, c *call, whole bool) (line, bool) {
 			return line{}, false
 		}
 		switch {
-		case state > 0 && c != nil && c.program == programACL: // which clients ask for, to see whether it is there
+		case state > 0 && c.of(programACL): // which clients ask for, to see whether it is there
 			return line{text: ": " + acceptStates[state]}, true
 		case state > 0:
 			return line{text: ": " + acceptStates[state], failure: acceptStates[state]}, true

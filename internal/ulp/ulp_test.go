@@ -113,7 +113,7 @@ func TestNFS(t *testing.T) {
 	d.send("rpc-reply-stale")
 	d.want("6 RPC: call xid 0x00000013: NFSv3 WRITE, read chunk of 8192 bytes at STag 0xaabb0002",
 		"7 RPC: Read of STag 0xaabb0002: read chunk of xid 0x00000013, NFSv3 WRITE",
-		"8 RPC: reply xid 0x00000013: NFSv3 WRITE: NFS3ERR_STALE FAILS NFS3ERR_STALE")
+		"8 RPC: reply xid 0x00000013: NFSv3 WRITE: NFS3ERR_STALE FAILS NFS3ERR_STALE of WRITE")
 	d.send("rpc-call-dir")
 	long := vector(t, "rpc-reply-stale")[28:] // without the header
 	long[3] = 0x14
@@ -121,7 +121,7 @@ func TestNFS(t *testing.T) {
 	d.send("rpc-reply-long")
 	d.want("9 RPC: call xid 0x00000014: NFSv3 READDIR, reply chunk of 32768 bytes at STag 0xaabb0003",
 		"10 RPC: Write to STag 0xaabb0003: reply chunk of xid 0x00000014, NFSv3 READDIR",
-		"11 RPC: reply xid 0x00000014 in the reply chunk: NFSv3 READDIR: NFS3ERR_STALE FAILS NFS3ERR_STALE")
+		"11 RPC: reply xid 0x00000014 in the reply chunk: NFSv3 READDIR: NFS3ERR_STALE FAILS NFS3ERR_STALE of READDIR")
 }
 
 // TestRPCErrors: the transport and RPC itself refuse.

@@ -43,3 +43,13 @@ func (x *xdr) opaque(most uint32) {
 	}
 	x.take(int(n+3) &^ 3)
 }
+
+// words passes over an array of words, of up to most.
+func (x *xdr) words(most uint32) {
+	n := x.u32()
+	if n > most {
+		x.bad = true
+		return
+	}
+	x.take(int(n) * 4)
+}
