@@ -191,46 +191,6 @@ func TestSMB(t *testing.T) {
 		"14 SMB Direct: 50 bytes of a fragmented message, and 0 to come")
 }
 
-// TestISER: a login, and a command that fails.
-func TestISER(t *testing.T) {
-	d := newDialogue(t, 3260)
-	d.send("iser-login", "iser-loginresp", "iser-cmd")
-	d.access(ulp.Access{STag: 0x99aa0001, TO: 0x7000, Length: 512})
-	d.send("iser-resp")
-	d.want("1 iSER: Login Request, task 0x00000020",
-		"2 iSER: Login Response, task 0x00000020: login status 0x0201, error of the initiator FAILS login status 0x0201, error of the initiator of a Login Response",
-		"3 iSER: SCSI Command, task 0x00000021",
-		"4 iSER: Write to STag 0x99aa0001: data of SCSI Command, task 0x00000021",
-		"5 iSER: SCSI Response, task 0x00000021: CHECK CONDITION FAILS CHECK CONDITION of a SCSI Response")
-}
-
-// TestSense: what a CHECK CONDITION says decides whether something has failed, in both formats, and after an additional
-// header.
-func TestSense(t *testing.T) {
-	fixed := func(key byte) []byte { return []byte{0, 18, 0x70, 0, key, 17: 0} }
-	for _, c := range []struct {
-		more byte // words of additional headers
-		data []byte
-		want string
-	}{
-		{0, fixed(6), "CHECK CONDITION, UNIT ATTENTION"},
-		{0, fixed(5), "CHECK CONDITION, ILLEGAL REQUEST FAILS CHECK CONDITION, ILLEGAL REQUEST of a SCSI Response"},
-		{2, append(make([]byte, 8), fixed(1)...), "CHECK CONDITION, RECOVERED ERROR"},
-		{0, []byte{0, 8, 0x72, 3, 0x11, 0, 0, 0, 0, 0},
-			"CHECK CONDITION, MEDIUM ERROR FAILS CHECK CONDITION, MEDIUM ERROR of a SCSI Response"},
-		{0, []byte{0, 2, 0x70, 0}, "CHECK CONDITION FAILS CHECK CONDITION of a SCSI Response"},
-		{255, fixed(6), "CHECK CONDITION FAILS CHECK CONDITION of a SCSI Response"},
-	} {
-		d := newDialogue(t, 3260)
-		d.send("iser-login", "iser-cmd")
-		response := append(vector(t, "iser-resp"), c.data...)
-		response[28+4] = c.more
-		d.sendFrom(1, response)
-		d.want("1 iSER: Login Request, task 0x00000020", "2 iSER: SCSI Command, task 0x00000021",
-			"3 iSER: SCSI Response, task 0x00000021: "+c.want)
-	}
-}
-
 // TestAnswers: an answer names what it answers, also from before the protocol was known.
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
