@@ -47,7 +47,8 @@ type Said[M any] struct {
 // A line is what is said, by a protocol that knows nothing of marks.
 type line struct {
 	text, failure, advice string
-	answers               int // the number of a message, 0 for none
+	failed                bool // be that a failure or not
+	answers               int  // the number of a message, 0 for none
 }
 
 // How much a message speaks for a protocol.

@@ -41,36 +41,38 @@ type smb2Request struct {
 	n       int // of the message
 }
 
-// read reads the requests or responses in one message.
-func (p *smb2) read(end, number int, b []byte, memory *memory) (line, int) {
+// read reads the requests or responses in one message. If one of them is not there yet, rest is where it will be.
+func (p *smb2) read(end, number int, b []byte, memory *memory) (all line, rest, verdict int) {
 	if len(b) >= 4 && string(b[:4]) == smb2Encrypted {
-		return line{text: "encrypted SMB2, " + wording.Bytes(len(b))}, fits
+		return line{text: "encrypted SMB2, " + wording.Bytes(len(b))}, 0, fits
 	}
-	var all line
 	least := agrees
 	for n := 0; ; n++ {
-		l, next, verdict := p.one(end, number, b, memory)
+		l, next, verdict := p.one(end, number, b[rest:], memory)
 		if verdict == against || n >= maxCompound {
-			return line{}, against
+			return line{}, 0, against
 		}
 		all = all.and(l)
 		if least = min(least, verdict); next == 0 {
-			return all, least
+			return all, 0, least
 		}
-		if next < smb2HeaderLen || next%8 != 0 || int(next) >= len(b) {
-			return all, min(least, fits) // the rest is in the next fragment
+		if next < smb2HeaderLen || next%8 != 0 {
+			return all, 0, min(least, fits)
 		}
-		b = b[next:]
+		if rest += int(min(next, maxFragmented)); rest >= len(b) {
+			return all, rest, min(least, fits) // it is in the next fragment
+		}
 	}
 }
 
-// and puts two lines into one.
+// and puts two lines into one. Of the failures the first one counts: where the first command of several fails, those that
+// build upon it do.
 func (l line) and(m line) line {
 	if l.text != "" {
 		m.text = l.text + "; " + m.text
 	}
-	if l.failure != "" {
-		m.failure, m.advice = l.failure, l.advice
+	if l.failed {
+		m.failed, m.failure, m.advice = true, l.failure, l.advice
 	}
 	m.answers = max(m.answers, l.answers)
 	return m
@@ -99,7 +101,8 @@ func (p *smb2) one(end, number int, b []byte, memory *memory) (l line, next uint
 	}
 	status := u32(b[8:])
 	l.text = fmt.Sprintf("%s response %d: %s", name, id, ntStatus(status))
-	if status>>30 == 3 && !ordinary[status] && command != smb2IOCTL && command != smb2QueryInfo { // which ask what there is
+	l.failed = status>>30 == 3
+	if l.failed && !ordinary[status] && command != smb2IOCTL && command != smb2QueryInfo { // which ask what there is
 		l.failure, l.advice = ntStatus(status)+" of "+name, ntAdvice[status]
 	}
 	if known {

@@ -16,15 +16,23 @@ const (
 	smbdHeaderLen   = 20 // of SMBDirect Data Transfer
 	smbdFlags       = 0x0001
 	smbdMaxCredits  = 1 << 12
+	maxFragmented   = 8 << 10 // bytes of such a message that are kept
 )
 
 // A smbDirect is SMB Direct, with SMB2 in it.
 type smbDirect struct {
 	asked  bool // by a Negotiate Request
 	begun  bool // both have negotiated, or it began before
-	rest   [2]uint32
+	parts  [2]fragmented
 	smb2   smb2
 	memory memory
+}
+
+// A fragmented is a message of which fragments have come.
+type fragmented struct {
+	rest uint32 // bytes to come
+	head []byte
+	next int // where the first request is that was not read yet, 0 for none
 }
 
 func beginSMBDirect(private [2]any, _ [2][]byte) (protocol, bool) {
@@ -34,7 +42,7 @@ func beginSMBDirect(private [2]any, _ [2][]byte) (protocol, bool) {
 func (p *smbDirect) access(end int, a *Access) (line, int) { return p.memory.access(end, a) }
 
 func (p *smbDirect) size() int {
-	return costRequest*(p.smb2.asked[0].len()+p.smb2.asked[1].len()) + p.memory.size()
+	return costRequest*(p.smb2.asked[0].len()+p.smb2.asked[1].len()) + p.memory.size() + cap(p.parts[0].head) + cap(p.parts[1].head)
 }
 
 func (p *smbDirect) send(end int, m *Message) (line, int) {
@@ -87,14 +95,31 @@ func (p *smbDirect) transfer(end int, m *Message) (line, int) {
 	if length == 0 {
 		return line{text: fmt.Sprintf("credits: %d granted, %d asked for", granted, asked)}, fits
 	}
-	more := p.rest[end]
-	p.rest[end] = remaining
-	if more > 0 {
-		if uint64(more) != uint64(length)+uint64(remaining) {
-			return line{}, against
-		}
-		return line{text: fmt.Sprintf("%s of a fragmented message, and %d to come", wording.Bytes(length), remaining)}, fits
-	}
 	first := uint64(offset)
-	return p.smb2.read(end, m.n, b[min(first, uint64(len(b))):min(first+uint64(length), uint64(len(b)))], &p.memory)
+	payload := b[min(first, uint64(len(b))):min(first+uint64(length), uint64(len(b)))]
+	return p.fragment(end, m.n, payload, length, remaining)
+}
+
+// fragment reads a message, or a part of it, of which some bytes remain.
+func (p *smbDirect) fragment(end, number int, b []byte, length, remaining uint32) (line, int) {
+	f := &p.parts[end]
+	more := f.rest
+	f.rest = remaining
+	if more == 0 {
+		l, next, verdict := p.smb2.read(end, number, b, &p.memory)
+		f.next, f.head = next, append(f.head[:0], b[:min(len(b), maxFragmented)]...)
+		return l, verdict
+	}
+	if uint64(more) != uint64(length)+uint64(remaining) {
+		return line{}, against
+	}
+	f.head = append(f.head, b[:min(len(b), maxFragmented-len(f.head))]...)
+	l := line{text: fmt.Sprintf("%s of a fragmented message, and %d to come", wording.Bytes(length), remaining)}
+	if remaining == 0 && 0 < f.next && f.next < len(f.head) {
+		if rest, _, verdict := p.smb2.read(end, number, f.head[f.next:], &p.memory); verdict > silent {
+			rest.text = l.text + ": " + rest.text
+			return rest, fits
+		}
+	}
+	return l, fits
 }

@@ -191,6 +191,19 @@ func TestSMB(t *testing.T) {
 		"14 SMB Direct: 50 bytes of a fragmented message, and 0 to come")
 }
 
+// TestFragmented: three requests of Linux's client in three fragments, the second and the third of which fail because the
+// first one finds no file.
+func TestFragmented(t *testing.T) {
+	d := newDialogue(t, 5445)
+	d.send("smbd-req", "smbd-resp")
+	d.heard = nil
+	d.send("smb-create-req", "smb-create-req2", "smb-create-req3", "smb-notfound-resp")
+	d.want("3 SMB Direct: CREATE request 26", "4 SMB Direct: 104 bytes of a fragmented message, and 88 to come",
+		"5 SMB Direct: 88 bytes of a fragmented message, and 0 to come: QUERY_INFO request 27; CLOSE request 28",
+		"6 SMB Direct: CREATE response 26: STATUS_OBJECT_NAME_NOT_FOUND; QUERY_INFO response 27: STATUS_FILE_CLOSED; "+
+			"CLOSE response 28: STATUS_INVALID_PARAMETER")
+}
+
 // TestAnswers: an answer names what it answers, also from before the protocol was known.
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
