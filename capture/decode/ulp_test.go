@@ -90,7 +90,7 @@ func TestNVMe(t *testing.T) {
 	text := verbose(t, done())
 	wantLines(t, text, `-> NVMe: command 0x\w+: Connect, 1024 bytes (in the capsule|at STag 0x\w+)\n`, `<- NVMe: completion 0x\w+, Connect: success`,
 		`-> NVMe: command 0x\w+: Identify, 4096 bytes at STag (0x\w+)\n`, `<- NVMe: Write to STag 0x\w+: data of command 0x\w+, Identify\n`,
-		`NVMe reports Connect: invalid parameter \(0x182\), do not retry of Connect\n.*compare nvme connect -n`)
+		`NVMe reports Connect: invalid parameter \(0x182\), do not retry\n.*compare nvme connect -n`)
 	wantLines(t, text, `-> NVMe: command (0x\w+): Write of 128 blocks at 8, namespace 1, 65536 bytes at STag`,
 		`<- NVMe: Read of STag 0x\w+: data of command 0x\w+, Write of 128 blocks`, `<- NVMe: completion 0x\w+, Write of 128 blocks at 8, namespace 1: success`)
 	wantLines(t, text, `ULP +NVMe: \d+ messages explained, 1 failure; answers after min \S+, median \S+, 99% \S+, max \S+\n`)

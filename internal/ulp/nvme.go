@@ -2,6 +2,7 @@ package ulp
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/ulpdata"
@@ -72,7 +73,7 @@ func (p *nvme) named(c *capsule.Command) string {
 	case p.admin || c.Opcode == capsule.OpFabrics:
 	case c.Opcode == capsule.OpRead, c.Opcode == capsule.OpWrite:
 		io := c.IO()
-		name += fmt.Sprintf(" of %d blocks at %d, namespace %d", io.Blocks, io.LBA, c.NSID)
+		name += blocks(io.Blocks, io.LBA) + fmt.Sprintf(", namespace %d", c.NSID)
 	}
 	return name
 }
@@ -90,10 +91,14 @@ func (p *nvme) completion(m *Message) (line, int) {
 		return line{}, against
 	}
 	asked, known := p.asked.take(c.ID)
-	l := line{text: fmt.Sprintf("completion %#04x%s: %v", c.ID, wording.If(known, ", "+asked.name, ""), c.Status)}
+	said := c.Status.String()
+	if known && !strings.HasPrefix(said, asked.name+":") {
+		said = asked.name + ": " + said
+	}
+	l := line{text: fmt.Sprintf("completion %#04x%s%s", c.ID, wording.If(known, ", ", ": "), said)}
 	probe := asked.probe || !known && p.admin // or it may be one
 	if c.Status.Code() != capsule.Success && !probe {
-		l.failure, l.advice = fmt.Sprintf("%v", c.Status)+wording.If(known, " of "+asked.name, ""), nvmeAdvice[c.Status.Code()]
+		l.failure, l.advice = said, nvmeAdvice[c.Status.Code()]
 	}
 	if !known {
 		return l, silent

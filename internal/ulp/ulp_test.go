@@ -313,7 +313,7 @@ func TestNumbersComeAgain(t *testing.T) {
 	d := newDialogue(t, 4420)
 	answered(d, write.Append(nil), capsule.Completion{ID: 7}.Append(nil))
 	d.sendFrom(1, capsule.Completion{ID: 7, Status: capsule.WriteFault}.Append(nil))
-	if len(d.pairs) > 0 || len(d.heard) != 1 || strings.Contains(d.heard[0], " of opcode") {
+	if len(d.pairs) > 0 || len(d.heard) != 1 || strings.Contains(d.heard[0], "opcode") {
 		t.Errorf("%q, answers %v", d.heard, d.pairs)
 	}
 
