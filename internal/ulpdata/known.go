@@ -23,8 +23,17 @@ func program(b []byte) string {
 	if likeRsockets(b) {
 		return "rsockets"
 	}
+	if len(b) == iserLen && b[0] != 0 && b[0]&^iserFlags == 0 && b[1]|b[2]|b[3] == 0 {
+		return "iSER"
+	}
 	return ""
 }
+
+// The private data of iSER, as Linux has it: flags for what an end does without, and three bytes that are reserved.
+const (
+	iserLen   = 4
+	iserFlags = 0xc0 // zero-based addresses, and Send with Invalidate
+)
 
 // The private data of rdma-core's rsockets, and of package stream: version 1, flags, credits, a byte that is reserved
 // or tells a kind, two that are reserved, how many maps there are, and then two places of 16 bytes: a TO, an STag and

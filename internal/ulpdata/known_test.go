@@ -29,6 +29,9 @@ func TestDescribePrograms(t *testing.T) {
 	}{
 		{[]byte("iWcp\x01"), "like iwarp cp, 5 bytes: 69 57 63 70 01"},
 		{[]byte("iwpf\x01\x00"), "like iwarp perf, 6 bytes: 69 77 70 66 01 00"},
+		{[]byte{0x80, 0, 0, 0}, "like iSER, 4 bytes: 80 00 00 00"},
+		{[]byte{0x81, 0, 0, 0}, "4 bytes: 81"},
+		{[]byte{0x80, 0, 0, 1}, "4 bytes: 80"},
 		{hello, "like rsockets, 40 bytes: 01 02 00 10 00"},
 		{changed(0, 2), "40 bytes: 02"},
 		{changed(1, 4), "40 bytes: 01 04"},
