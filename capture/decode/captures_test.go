@@ -14,6 +14,8 @@ import (
 // notes; there are none in the others.
 var expected = map[string][]string{
 	"iwarp-terminate.pcap":    {"warning no-common-rtr", "warning terminate"},
+	"siw-nfs3.pcap":           {"warning ulp-failure"},
+	"siw-nfs4.pcap":           {"warning ulp-failure", "warning ulp-failure"},
 	"siw-rping-p2p-none.pcap": {"warning no-rtr-kind", "warning no-common-rtr", "warning no-rtr"},
 }
 
