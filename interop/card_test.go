@@ -39,8 +39,7 @@ const cardQueue = 4096
 // A card is the link to the guest's second network card: QEMU carries its frames over a Unix socket, each behind its
 // length in 4 bytes. It takes neither root nor a network device of the host's.
 type card struct {
-	path   string
-	ln     *net.UnixListener
+	link
 	header []byte   // of each frame to the guest
 	conn   net.Conn // once QEMU has connected
 	out    chan []byte
@@ -48,8 +47,20 @@ type card struct {
 	once   sync.Once
 }
 
+// A link is where a QEMU connects to.
+type link struct {
+	path string
+	ln   *net.UnixListener
+}
+
 // listenCard awaits a guest's card.
 func listenCard(t testing.TB) *card {
+	t.Helper()
+	return &card{link: listenLink(t), header: header(t), out: make(chan []byte, cardQueue), ended: make(chan struct{})}
+}
+
+// listenLink awaits a QEMU.
+func listenLink(t testing.TB) link {
 	t.Helper()
 	// A test's own directory may have a comma in its name, which QEMU takes for the end of it.
 	dir, err := os.MkdirTemp("", "card") //nolint:usetesting // see above
@@ -59,8 +70,7 @@ func listenCard(t testing.TB) *card {
 	ln, err := net.Listen("unix", path)
 	testrig.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
-	return &card{path: path, ln: ln.(*net.UnixListener), header: header(t), out: make(chan []byte, cardQueue),
-		ended: make(chan struct{})}
+	return link{path, ln.(*net.UnixListener)}
 }
 
 // header is that of an IPv4 packet to the guest.

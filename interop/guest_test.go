@@ -39,10 +39,12 @@ type Options struct {
 	Tap  string // boot on the tap, with this as the only command: no Start
 	// UserTCP gives the guest a second card, for siw, and what iwarp does with it goes over a TCP in user space.
 	UserTCP bool
+	// Link is where QEMU finds the other end of a second card; "" gives the guest none.
+	Link string
 	// Put names files of the host's by their paths in the guest.
 	Put map[string]string
-	// NVMe adds what disks over RDMA take: the kernel's host and target of NVMe, nvme, the kernel's initiator of iSER,
-	// iscsiadm, fio, stress-ng and the tools of ext4.
+	// NVMe adds what disks and files over RDMA take: the kernel's host and target of NVMe, nvme, the kernel's initiator
+	// and target of iSER, iscsiadm, the kernel's NFS, fio, stress-ng and the tools of ext4.
 	NVMe bool
 }
 
@@ -166,7 +168,10 @@ func (g *Guest) args(o Options) []string {
 		args = append(args, "--nvme")
 	}
 	if g.card != nil {
-		args = append(args, "--link", g.card.path)
+		o.Link = g.card.path
+	}
+	if o.Link != "" {
+		args = append(args, "--link", o.Link)
 	}
 	for path, file := range o.Put {
 		args = append(args, "--put", file+":"+path)

@@ -1,4 +1,4 @@
-# nvme.sh: what "siw-vm run --nvme" adds to the guest, for disks over NVMe and over iSER; sourced by siw-vm, after build.sh.
+# nvme.sh: what "siw-vm run --nvme" adds to the guest, for disks over NVMe and iSER, and NFS; sourced by siw-vm, after build.sh.
 # shellcheck shell=bash
 #
 # It is an archive of its own beside that of the guest, with the modules of the guest's very
@@ -6,7 +6,8 @@
 
 NVME_PACKAGES=(nvme-cli fio e2fsprogs stress-ng iproute2 open-iscsi tgt)
 NVME_MODULES=(nvme-rdma nvmet-rdma nvmet loop null_blk ext4 crc32c_generic
-	ib_iser sd_mod crct10dif_generic veth sch_netem sch_ingress ifb act_mirred cls_matchall)
+	ib_iser sd_mod crct10dif_generic veth sch_netem sch_ingress ifb act_mirred cls_matchall
+	nfsd nfsv3 nfsv4 rpcrdma ib_isert)
 NVME_PROGRAMS=(nvme fio stress-ng mkfs.ext4 e2fsck tc blkdiscard blockdev iscsid iscsiadm)
 
 guest_kernel() { cpio -t <"$CACHE/base.cpio" 2>/dev/null | sed -n 's,^lib/modules/\([^/]*\)$,\1,p'; }
