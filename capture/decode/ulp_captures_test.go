@@ -22,10 +22,10 @@ func (u *ulpLines) ULP(_ *decode.Connection, e *decode.ULP) {
 	u.lines = append(u.lines, fmt.Sprintf("%v %s: %s\n", e.Dir, e.Protocol, e.Text))
 }
 
-// TestULPCaptures: what Linux's NFS and iSER have said to each other over siw. The NFS server had just started, so that it
-// is in its grace period; a file is not there, and a directory is not empty.
+// TestULPCaptures: what Linux's NFS, iSER and SMB Direct have said to each other over siw. The NFS server had just started,
+// so that it is in its grace period; a file is not there, and a directory is not empty.
 func TestULPCaptures(t *testing.T) {
-	for _, name := range []string{"siw-nfs4", "siw-nfs3", "siw-iser"} {
+	for _, name := range []string{"siw-nfs4", "siw-nfs3", "siw-iser", "siw-smb"} {
 		file, err := os.ReadFile(filepath.Join(testrig.Stored, name+".pcap"))
 		testrig.Must(t, err)
 		var said ulpLines
