@@ -183,7 +183,7 @@ func TestULPFailures(t *testing.T) {
 		{20049, []string{"rpc-call-open", "rpc-reply-grace", "rpc-call-open", "rpc-reply-grace"},
 			`^warning ulp-failure \[\] <- at \d+: RPC reports NFS4ERR_GRACE of OPEN \(the server has started anew[^\n]*$`, 1},
 		{5445, []string{"smbd-req", "smbd-resp", "smb-write-req", "smb-write-err"},
-			`^warning ulp-failure \[\] <- at \d+: SMB Direct reports STATUS_DISK_FULL of WRITE \(\)$`, 0},
+			`^warning ulp-failure \[\] <- at \d+: SMB Direct reports STATUS_DISK_FULL of WRITE \(the share's file system is full\)$`, 0},
 		{5445, []string{"smb-neg-req", "smb-neg-resp"}, "^$", 0},
 	} {
 		file := spoken(t, c.port, c.names...)

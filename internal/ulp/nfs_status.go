@@ -42,6 +42,8 @@ var ordinaryNFS = map[uint32]bool{nfsNoEnt: true, nfsExist: true, nfsSame: true,
 
 var nfsAdvice = map[uint32]string{
 	13:    "the server's export or the file's permissions do not let this user in",
+	28:    "the server's file system is full",
+	69:    "the user has no more room on the server: see its quotas",
 	70:    "the file or the export is gone from the server: mount it again",
 	10008: "the server asks the client to try again later: look at the server's load, or at a delegation that it recalls",
 	10013: "the server has started anew, and only takes claims of old locks until its grace period ends (90 s as a rule): wait, or look why it started anew",

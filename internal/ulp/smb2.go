@@ -171,6 +171,7 @@ var ntAdvice = map[uint32]string{
 	0xC000000D: "the server does not understand the request: compare the dialects and the sizes that both have negotiated",
 	0xC0000022: "the share's or the file's permissions do not let this user in",
 	0xC000006D: "the server does not know this user, or the password is wrong",
+	0xC000007F: "the share's file system is full",
 	0xC000009A: "the server is out of memory, or of credits: look at its log",
 	0xC00000C9: "the share is gone: the server has removed it, or has failed over",
 	0xC00000CC: "there is no such share on the server",
