@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +64,40 @@ func TestTsharkULP(t *testing.T) {
 		}
 	}
 }
+
+// TestTsharkULPCaptures compares what is said of the stored captures of NFS and SMB with what tshark finds there.
+func TestTsharkULPCaptures(t *testing.T) {
+	for _, name := range []string{"siw-nfs4", "siw-nfs3"} {
+		all, exported := heardIn(t, "testdata/captures/"+name+".pcap", nfsPort)
+		all[0].wantSaid(t, nil)
+		wantAsTshark(t, exported, all[0].lines)
+	}
+	all, exported := heardIn(t, "testdata/captures/siw-smb.pcap", 5445)
+	all[0].wantSaid(t, nil)
+	ours := strings.Join(all[0].lines, "; ") + ";"
+	rows := tsharkFields(t, exported, []string{"smb2.cmd", "smb2.flags.response", "smb2.msg_id"})
+	n := 0
+	for _, row := range rows {
+		f := strings.Split(row, ",")
+		if f[0] == "" {
+			continue // it is no end of a message
+		}
+		n++
+		command, err := strconv.Atoi(f[0])
+		testrig.Must(t, err)
+		text := smb2Commands[command] + map[string]string{"0": " request ", "1": " response "}[f[1]] + f[2]
+		if !regexp.MustCompile(text + `\b`).MatchString(ours) {
+			t.Errorf("tshark finds %q, and nobody says so", text)
+		}
+	}
+	if n < 60 {
+		t.Errorf("tshark finds %d messages of SMB2", n)
+	}
+}
+
+// smb2Commands are those that the capture has.
+var smb2Commands = map[int]string{0: "NEGOTIATE", 1: "SESSION_SETUP", 2: "LOGOFF", 3: "TREE_CONNECT", 4: "TREE_DISCONNECT",
+	5: "CREATE", 6: "CLOSE", 7: "FLUSH", 8: "READ", 9: "WRITE", 11: "IOCTL", 16: "QUERY_INFO", 17: "SET_INFO"}
 
 // A sayer takes note of what the ULP says.
 type sayer struct {
