@@ -33,7 +33,23 @@ var iscsiOpcodes = map[byte]string{
 	0x32: "Asynchronous Message", iscsiReject: "Reject",
 }
 
-var loginClasses = map[byte]string{1: "redirection", 2: "error of the initiator", 3: "error of the target"}
+// Statuses of a login (RFC 7143, section 11.13.5), by class and detail.
+const loginMoved = 0x01 // class: no failure, the target is elsewhere
+
+var loginStatuses = map[uint16]string{
+	0x0101: "target moved temporarily", 0x0102: "target moved permanently", 0x0200: "initiator error",
+	0x0201: "authentication failure", 0x0202: "authorization failure", 0x0203: "not found", 0x0204: "target removed",
+	0x0205: "unsupported version", 0x0206: "too many connections", 0x0207: "missing parameter",
+	0x0208: "can't include in session", 0x0209: "session type not supported", 0x020a: "session does not exist",
+	0x020b: "invalid during login", 0x0300: "target error", 0x0301: "service unavailable", 0x0302: "out of resources",
+}
+
+var loginAdvice = map[uint16]string{
+	0x0201: "the target does not accept the initiator's name and secret of CHAP, or wants some",
+	0x0202: "the target does not let this initiator in: add its name there",
+	0x0203: "there is no such target: compare its name, and the portal group",
+	0x0301: "the target is not enabled, or Linux's LIO does not know its name",
+}
 
 // An iser is iSER.
 type iser struct {
@@ -94,6 +110,9 @@ func (p *iser) response(end int, opcode byte, name string, tag uint32, pdu []byt
 			l.failure = status + " of " + cmp.Or(asked.name, "a "+name)
 		}
 	}
+	if opcode == loginResponse {
+		l.advice = loginAdvice[loginStatus(pdu)]
+	}
 	if !known {
 		return l, silent
 	}
@@ -113,14 +132,16 @@ func (p *iser) tell(end int, b []byte, what string) {
 	}
 }
 
+func loginStatus(pdu []byte) uint16 { return binary.BigEndian.Uint16(pdu[36:]) }
+
 // iscsiStatus is what a response says beside that all is well, and whether that is a failure.
 func iscsiStatus(opcode byte, pdu []byte) (status string, fails bool) {
 	switch opcode {
 	case scsiResponse:
 		return scsiStatus(pdu)
 	case loginResponse:
-		if class := loginClasses[pdu[36]]; class != "" {
-			return fmt.Sprintf("login status %#02x%02x, %s", pdu[36], pdu[37], class), true
+		if v := loginStatus(pdu); v != 0 {
+			return fmt.Sprintf("login status %#04x, %s", v, cmp.Or(loginStatuses[v], "unknown")), v>>8 != loginMoved
 		}
 	case iscsiReject:
 		return fmt.Sprintf("reason %#02x", pdu[2]), true

@@ -13,7 +13,7 @@ func TestISER(t *testing.T) {
 	d.access(ulp.Access{STag: 0x99aa0001, TO: 0x7000, Length: 512})
 	d.send("iser-resp")
 	d.want("1 iSER: Login Request, task 0x00000020",
-		"2 iSER: Login Response, task 0x00000020: login status 0x0201, error of the initiator FAILS login status 0x0201, error of the initiator of a Login Response",
+		"2 iSER: Login Response, task 0x00000020: login status 0x0201, authentication failure FAILS login status 0x0201, authentication failure of a Login Response",
 		"3 iSER: SCSI Command TEST UNIT READY, task 0x00000021",
 		"4 iSER: Write to STag 0x99aa0001: data of SCSI Command TEST UNIT READY, task 0x00000021",
 		"5 iSER: SCSI Response, task 0x00000021, TEST UNIT READY: CHECK CONDITION FAILS CHECK CONDITION of TEST UNIT READY")
