@@ -49,7 +49,9 @@ static void creation(struct end *e)
 	WRONG(FAILS(NULL, ibv_create_cq(context, -1, NULL, NULL, 0)), EINVAL);
 	WRONG(FAILS(NULL, ibv_create_cq(context, 1, NULL, NULL, 99)), EINVAL);
 	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_REMOTE_WRITE)), EINVAL);
-	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_ON_DEMAND)), EINVAL);
+	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, IBV_ACCESS_ON_DEMAND)), EOPNOTSUPP);
+	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, 1 << 9)), EOPNOTSUPP); /* IBV_ACCESS_FLUSH_PERSISTENT */
+	WRONG(FAILS(NULL, ibv_reg_mr(pd, memory, sizeof memory, 1 << 10)), EINVAL);
 	WRONG(FAILS(NULL, ibv_reg_mr(pd, (void *)4096, 8, IBV_ACCESS_LOCAL_WRITE)), EFAULT);
 	if (!madvise(NULL, 0, 23) && madvise(NULL, 0, 1 << 30)) /* MADV_POPULATE_WRITE, by which the library knows, from Linux 5.14 on */
 		WRONG(FAILS(NULL, ibv_reg_mr(pd, (void *)read_only, 8, IBV_ACCESS_LOCAL_WRITE)), EFAULT);

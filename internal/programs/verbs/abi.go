@@ -126,6 +126,8 @@ const (
 	accessRemoteAtomic = 1 << 3
 	accessMWBind       = 1 << 4
 	accessZeroBased    = 1 << 5
+	accessOnDemand     = 1 << 6
 	accessHugeTLB      = 1 << 7      // a promise about the pages, which nothing here depends on
+	accessFlush        = 3 << 8      // FLUSH_GLOBAL and FLUSH_PERSISTENT
 	accessOptional     = 0x3ff << 20 // to be ignored by those who do not know them
 )

@@ -53,8 +53,8 @@ type MR struct {
 
 // RegisterMR registers n bytes of memory that is not Go's, which the program keeps until DeregisterMR. iova is the
 // tagged offset of the first byte. As ibv_reg_mr, it is EINVAL for rights that write remotely and not
-// locally, and, as siw, for no bytes, which some devices of RoCE take; and EFAULT for what is not mapped, may not be
-// read, or may not be written but is to be with accessLocalWrite.
+// locally, and, as siw, for no bytes, which some devices of RoCE take; EOPNOTSUPP for on-demand paging; and EFAULT for
+// what is not mapped, may not be read, or may not be written but is to be with accessLocalWrite.
 func (d *Device) RegisterMR(pd Handle, addr unsafe.Pointer, n, iova uint64, access uint32) (h Handle, key uint32,
 	errno syscall.Errno) {
 	if access&accessZeroBased != 0 {
@@ -74,8 +74,11 @@ func (d *Device) register(m *MR) (h Handle, key uint32, errno syscall.Errno) {
 // enter registers a region with package iwarp, in the place of an earlier one if there is any.
 func (d *Device) enter(m *MR, earlier *iwarp.MR) syscall.Errno {
 	p := d.pds.get(m.pd)
-	rights, ok := rightsOf(m.access)
-	if p == nil || !ok || m.n > math.MaxInt64 || m.n == 0 && !d.roce {
+	rights, errno := rightsOf(m.access)
+	if errno != fine {
+		return errno
+	}
+	if p == nil || m.n > math.MaxInt64 || m.n == 0 && !d.roce {
 		return syscall.EINVAL
 	}
 	if !usable(m.addr, m.n, m.access) {
@@ -129,22 +132,24 @@ func (d *Device) ReregisterMR(h Handle, flags uint32, pd Handle, addr unsafe.Poi
 	return fine
 }
 
-// rightsOf translates access rights. What we do not have is refused, but for what may be ignored. That a window may be
-// bound is looked at when one is.
-func rightsOf(access uint32) (rights iwarp.Access, ok bool) {
+// rightsOf translates access rights. What we do not have is refused, but for what may be ignored: by EOPNOTSUPP if Linux
+// knows it, for which programs do without. That a window may be bound is looked at when one is.
+func rightsOf(access uint32) (rights iwarp.Access, errno syscall.Errno) {
 	const known = accessLocalWrite | accessRemoteWrite | accessRemoteRead | accessRemoteAtomic | accessMWBind | accessZeroBased | accessHugeTLB |
 		accessOptional
-	if access&^known != 0 {
-		return 0, false
-	}
-	if access&(accessRemoteWrite|accessRemoteAtomic) != 0 && access&accessLocalWrite == 0 {
-		return 0, false
+	const elsewhere = accessOnDemand | accessFlush
+	switch {
+	case access&^(known|elsewhere) != 0,
+		access&(accessRemoteWrite|accessRemoteAtomic) != 0 && access&accessLocalWrite == 0:
+		return 0, syscall.EINVAL
+	case access&elsewhere != 0:
+		return 0, syscall.EOPNOTSUPP
 	}
 	rights = remoteRights(access)
 	if access&accessLocalWrite != 0 {
 		rights |= iwarp.LocalWrite
 	}
-	return rights, true
+	return rights, fine
 }
 
 func remoteRights(access uint32) (rights iwarp.Access) {

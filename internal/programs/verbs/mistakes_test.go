@@ -154,7 +154,9 @@ func TestRights(t *testing.T) {
 	}
 	at := unsafe.Pointer(&memory[0])
 	want(t, "remote write alone", register(at, accessRemoteWrite), syscall.EINVAL)
-	want(t, "a right that there is not", register(at, 1<<6), syscall.EINVAL)
+	want(t, "a right that nobody knows", register(at, accessLocalWrite|1<<10), syscall.EINVAL)
+	want(t, "on-demand paging", register(at, accessLocalWrite|accessOnDemand), syscall.EOPNOTSUPP)
+	want(t, "flush", register(at, accessLocalWrite|accessFlush), syscall.EOPNOTSUPP)
 	want(t, "remote read alone", register(at, accessRemoteRead), fine)
 	want(t, "with what may be ignored", register(at, accessLocalWrite|accessRemoteAtomic|1<<20|1<<29), fine)
 	want(t, "memory of nobody's", register(unsafe.Add(nil, 4096), accessLocalWrite), syscall.EFAULT)
