@@ -10,9 +10,9 @@ import (
 )
 
 // receive reads a datagram, if there is one, and gives it to take. Package net waits for one, or allocates.
-func (s *Socket) receive(fd uintptr) bool {
+func (s *Socket) receive() bool {
 	length := uint32(unsafe.Sizeof(s.from))
-	n, _, errno := syscall.Syscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&s.packet)), uintptr(len(s.packet)),
+	n, _, errno := syscall.Syscall6(syscall.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&s.packet)), uintptr(len(s.packet)),
 		syscall.MSG_DONTWAIT, uintptr(unsafe.Pointer(&s.from)), uintptr(unsafe.Pointer(&length)))
 	if errno == 0 {
 		s.give(int(n), addrPort(&s.from))

@@ -6,8 +6,12 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // receiveBuffer is what the socket asks the kernel for, in bytes: datagrams that come while there is no room are lost.
@@ -24,16 +28,24 @@ type Conn interface {
 
 // A Socket is a port of UDP, on all addresses of this host. Its methods may be called by any goroutine.
 type Socket struct {
-	conn Conn
-	raw  syscall.RawConn // that Poll reads, or nil
+	conn Conn // that is wrapped, or nil
+	port uint16
+	fd   int  // of the socket otherwise
+	six  bool // that is of IPv6, and has IPv4 as well
+	last atomic.Pointer[scope]
+
+	closing  atomic.Bool
+	polls    atomic.Uint32 // since Serve has looked
+	away     atomic.Bool   // it stands back
+	expected atomic.Bool   // by somebody who waits
+	nudged   chan struct{} // ends a rest
 
 	taking sync.Mutex // whoever reads a datagram gives it to take before the next is read
 	take   Taker
+	file   *os.File                  // while Serve waits
 	packet [HeaderLen + MTU + 1]byte // one more, to know what is too long
 	header Header
 	from   syscall.RawSockaddrAny
-	came   bool
-	once   func(fd uintptr) // is made once, so that Poll allocates nothing
 }
 
 // A Taker gets a datagram, from one call to the next. The payload is valid during the call.
@@ -46,30 +58,61 @@ func Listen(wrap func(Conn) Conn) (*Socket, error) {
 		return nil, err
 	}
 	_ = conn.SetReadBuffer(receiveBuffer)
-	s := &Socket{conn: conn}
+	at := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	s := &Socket{port: at.Port(), six: at.Addr().Is6(), nudged: make(chan struct{}, 1)}
 	if wrap != nil {
 		s.conn = wrap(conn)
 		return s, nil
 	}
-	s.once = func(fd uintptr) { s.came = s.receive(fd) }
-	s.raw, err = conn.SyscallConn()
-	return s, err
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	_ = raw.Control(func(fd uintptr) { s.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Port is its number.
-func (s *Socket) Port() uint16 {
-	at, _ := s.conn.LocalAddr().(*net.UDPAddr)
-	return at.AddrPort().Port()
+func (s *Socket) Port() uint16 { return s.port }
+
+// Close ends Serve. No Send may be under way.
+func (s *Socket) Close() error {
+	if s.conn != nil {
+		return s.conn.Close()
+	}
+	s.taking.Lock()
+	defer s.taking.Unlock()
+	s.closing.Store(true)
+	if s.take == nil {
+		s.release()
+	}
+	if s.file != nil {
+		_ = s.file.Close()
+	}
+	s.nudge()
+	return nil
 }
 
-// Close ends Serve, and what waits in Send.
-func (s *Socket) Close() error { return s.conn.Close() }
+// release closes the descriptor, if that was not done. The caller holds s.taking.
+func (s *Socket) release() {
+	if s.fd >= 0 {
+		_ = syscall.Close(s.fd)
+	}
+	s.fd = -1
+}
 
 // Send sends a packet: a header, and what follows it. It waits while the kernel has no room. An error says that it was
 // not sent, and of others nobody hears.
 func (s *Socket) Send(to netip.AddrPort, packet []byte) error {
-	_, err := s.conn.WriteToUDPAddrPort(packet, to)
-	return err
+	if s.conn != nil {
+		_, err := s.conn.WriteToUDPAddrPort(packet, to)
+		return err
+	}
+	return s.send(to, packet)
 }
 
 // Serve gives each datagram that comes to take, one after the other, until the Socket is closed. What is not ours is
@@ -78,17 +121,17 @@ func (s *Socket) Serve(take Taker) {
 	s.taking.Lock()
 	s.take = take
 	s.taking.Unlock()
-	if s.raw == nil {
+	if s.conn != nil {
 		s.serveWrapped()
 		return
 	}
-	_ = s.raw.Read(func(fd uintptr) bool {
-		s.taking.Lock()
-		defer s.taking.Unlock()
-		for s.receive(fd) {
-		}
-		return false
-	})
+	for !s.closing.Load() {
+		s.wait()
+		s.stayAway()
+	}
+	s.taking.Lock()
+	defer s.taking.Unlock()
+	s.release()
 }
 
 func (s *Socket) serveWrapped() {
@@ -106,15 +149,12 @@ func (s *Socket) serveWrapped() {
 // Poll takes a datagram that has come, and reports whether there was one. Who polls for it need not wait until the
 // goroutine of Serve has a processor.
 func (s *Socket) Poll() bool {
-	if s.raw == nil || !s.taking.TryLock() {
+	s.polls.Add(1)
+	if s.conn != nil || !s.taking.TryLock() {
 		return false
 	}
 	defer s.taking.Unlock()
-	s.came = false
-	if s.take != nil {
-		_ = s.raw.Control(s.once)
-	}
-	return s.came
+	return s.take != nil && s.receive()
 }
 
 // give gives a datagram of n bytes to take, if it is one of ours.

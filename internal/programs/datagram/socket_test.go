@@ -4,8 +4,11 @@ package datagram
 
 import (
 	"net/netip"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
 )
 
 // arrived is what Serve has given out.
@@ -105,5 +108,62 @@ func TestPoll(t *testing.T) {
 		if came := b.Poll(); came != want.came || strings.Join(got, " ") != want.all {
 			t.Errorf("%t, and %q, want %v", came, got, want)
 		}
+	}
+}
+
+// TestStandsBack: while somebody polls, Serve leaves what comes to that. It comes back when nobody does, or somebody
+// waits.
+func TestStandsBack(t *testing.T) {
+	a, _ := serving(t)
+	b, all := serving(t)
+	send := func(payload string) {
+		h := Header{Source: uint32(a.Port()) << 8}
+		to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), b.Port())
+		if err := a.Send(to, append(h.Append(nil, len(payload)), payload...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	polls := func() {
+		for !b.away.Load() {
+			for range manyPolls {
+				b.Poll()
+			}
+			send("") // which has Serve look
+			<-all
+			runtime.Gosched()
+		}
+	}
+	for _, comes := range []func(){func() {}, b.Expect} {
+		polls()
+		send("there is nobody else")
+		comes()
+		if got := <-all; got.payload != "there is nobody else" {
+			t.Errorf("%q", got.payload)
+		}
+	}
+}
+
+// TestZone has the kernel told which interface the zone of an address is.
+func TestZone(t *testing.T) {
+	s := &Socket{six: true}
+	for range 2 {
+		var a syscall.RawSockaddrAny
+		s.address(&a, netip.MustParseAddrPort("[fe80::1%lo]:77"))
+		in := (*syscall.RawSockaddrInet6)(unsafe.Pointer(&a))
+		if in.Scope_id != 1 || port(&in.Port) != 77 || in.Addr[15] != 1 {
+			t.Errorf("%+v", in)
+		}
+	}
+	if s.scope("") != 0 || s.scope("nowhere") != 0 {
+		t.Error("an interface that there is not")
+	}
+}
+
+// TestWithoutIPv6: a socket of IPv4 sends to the addresses that GIDs have of it.
+func TestWithoutIPv6(t *testing.T) {
+	var a syscall.RawSockaddrAny
+	n := (&Socket{}).address(&a, netip.MustParseAddrPort("[::ffff:127.0.0.2]:77"))
+	if addrPort(&a) != netip.MustParseAddrPort("127.0.0.2:77") || n != syscall.SizeofSockaddrInet4 {
+		t.Errorf("%v", addrPort(&a))
 	}
 }

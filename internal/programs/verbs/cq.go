@@ -137,6 +137,9 @@ func (d *Device) Arm(h Handle, solicitedOnly bool) syscall.Errno {
 		return syscall.EINVAL
 	}
 	c.cq.Arm(solicitedOnly)
+	if port := c.port.Load(); port != nil {
+		port.socket.Expect()
+	}
 	return fine
 }
 
