@@ -18,7 +18,7 @@ func (l Library) guises(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	for _, name := range []string{"rping", "ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_send_lat",
-		"ib_read_lat", "ucx_perftest", "mpirun", "tgtd", "ring"} {
+		"ib_read_lat", "ucx_perftest", "mpirun", "oshrun", "tgtd", "ring"} {
 		testrig.Must(t, os.Symlink(binary, filepath.Join(dir, name)))
 	}
 	for line, want := range map[string]Guise{
@@ -36,6 +36,7 @@ func (l Library) guises(t *testing.T) {
 		"tgtd -f":                                 RoCE,
 		"ring":                                    IWARP,
 		"mpirun exec ring":                        RoCE,
+		"oshrun exec ring":                        RoCE,
 		"rping exec ibv_rc_pingpong":              RoCE,
 		"ibv_rc_pingpong exec rping":              IWARP,
 		"env ib_write_bw":                         RoCE,

@@ -15,8 +15,8 @@ type mpiRun struct {
 	processes                   int
 }
 
-// mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, and both Open MPI and MPICH over
-// UCX.
+// mpiRuns are Open MPI over libfabric, whose provider is verbs with ofi_rxm above it, both Open MPI and MPICH over
+// UCX, and Open MPI's OpenSHMEM.
 var mpiRuns = []mpiRun{
 	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self", "testdata/ring.c", 2},
 	{"openmpi-bin", "mpicc.openmpi", "mpirun.openmpi --oversubscribe -n 4 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca btl self", "testdata/ring.c", 4},
@@ -26,6 +26,7 @@ var mpiRuns = []mpiRun{
 	{"mpich", "mpicc.mpich", byDatagrams + "mpiexec.mpich -n 2", "testdata/ring.c", 2},
 	{"openmpi-bin", "mpicc.openmpi", connected + "mpirun.openmpi --oversubscribe -n 2 --mca pml ucx --mca osc ucx --mca pml_ucx_devices any --mca pml_ucx_tls any --mca btl self", "testdata/onesided.c", 2},
 	{"mpich", "mpicc.mpich", connected + "mpiexec.mpich -n 3", "testdata/onesided.c", 3},
+	{"openmpi-bin", "oshcc", connected + "oshrun --oversubscribe -n 2 --mca spml ucx", "testdata/shmem.c", 2},
 }
 
 // TestMPI has processes of MPI's pass messages round a ring, add up, and use each other's memory, over the library.

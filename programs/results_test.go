@@ -55,6 +55,7 @@ var families = []struct {
 	{"rdma-core", "rdmacm-utils ibverbs-utils"},
 	{"MPI", "openmpi-bin mpich"},
 	{"UCX, libfabric and DAPL", "ucx-utils libfabric-bin dapl2-utils"},
+	{"machine learning", "libtensorpipe-dev libgloo-dev"},
 	{"storage", "fio libiscsi-bin qemu-utils qemu-system-x86"},
 	{"key-value stores", "valkey"},
 	{"languages", "python3"},

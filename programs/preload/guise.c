@@ -11,9 +11,9 @@ static const char *const perftest[] = {"ib_write_bw", "ib_write_lat", "ib_send_b
 	"ib_atomic_lat", NULL};
 /* They free what a connection had when they hear RoCE's event of the end of its time-wait state. */
 static const char *const waiting[] = {"tgtd", NULL};
-/* They start programs of MPI, by whatever name, which connect QPs by themselves. */
+/* They start programs of MPI and OpenSHMEM, by whatever name, which connect QPs by themselves. */
 static const char *const launching[] = {"mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich",
-	"orterun", NULL};
+	"orterun", "oshrun", "shmemrun", NULL};
 
 static bool among(const char *const *names, const char *name)
 {
