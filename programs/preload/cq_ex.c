@@ -90,15 +90,18 @@ static uint8_t none(struct ibv_cq_ex *cq)
 /* Times, VLANs, flows and tags are not had. */
 struct ibv_cq_ex *iw_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-	if (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS || attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
+	bool flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS;
+	if (attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) || attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
 		return iw_failed(EOPNOTSUPP);
-	if (attr->comp_mask && attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && !iw_is_parent(context, attr->parent_domain))
+		return iw_failed(EINVAL);
+	if (flags && attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
 		return iw_failed(EOPNOTSUPP);
 	struct ibv_cq *cq = ibv_create_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;
 	struct iw_cq *c = container(cq, struct iw_cq, cq);
-	c->alone = attr->comp_mask && attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	c->alone = flags && attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	pthread_mutex_init(&c->reading, NULL);
 	struct ibv_cq_ex *x = &c->extended;
 	x->start_poll = start;

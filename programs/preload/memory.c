@@ -64,6 +64,10 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 	if (!iw_ours(pd->context))
 		return REAL(ibv_dealloc_pd, pd);
 	struct iw_pd *p = pd_of(pd);
+	if (p->of)
+		return iw_dealloc_parent_domain(p);
+	if (__atomic_load_n(&p->parents, __ATOMIC_SEQ_CST))
+		return EBUSY;
 	int error = iw_engine()->pd_dealloc(iw_number(&p->handle));
 	if (!error) {
 		p->handle.number = 0;

@@ -62,6 +62,9 @@ struct iw_channel {
 struct iw_pd {
 	struct ibv_pd pd;
 	struct iw_handle handle;
+	uint32_t parents; /* parent domains that have it */
+	struct iw_pd *of; /* of a parent domain, whose handle is that of this one */
+	struct ibv_td *td;
 };
 
 struct iw_mr {
@@ -212,6 +215,11 @@ int iw_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 struct ibv_mw *iw_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int iw_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int iw_dealloc_mw(struct ibv_mw *mw);
+struct ibv_td *iw_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int iw_dealloc_td(struct ibv_td *td);
+struct ibv_pd *iw_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+int iw_dealloc_parent_domain(struct iw_pd *p);
+bool iw_is_parent(const struct ibv_context *context, struct ibv_pd *pd);
 struct ibv_cq_ex *iw_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *iw_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 

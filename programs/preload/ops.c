@@ -22,6 +22,9 @@ void iw_set_ops(struct verbs_context *v)
 	v->query_device_ex = query_device_ex;
 	v->create_qp_ex = iw_create_qp_ex;
 	v->create_cq_ex = iw_create_cq_ex;
+	v->alloc_td = iw_alloc_td;
+	v->dealloc_td = iw_dealloc_td;
+	v->alloc_parent_domain = iw_alloc_parent_domain;
 	v->context.ops = (struct ibv_context_ops){
 		.alloc_mw = iw_alloc_mw,
 		.bind_mw = iw_bind_mw,

@@ -22,13 +22,44 @@ struct end {
 };
 
 static struct ibv_context *context;
-static struct ibv_pd *pd;
+static struct ibv_pd *pd, *plain;
+static struct ibv_td *td;
 static union ibv_gid gid;
+
+/* All is made in a parent domain. */
+static void domains(void)
+{
+	struct ibv_td_init_attr of = {.comp_mask = 1};
+	check(!ibv_alloc_td(context, &of) && errno == EINVAL, "ibv_alloc_td");
+	of.comp_mask = 0;
+	td = ibv_alloc_td(context, &of);
+	check(td != NULL, "ibv_alloc_td");
+	struct ibv_parent_domain_init_attr attr = {.td = td};
+	check(!ibv_alloc_parent_domain(context, &attr) && errno == EINVAL, "a parent domain without a Protection Domain");
+	plain = attr.pd = ibv_alloc_pd(context);
+	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	check(!ibv_alloc_parent_domain(context, &attr) && errno == EOPNOTSUPP, "a parent domain that allocates");
+	attr.comp_mask = 0;
+	pd = ibv_alloc_parent_domain(context, &attr);
+	check(pd != NULL, "ibv_alloc_parent_domain");
+	attr.pd = pd;
+	check(!ibv_alloc_parent_domain(context, &attr) && errno == EINVAL, "a parent domain of another");
+}
+
+static void domains_end(struct end *a, struct end *b)
+{
+	check(ibv_dealloc_pd(plain) == EBUSY && ibv_dealloc_td(td) == EBUSY, "what a parent domain has");
+	check(!ibv_dereg_mr(a->mr) && !ibv_dereg_mr(b->mr), "ibv_dereg_mr");
+	check(!ibv_dealloc_pd(pd) && ibv_dealloc_pd(pd) == EINVAL && !ibv_dealloc_td(td) && ibv_dealloc_td(td) == EINVAL, "the end of both");
+	check(!ibv_dealloc_pd(plain) && !ibv_close_device(context), "ibv_dealloc_pd");
+}
 
 static struct end *create(void)
 {
 	struct end *e = calloc(1, sizeof *e);
-	struct ibv_cq_init_attr_ex cq = {.cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq_init_attr_ex cq = {.cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = plain};
+	check(!ibv_create_cq_ex(context, &cq) && errno == EINVAL, "a CQ in no parent domain");
+	cq.parent_domain = pd;
 	e->cq = ibv_create_cq_ex(context, &cq);
 	check(e->cq != NULL, "ibv_create_cq_ex");
 	struct ibv_qp_init_attr_ex init = {
@@ -99,7 +130,7 @@ int main(void)
 	check(list && n > 0, "ibv_get_device_list");
 	context = ibv_open_device(list[0]);
 	check(context && !ibv_query_gid(context, 1, 0, &gid), "ibv_open_device");
-	pd = ibv_alloc_pd(context);
+	domains();
 	struct end *a = create(), *b = create();
 	meet(a, b);
 	meet(b, a);
@@ -190,6 +221,7 @@ int main(void)
 	check(ibv_start_poll(a->cq, &attr) == ENOENT, "nothing more");
 	check(!ibv_destroy_qp(a->qp) && !ibv_destroy_qp(b->qp), "ibv_destroy_qp");
 	check(!ibv_destroy_cq(ibv_cq_ex_to_cq(a->cq)) && !ibv_destroy_cq(ibv_cq_ex_to_cq(b->cq)), "ibv_destroy_cq");
+	domains_end(a, b);
 	puts("extended: ok");
 	return 0;
 }
