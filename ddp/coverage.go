@@ -13,17 +13,35 @@ const maxIslands = 1024
 // A Coverage says which bytes of a message are placed, however often: those before low, and the
 // islands, which do not touch low. Its zero value has none.
 type Coverage struct {
-	low     uint64
-	apart   uint64 // bytes of the islands
-	islands spans
+	low   uint64
+	apart *islands // nil: there are none
+}
+
+// islands are the parts of a message that are placed apart from its beginning.
+type islands struct {
+	parts spans
+	bytes uint64
+}
+
+// spans returns the islands.
+func (c *Coverage) spans() spans {
+	if c.apart == nil {
+		return nil
+	}
+	return c.apart.parts
 }
 
 // Placed returns how many bytes are placed. Each counts once.
-func (c *Coverage) Placed() uint64 { return c.low + c.apart }
+func (c *Coverage) Placed() uint64 {
+	if c.apart == nil {
+		return c.low
+	}
+	return c.low + c.apart.bytes
+}
 
 // InOrder reports whether the bytes that are placed are the first ones, and the part that was added last ends with
 // them at end.
-func (c *Coverage) InOrder(end uint64) bool { return c.apart == 0 && end == c.low }
+func (c *Coverage) InOrder(end uint64) bool { return c.apart == nil && end == c.low }
 
 // Fresh returns how many of n bytes from an offset on are not placed.
 func (c *Coverage) Fresh(from, n uint64) uint64 {
@@ -32,9 +50,9 @@ func (c *Coverage) Fresh(from, n uint64) uint64 {
 		return 0
 	}
 	part := span{max(from, c.low), end}
-	i, j := c.islands.reach(part)
+	i, j := c.spans().reach(part)
 	fresh := part.len()
-	for _, s := range c.islands[i:j] {
+	for _, s := range c.spans()[i:j] {
 		fresh -= min(s.to, part.to) - max(s.from, part.from)
 	}
 	return fresh
@@ -42,7 +60,7 @@ func (c *Coverage) Fresh(from, n uint64) uint64 {
 
 // Full reports whether n bytes from an offset on would be one part too many with gaps around it.
 func (c *Coverage) Full(from, n uint64) bool {
-	return from > c.low && c.islands.full(span{from, from + n})
+	return from > c.low && c.spans().full(span{from, from + n})
 }
 
 // Add notes that n bytes from an offset on are placed. Some of them may be already.
@@ -51,7 +69,12 @@ func (c *Coverage) Add(from, n uint64) {
 	switch {
 	case n == 0 || part.to <= c.low:
 	case from > c.low:
-		c.apart += c.islands.add(part)
+		if c.apart == nil {
+			c.apart = &islands{}
+		}
+		c.apart.bytes += c.apart.parts.add(part)
+	case c.apart == nil:
+		c.low = part.to
 	default:
 		c.raise(part.to)
 	}
@@ -60,23 +83,26 @@ func (c *Coverage) Add(from, n uint64) {
 // AddNext is Add for n bytes that follow the first ones, while there are no islands.
 func (c *Coverage) AddNext(n uint64) { c.low += n }
 
-// raise has all bytes before an offset be placed.
+// raise has all bytes before an offset be placed, where there are islands.
 func (c *Coverage) raise(to uint64) {
-	_, j := c.islands.reach(span{c.low, to})
-	for _, s := range c.islands[:j] {
-		c.apart -= s.len()
+	_, j := c.apart.parts.reach(span{c.low, to})
+	for _, s := range c.apart.parts[:j] {
+		c.apart.bytes -= s.len()
 		to = max(to, s.to)
 	}
-	c.low, c.islands = to, slices.Delete(c.islands, 0, j)
+	c.low, c.apart.parts = to, slices.Delete(c.apart.parts, 0, j)
+	if len(c.apart.parts) == 0 {
+		c.apart = nil
+	}
 }
 
 // Clear begins with the next message.
-func (c *Coverage) Clear() { *c = Coverage{islands: c.islands[:0]} }
+func (c *Coverage) Clear() { *c = Coverage{} }
 
 // highestEnd returns the end of the byte that lies highest.
 func (c *Coverage) highestEnd() uint64 {
-	if n := len(c.islands); n > 0 {
-		return c.islands[n-1].to
+	if parts := c.spans(); len(parts) > 0 {
+		return parts[len(parts)-1].to
 	}
 	return c.low
 }

@@ -55,7 +55,9 @@ func (k *sink) deliver(s *Segment, length uint32) {
 func (k *sink) refuse(s *Segment, code Code) {
 	k.t.Helper()
 	before := k.q
-	before.cover.islands = slices.Clone(before.cover.islands)
+	if a := before.cover.apart; a != nil {
+		before.cover.apart = &islands{parts: slices.Clone(a.parts), bytes: a.bytes}
+	}
 	err := k.q.Check(s, k.buffers, k.size)
 	if err == nil || err.Code != code {
 		k.t.Fatalf("%v: got %v, want %v", s.Header, err, code)
@@ -223,8 +225,8 @@ func TestQueueIslands(t *testing.T) {
 		k.place(seg(1, 2*i, 1, false))
 	}
 	k.deliver(seg(1, 2*maxIslands+5, 1, true), 2*maxIslands+6)
-	if n := len(k.q.cover.islands); n != 0 {
-		t.Errorf("%d islands are left", n)
+	if a := k.q.cover.apart; a != nil {
+		t.Errorf("%d islands are left", len(a.parts))
 	}
 }
 
