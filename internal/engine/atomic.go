@@ -157,7 +157,7 @@ func (q *Machine) answerAtomic(g *Gather, header []byte) bool {
 	q.atomicsDone++
 	resp := rdmap.AtomicResponse{ID: r.ID, Value: old}
 	q.frameOwn(g, &h, resp.Append(g.scratch[:0]))
-	g.drain = g.drain || q.drain.reads > 0
+	g.drain = g.drain || q.drain.owesReads()
 	q.answered()
 	return true
 }

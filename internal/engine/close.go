@@ -44,8 +44,7 @@ var (
 // torn down, and any further data transfer requests by the Local Peer ULP MUST return
 // an error".
 func (q *Machine) BeginClose(now time.Time, rtt time.Duration) {
-	if q.state == RTS && !q.closing {
-		q.closing = true
+	if q.state == RTS && !q.closing() {
 		q.endedBy(ErrClosedHere)
 		q.beginDrain(now, rtt)
 		q.abandonMute()
@@ -303,19 +302,18 @@ func (q *Machine) advance(now time.Time) {
 // the peer's.
 func (q *Machine) advanceRTS(now time.Time) {
 	q.renewDrain(now)
-	q.readsBy = time.Time{}
 	if q.carriedOut {
 		q.carriedOut, q.workedAt = false, now
 	}
 	switch {
 	case !q.idle():
-		q.lingerBy, q.finAt, q.drain.heldBy = time.Time{}, time.Time{}, time.Time{}
-		q.limitReads(now)
+		q.lingerBy = time.Time{}
+		q.goOnDraining(now)
 	case q.strict:
 		q.setState(Closing)
-	case q.closing && q.holds(now):
-	case q.closing || q.halving || q.peerClosed && !q.lingers(now):
-		q.lingered = q.lingered || !q.closing && !q.halving
+	case q.closing() && q.holds(now):
+	case q.closing() || q.halving || q.peerClosed && !q.lingers(now):
+		q.lingered = q.lingered || !q.closing() && !q.halving
 		q.finish()
 		q.renewDrain(now)
 	}

@@ -15,6 +15,8 @@ const drainBytes = 16 << 10
 // answered, the peer's Sends complete receives, of which there are no more than were
 // posted, its payload arrives, the FIN is sent. Empty Writes, and Reads that the peer
 // asks for after the close has begun, are none.
+//
+// A nil drain is that of a connection whose close has not begun.
 type drain struct {
 	bytes   int       // since the last progress
 	reads   int       // the peer's Reads to be answered that were there before the close
@@ -25,14 +27,19 @@ type drain struct {
 	heldBy  time.Time     // when the FIN is sent although the peer goes on sending; zero: it is not held back
 	earlyBy time.Time     // a Read that has arrived by then may have been posted before the close
 	readsBy time.Time     // without progress, no more Reads are taken then
+	finAt   time.Time     // zero: no FIN is held back for Reads to come
+	aloneBy time.Time     // readsBy, while Reads alone keep the close from its FIN; else zero
 	moved   bool          // there was progress since the time was set
 	active  bool          // the peer has sent something since the close began, or asked for a Read shortly before
 	early   bool          // what arrives now was posted before, as far as can be told
 	shut    bool          // no more Reads are taken
 }
 
+// closing reports whether BeginClose was called.
+func (q *Machine) closing() bool { return q.drain != nil }
+
 func (q *Machine) beginDrain(now time.Time, rtt time.Duration) {
-	q.drain = drain{reads: q.irrq.Len(), active: now.Sub(q.readAt) < readerTime}
+	q.drain = &drain{reads: q.irrq.Len(), active: now.Sub(q.readAt) < readerTime}
 	if q.IRD > 0 {
 		q.drain.wait, q.drain.earlyBy = rtt, now.Add(rtt)
 	}
@@ -50,17 +57,50 @@ func (q *Machine) limitDrain(now time.Time) {
 
 // drained counts bytes that the drain has moved.
 func (d *drain) drained(n int) {
+	if d == nil {
+		return
+	}
 	if d.bytes += n; d.bytes >= drainBytes {
 		d.progress()
 	}
 }
 
-func (d *drain) progress() { d.bytes, d.moved = 0, true }
+func (d *drain) progress() {
+	if d != nil {
+		d.bytes, d.moved = 0, true
+	}
+}
+
+// owesReads reports whether the peer's Reads of before the close are to be answered: then what is sent is progress.
+func (d *drain) owesReads() bool { return d != nil && d.reads > 0 }
+
+// asked takes note of a Read of the peer's, and answered of an answer.
+func (d *drain) asked() {
+	if d != nil && d.early {
+		d.reads++
+	}
+}
+
+func (d *drain) answered() {
+	if d != nil {
+		d.reads = max(d.reads-1, 0)
+	}
+}
+
+// takesReads reports whether more Reads are taken.
+func (d *drain) takesReads() bool { return d == nil || !d.shut }
+
+// forgetTimes is called in a state in which no FIN is held back any more.
+func (d *drain) forgetTimes() {
+	if d != nil {
+		d.finAt, d.aloneBy = time.Time{}, time.Time{}
+	}
+}
 
 // renewDrain gives a close that has come on another CloseTimeout.
 func (q *Machine) renewDrain(now time.Time) {
-	if q.closing && q.drain.moved {
-		q.drain.moved = false
+	if d := q.drain; d != nil && d.moved {
+		d.moved = false
 		q.limitDrain(now)
 	}
 }
@@ -69,7 +109,7 @@ func (q *Machine) renewDrain(now time.Time) {
 // connections take turns on their way to the peer, those of the others, and ours as they leave. They are progress as
 // any, but for the peer's Reads, which they have nothing to do with.
 func (q *Machine) Moved(now time.Time, n uint64) {
-	if q.state != RTS || !q.closing {
+	if q.state != RTS || !q.closing() {
 		return
 	}
 	if q.drain.beside += n; q.drain.beside >= drainBytes {

@@ -185,11 +185,15 @@ func (q *Machine) traceSent(offset uint64, size int, h *ddp.Header, payload int)
 
 // Deadline returns when HandleTimeout wants to be called; zero: never.
 func (q *Machine) Deadline() time.Time {
-	if q.times == (times{}) {
-		return q.SendFrom
+	at := q.SendFrom
+	if d := q.drain; d != nil {
+		at = earlier(at, earlier(d.finAt, d.aloneBy))
 	}
-	at := earlier(earlier(earlier(q.closeBy, q.nudgeAt), q.lingerBy), q.sendBy)
-	return earlier(earlier(earlier(earlier(at, q.finAt), q.readsBy), q.SendFrom), earlier(q.gapBy, q.readyBy))
+	if q.times == (times{}) {
+		return at
+	}
+	at = earlier(earlier(earlier(earlier(at, q.closeBy), q.nudgeAt), q.lingerBy), q.sendBy)
+	return earlier(earlier(at, q.gapBy), q.readyBy)
 }
 
 // HandleTimeout acts on deadlines that have passed.

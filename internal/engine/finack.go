@@ -24,7 +24,10 @@ func (q *Machine) finAcked(now time.Time) bool {
 		return true
 	}
 	if !p.asked {
-		p.asked, p.owed, p.limitBy, q.llp = true, -1, q.drain.limitBy, AwaitFINAck
+		p.asked, p.owed, q.llp = true, -1, AwaitFINAck
+		if q.closing() {
+			p.limitBy = q.drain.limitBy
+		}
 		if p.limitBy.IsZero() && q.cfg.CloseLimit > 0 {
 			p.limitBy = now.Add(q.cfg.CloseLimit)
 		}

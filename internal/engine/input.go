@@ -30,8 +30,7 @@ func (q *Machine) Input(now time.Time, b []byte) int {
 
 // arrives is called before what has come is taken in, and arrived after that.
 func (q *Machine) arrives(now time.Time) {
-	q.drain.early = q.closing && now.Before(q.drain.earlyBy)
-	q.stirred()
+	q.drain.stirred(now)
 	q.inputAt = now
 }
 

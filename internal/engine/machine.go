@@ -131,7 +131,6 @@ type stream struct {
 	inFlight bool   // bytes given by Output are not all sent
 	// Ending.
 	termSent   bool
-	closing    bool // BeginClose was called
 	halving    bool // BeginHalfClose was called
 	discarding bool // messages that find no receive are forgotten
 	carriedOut bool // a request was, since workedAt was set
@@ -158,17 +157,17 @@ type stream struct {
 	confirm    confirm
 	orq        rdmap.ORQ
 	irrq       rdmap.IRRQ
-	response   ddp.Segmenter // of the Read Response under way
-	sequel     ddp.Sequel    // of the Write or Read Response under way
-	placing    memory.Run    // where it goes; has ended except within Input
-	unanswered int           // completions of receives, less the messages that were posted since; not negative
-	current    *RecvWork     // the receive that the Send under way fills; nil: none was taken since the last Trim
-	capacity   uint64        // its bytes
-	written    uint64        // bytes of the peer's last Write
-	rnr        rnrQueue      // what has found no receive
-	shown      shown         // by an MPA-aware TCP
-	ahead      ahead         // what has come ahead of its turn
-	drain      drain
+	response   ddp.Segmenter        // of the Read Response under way
+	sequel     ddp.Sequel           // of the Write or Read Response under way
+	placing    memory.Run           // where it goes; has ended except within Input
+	unanswered int                  // completions of receives, less the messages that were posted since; not negative
+	current    *RecvWork            // the receive that the Send under way fills; nil: none was taken since the last Trim
+	capacity   uint64               // its bytes
+	written    uint64               // bytes of the peer's last Write
+	rnr        rnrQueue             // what has found no receive
+	shown      shown                // by an MPA-aware TCP
+	ahead      ahead                // what has come ahead of its turn
+	drain      *drain               // of a graceful close
 	queues     [4]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate, Atomic Response
 
 	gapAt    uint64
@@ -190,8 +189,6 @@ type times struct {
 	readyBy  time.Time // when a receive is to be posted for what waits
 	nudgeAt  time.Time
 	lingerBy time.Time // zero: our half is not open just for more work to come
-	finAt    time.Time // zero: no FIN is held back for Reads to come
-	readsBy  time.Time // zero: it is not Reads alone that keep a close from its FIN
 	closeBy  time.Time
 }
 
@@ -285,7 +282,7 @@ func (q *Machine) setState(s State) {
 	q.notice(Notice{Kind: NoticeState, From: q.state, To: s})
 	q.state = s
 	q.closeBy, q.lingerBy, q.nudgeAt = time.Time{}, time.Time{}, time.Time{} // of the one before
-	q.finAt, q.readsBy = time.Time{}, time.Time{}
+	q.drain.forgetTimes()
 	if !q.listens() {
 		q.ahead.forget()
 		q.gapBy = time.Time{}

@@ -11,7 +11,7 @@ func (q *Machine) PostSend(w *SendWork) error {
 	if err := q.postable(); err != nil {
 		return err
 	}
-	if q.closing || q.halving || q.strict {
+	if q.closing() || q.halving || q.strict {
 		return fmt.Errorf("the connection is being closed: %w", ErrBadState)
 	}
 	switch asked := w.Op.Info().Asked; {

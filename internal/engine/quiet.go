@@ -21,17 +21,19 @@ import "time"
 
 // holds reports whether the FIN of a close is held back, all our work being done.
 func (q *Machine) holds(now time.Time) bool {
-	if q.drain.shut || q.finished || q.peerClosed {
-		q.finAt = time.Time{}
+	d := q.drain
+	d.aloneBy = time.Time{}
+	if d.shut || q.finished || q.peerClosed {
+		d.finAt = time.Time{}
 		return false
 	}
-	if q.finAt.IsZero() {
+	if d.finAt.IsZero() {
 		q.hold(now)
 	}
-	if now.Before(q.finAt) {
+	if now.Before(d.finAt) {
 		return true
 	}
-	q.finAt = time.Time{}
+	d.finAt = time.Time{}
 	return false
 }
 
@@ -45,7 +47,7 @@ const (
 
 // hold sets the time at which a FIN that is held back is sent, if nothing comes until then.
 func (q *Machine) hold(now time.Time) {
-	d := &q.drain
+	d := q.drain
 	wait := d.wait
 	if d.heldBy.IsZero() {
 		d.heldBy = now.Add(q.cfg.CloseTimeout / 2)
@@ -57,44 +59,55 @@ func (q *Machine) hold(now time.Time) {
 	case d.active:
 		wait += activeWait
 	}
-	q.finAt = earlier(earlier(now.Add(wait), d.heldBy), d.readsBy)
+	d.finAt = earlier(earlier(now.Add(wait), d.heldBy), d.readsBy)
 }
 
 // RoundTrip says how long one takes, where that was not known when the close began and what comes now tells. It is to
 // be called before that is taken in.
 func (q *Machine) RoundTrip(now time.Time, rtt time.Duration) {
-	if d := &q.drain; q.closing && q.IRD > 0 && d.wait == 0 {
+	if d := q.drain; d != nil && q.IRD > 0 && d.wait == 0 {
 		d.wait, d.earlyBy = rtt, now.Add(rtt)
 	}
 }
 
 // stirred takes note that bytes have come from the peer.
-func (q *Machine) stirred() {
-	q.drain.active = q.closing
-	q.finAt = time.Time{}
+func (d *drain) stirred(now time.Time) {
+	if d != nil {
+		d.early, d.active = now.Before(d.earlyBy), true
+		d.finAt = time.Time{}
+	}
 }
 
 // FINHeldUntil returns when a FIN that is held back is sent, if the peer asks for nothing until
 // then; zero if none is.
-func (q *Machine) FINHeldUntil() time.Time { return q.finAt }
+func (q *Machine) FINHeldUntil() time.Time {
+	if q.drain == nil {
+		return time.Time{}
+	}
+	return q.drain.finAt
+}
 
 // Unsent reports that the LLP has bytes of ours that it has not sent: the peer's next
 // Read may wait for them, so that a FIN that is held back waits for another round trip.
 func (q *Machine) Unsent(now time.Time) {
-	if !q.finAt.IsZero() {
+	if !q.FINHeldUntil().IsZero() {
 		q.hold(now)
 	}
 }
 
-// limitReads takes no more Reads when they alone have kept a close from its FIN for long
-// enough.
-func (q *Machine) limitReads(now time.Time) {
-	d := &q.drain
+// goOnDraining goes on with a close that has work left: no FIN waits for silence. No more Reads are taken when they
+// alone have kept it from its FIN for long enough.
+func (q *Machine) goOnDraining(now time.Time) {
+	d := q.drain
+	if d == nil {
+		return
+	}
+	d.finAt, d.heldBy, d.aloneBy = time.Time{}, time.Time{}, time.Time{}
 	ours := q.sq.Len() > 0 || q.orq.Len() > 0 || q.rtr != 0
-	if !q.closing || d.shut || ours || q.irrq.Len() == 0 {
+	if d.shut || ours || q.irrq.Len() == 0 {
 		return
 	}
 	if d.shut = !now.Before(d.readsBy); !d.shut {
-		q.readsBy = d.readsBy
+		d.aloneBy = d.readsBy
 	}
 }

@@ -240,7 +240,7 @@ func (q *Machine) admit(s *ddp.Segment, asks bool) {
 	// Our FIN, sent or soon to be, tells the peer that this Read will not be answered. RFC 5040, section 6.2
 	// leaves it to the ULP to end its operations before a graceful termination; what
 	// else the peer has sent is still good.
-	if q.finished || q.drain.shut {
+	if q.finished || !q.drain.takesReads() {
 		q.stats.Odd.Late++
 		return
 	}
@@ -248,9 +248,7 @@ func (q *Machine) admit(s *ddp.Segment, asks bool) {
 	if asks {
 		q.readAt = q.inputAt
 	}
-	if q.drain.early {
-		q.drain.reads++
-	}
+	q.drain.asked()
 }
 
 // beginReadResponse begins to answer the oldest request, if it is a Read Request.
@@ -284,7 +282,7 @@ func (q *Machine) respond(g *Gather) bool {
 	}
 	req.Advance(uint32(n))
 	q.busy = sourceRead
-	g.drain = g.drain || q.drain.reads > 0
+	g.drain = g.drain || q.drain.owesReads()
 	q.endFPDU(g, d, &h, n)
 	if h.Last {
 		q.answered()
@@ -297,7 +295,7 @@ func (q *Machine) respond(g *Gather) bool {
 // answered moves on from the oldest request.
 func (q *Machine) answered() {
 	q.irrq.Pop()
-	q.drain.reads = max(q.drain.reads-1, 0)
+	q.drain.answered()
 	q.busy, q.turn = sourceNone, sourceSend
 }
 

@@ -82,7 +82,7 @@ func (q *Machine) peerEnded() bool { return q.peerClosed || q.rnr.ended }
 // false for one that has its turn. Nothing waits any more once the consumer closes.
 func (q *Machine) awaits(f *mpa.FPDU, s *ddp.Segment) bool {
 	switch {
-	case q.cfg.RNR == RNR{} || q.rnr.taking || q.closing || q.strict || passesBy(s):
+	case q.cfg.RNR == RNR{} || q.rnr.taking || q.closing() || q.strict || passesBy(s):
 		return false
 	case !q.ReceiverNotReady() && q.judgeable(s):
 		return false

@@ -17,7 +17,7 @@ func (h *host) waitsFor() string {
 		return "the end of a connection that has failed"
 	case q.state == Closing:
 		return "the end of a connection that is closing"
-	case q.state == RTS && q.closing:
+	case q.state == RTS && q.closing():
 		return "the end of its close"
 	case q.state == RTS && q.peerClosed && q.idle() && !q.cfg.HalfClose && !q.awaiting():
 		return "the time that our half stays open"
