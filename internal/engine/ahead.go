@@ -13,13 +13,15 @@ import (
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
-// ahead is what has come ahead of its turn.
+// ahead is what has come ahead of its turn. It is nil over a stream of which nothing was shown: see shown.go.
 type ahead struct {
 	budget Budget // nil: there is none
 	next   uint64 // number of the segment that is next in order
 	held   map[uint64]heldSegment
 	bytes  int // held
 	ending ending
+	gapAt  uint64
+	gapBy  time.Time // when the segment with the number gapAt is to have come; zero: never
 }
 
 // A heldSegment waits for its turn.
@@ -43,21 +45,36 @@ type ending struct {
 }
 
 func (q *Machine) beginAhead() {
-	q.ahead.next = q.First
-	if q.Layer != LayerStream { // there, what is shown is weighed as a whole: shown.go
-		q.ahead.budget = q.Ahead.Budget
+	if q.Layer == LayerMessages {
+		q.ahead = &ahead{next: q.First, budget: q.Ahead.Budget}
 	}
 	q.Ahead.Segments = cmp.Or(max(q.Ahead.Segments, 0), DefaultAheadSegments)
 	q.Ahead.Bytes = cmp.Or(max(q.Ahead.Bytes, 0), DefaultAheadBytes)
 }
 
 // HeldAhead returns how many bytes are held of segments that have to wait for others.
-func (q *Machine) HeldAhead() int { return q.ahead.bytes }
+func (q *Machine) HeldAhead() int {
+	if q.ahead == nil {
+		return 0
+	}
+	return q.ahead.bytes
+}
+
+// segments returns how many wait for their turn.
+func (a *ahead) segments() int {
+	if a == nil {
+		return 0
+	}
+	return len(a.held)
+}
 
 // forget drops all that is held: it will never have its turn.
 func (a *ahead) forget() {
+	if a == nil {
+		return
+	}
 	a.release(len(a.held), a.bytes)
-	a.held = nil
+	a.held, a.gapBy = nil, time.Time{}
 }
 
 // reserve has one segment more wait, and so many bytes held of it, if there is room for them.
@@ -86,7 +103,7 @@ func (a *ahead) has(at uint64) bool {
 
 // endAt notes where the peer's half ends. The first that is said holds.
 func (a *ahead) endAt(at uint64, err *mpa.Error) {
-	if a.ending.known {
+	if a == nil || a.ending.known { // nil: the connection is over
 		return
 	}
 	a.ending = ending{known: true, at: at, err: err, beyond: at < a.next}
@@ -120,7 +137,7 @@ func (a *ahead) pop() (h heldSegment, ok bool) {
 	return h, true
 }
 
-func (a *ahead) slack() bool { return a.held != nil && len(a.held) == 0 }
+func (a *ahead) slack() bool { return a != nil && a.held != nil && len(a.held) == 0 }
 
 // trim gives back the memory of the table, which does not shrink by itself.
 func (a *ahead) trim() {
@@ -131,7 +148,7 @@ func (a *ahead) trim() {
 
 // keep has a segment wait until its turn, and places its payload if it can.
 func (q *Machine) keep(at, end uint64, ulpdu []byte) bool {
-	a := &q.ahead
+	a := q.ahead
 	if len(a.held) >= q.Ahead.Segments {
 		return q.refuse(wording.Count(q.Ahead.Segments, "segment"), nil)
 	}

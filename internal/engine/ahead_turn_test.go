@@ -238,7 +238,7 @@ func TestForgottenAtTheEnd(t *testing.T) {
 		s := overMessages(t, mpa.RoleInitiator)
 		s.arrives(1, send(1, []byte("early")))
 		end(s)
-		if a := &s.Machine.ahead; a.held != nil || a.bytes != 0 {
+		if a := s.Machine.ahead; a.held != nil || a.bytes != 0 {
 			t.Errorf("%s: %d segments are held, with %d bytes", name, len(a.held), a.bytes)
 		}
 	}

@@ -171,7 +171,7 @@ func (f *secretive) surprise(at uint64, ulpdu []byte) {
 	}
 	f.collectOutputs()
 	f.check()
-	if a := &f.Machine.ahead; len(a.held) > 5 || a.bytes > 200 {
-		f.Fatalf("%d segments and %d bytes are held", len(a.held), a.bytes)
+	if n, held := f.Machine.ahead.segments(), f.Machine.HeldAhead(); n > 5 || held > 200 {
+		f.Fatalf("%d segments and %d bytes are held", n, held)
 	}
 }

@@ -127,9 +127,9 @@ func TestShownBudgetNotes(t *testing.T) {
 		s.writes(write(r.STag(), uint64(i), numbered(1)))
 	}
 	s.show(s.begins[1], len(s.stream)) // there is a marker in it
-	if p.left != all || len(s.Machine.ahead.held) != 0 || s.Machine.Stats().Ahead.Dropped != 1 ||
+	if p.left != all || s.Machine.ahead.segments() != 0 || s.Machine.Stats().Ahead.Dropped != 1 ||
 		s.Machine.Stats().Ahead.Placed < 5 {
-		t.Errorf("%d bytes are left, %d notes, %+v", p.left, len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
+		t.Errorf("%d bytes are left, %d notes, %+v", p.left, s.Machine.ahead.segments(), s.Machine.Stats().Ahead)
 	}
 	s.inputTo(len(s.stream))
 	if p.left != all || s.Machine.Stats().RecvFPDUs != 1+small {

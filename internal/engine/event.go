@@ -189,11 +189,14 @@ func (q *Machine) Deadline() time.Time {
 	if d := q.drain; d != nil {
 		at = earlier(at, earlier(d.finAt, d.aloneBy))
 	}
+	if q.ahead != nil {
+		at = earlier(at, q.ahead.gapBy)
+	}
 	if q.times == (times{}) {
 		return at
 	}
-	at = earlier(earlier(earlier(earlier(at, q.closeBy), q.nudgeAt), q.lingerBy), q.sendBy)
-	return earlier(earlier(at, q.gapBy), q.readyBy)
+	at = earlier(earlier(at, q.closeBy), earlier(q.nudgeAt, q.lingerBy))
+	return earlier(at, earlier(q.sendBy, q.readyBy))
 }
 
 // HandleTimeout acts on deadlines that have passed.
@@ -210,7 +213,7 @@ func (q *Machine) HandleTimeout(now time.Time) {
 	if !q.sendBy.IsZero() && !now.Before(q.sendBy) {
 		q.sendTimedOut()
 	}
-	if !q.gapBy.IsZero() && !now.Before(q.gapBy) {
+	if a := q.ahead; a != nil && !a.gapBy.IsZero() && !now.Before(a.gapBy) {
 		q.gapTimedOut()
 	}
 	if !q.readyBy.IsZero() && !now.Before(q.readyBy) {

@@ -55,7 +55,7 @@ func (q *Machine) input(b []byte) int {
 		}
 		used += n
 		q.stats.RecvFPDUs++
-		if len(q.ahead.held) == 0 || !q.onPlaced(&f, b[used-n:used]) {
+		if q.ahead.segments() == 0 || !q.onPlaced(&f, b[used-n:used]) {
 			q.onFPDU(&f)
 		}
 	}

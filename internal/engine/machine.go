@@ -165,12 +165,11 @@ type stream struct {
 	capacity   uint64               // its bytes
 	written    uint64               // bytes of the peer's last Write
 	rnr        rnrQueue             // what has found no receive
-	shown      shown                // by an MPA-aware TCP
-	ahead      ahead                // what has come ahead of its turn
+	shown      *shown               // by an MPA-aware TCP
+	ahead      *ahead               // what has come ahead of its turn
 	drain      *drain               // of a graceful close
 	queues     [4]ddp.UntaggedQueue // by QN: Send, Read Request, Terminate, Atomic Response
 
-	gapAt    uint64
 	sendFrom time.Time // when the Send under way began
 	sendOf   uint32    // its MSN
 	nudged   uint8     // how often
@@ -184,7 +183,6 @@ type stream struct {
 
 // times are the deadlines of a connection, beside Params.SendFrom. Zero is never: mostly all of them are.
 type times struct {
-	gapBy    time.Time // when the segment with the number gapAt is to have come
 	sendBy   time.Time // when the Send under way is to be complete
 	readyBy  time.Time // when a receive is to be posted for what waits
 	nudgeAt  time.Time
@@ -285,7 +283,6 @@ func (q *Machine) setState(s State) {
 	q.drain.forgetTimes()
 	if !q.listens() {
 		q.ahead.forget()
-		q.gapBy = time.Time{}
 		q.forgetShown()
 	}
 	if s != RTS {

@@ -127,7 +127,7 @@ func (q *Machine) goesOn(ulpdu []byte) bool {
 	}
 	_, op := rdmap.ParseControl(next.RsvdULP())
 	// which may be in place there
-	if uint64(len(p)) > q.roomAt(op, at) || op != rdmap.OpWrite && len(q.ahead.held) > 0 {
+	if uint64(len(p)) > q.roomAt(op, at) || op != rdmap.OpWrite && q.ahead.segments() > 0 {
 		return false
 	}
 	if !q.placing.Place(at, p) && !(q.reachFor(op, next.STag(), at, len(p)) && q.placing.Place(at, p)) {

@@ -54,7 +54,7 @@ func (q *Machine) hold(now time.Time) {
 	}
 	switch {
 	case wait == 0: // nothing is known
-	case q.inFPDU || len(q.ahead.held) > 0 || q.shown.end != 0 || q.partial != [2]bool{}:
+	case q.inFPDU || q.ahead.segments() > 0 || q.shown.lacks() || q.partial != [2]bool{}:
 		wait = d.heldBy.Sub(now)
 	case d.active:
 		wait += activeWait

@@ -90,7 +90,7 @@ func (q *Machine) listens() bool { return q.state == RTS || q.state == Closing }
 
 // takeSegment takes in a segment that has just come.
 func (q *Machine) takeSegment(at, end uint64, ulpdu []byte) (taken bool) {
-	a := &q.ahead
+	a := q.ahead
 	switch {
 	case !q.listens():
 		return true

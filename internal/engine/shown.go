@@ -28,7 +28,8 @@ import (
 // one in front of it tells where it begins; without CRCs, bytes that TCP keeps one version
 // of, where a peer has sent two, could not be told from others.
 //
-// While nothing is missing there is no Receiver, and no cost.
+// While nothing is missing there is no Receiver, and no cost. A nil shown is that of a connection of which nothing
+// was shown.
 type shown struct {
 	missing *recovery.Receiver // looks for FPDUs after what is missing
 	end     uint64             // of what was shown; 0: nothing is missing
@@ -43,6 +44,9 @@ func (q *Machine) InputAhead(now time.Time, at uint64, b []byte) {
 		return
 	}
 	q.arrives(now)
+	if q.shown == nil {
+		q.shown, q.ahead = &shown{}, &ahead{} // which is weighed here, as a whole
+	}
 	if end, reach := at+uint64(len(b)), q.rx.Offset()+uint64(q.Ahead.Bytes); end < at || end > reach {
 		q.stats.Ahead.Dropped++
 	} else {
@@ -54,7 +58,8 @@ func (q *Machine) InputAhead(now time.Time, at uint64, b []byte) {
 
 // looksAhead reports whether bytes ahead of others may be of use. [R03]
 func (q *Machine) looksAhead() bool {
-	return q.state == RTS && q.Layer == LayerStream && q.MarkersReceive && q.CRC && !q.peerEnded() && !q.shown.off
+	return q.state == RTS && q.Layer == LayerStream && q.MarkersReceive && q.CRC && !q.peerEnded() &&
+		!(q.shown != nil && q.shown.off)
 }
 
 // show looks for FPDUs in bytes that came ahead, if all connections together may hold as many.
@@ -112,14 +117,17 @@ func (q *Machine) placeShown(ev *recovery.Event) {
 // lookAgain gives bytes that are in order now to the Receiver, if there is one: what it
 // holds after them may become whole.
 func (q *Machine) lookAgain(b []byte) {
-	if q.shown.missing != nil && q.state == RTS {
+	if q.shown != nil && q.shown.missing != nil && q.state == RTS {
 		q.look(q.rx.Offset(), b, q.rx.Offset()+uint64(len(b)))
 	}
 }
 
+// lacks reports whether something is missing in front of what was shown.
+func (s *shown) lacks() bool { return s != nil && s.end != 0 }
+
 // caughtUp forgets what was shown, when all of it has come in order.
 func (q *Machine) caughtUp(end uint64) {
-	if q.shown.end != 0 && end >= q.shown.end {
+	if q.shown.lacks() && end >= q.shown.end {
 		q.shown.missing, q.shown.end = nil, 0
 		clear(q.ahead.held)
 	}
@@ -129,7 +137,7 @@ func (q *Machine) caughtUp(end uint64) {
 // placed. If that is too much, all of it is dropped, as it comes again.
 func (q *Machine) weighShown() {
 	budget := q.Ahead.Budget
-	if budget == nil {
+	if q.shown == nil || budget == nil {
 		return
 	}
 	held := len(q.ahead.held) * AheadCost
@@ -149,10 +157,10 @@ func (q *Machine) weighShown() {
 
 // forgetShown forgets what was shown, as nothing more is heard.
 func (q *Machine) forgetShown() {
-	if q.shown.taken > 0 {
+	if q.shown != nil && q.shown.taken > 0 {
 		q.Ahead.Budget.Give(q.shown.taken)
 	}
-	q.shown = shown{}
+	q.shown = nil
 }
 
 // onPlaced takes an FPDU through DDP and RDMAP whose payload was placed before its turn. It

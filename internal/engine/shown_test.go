@@ -100,9 +100,9 @@ func TestShownIsPlaced(t *testing.T) {
 	if !bytes.Equal(buf[large:2*large], numbered(large)) || s.Machine.shown.missing != nil {
 		t.Errorf("% x", buf[large:2*large])
 	}
-	if len(s.Machine.ahead.held) != 0 || s.Machine.Stats().RecvFPDUs != 4 ||
+	if s.Machine.ahead.segments() != 0 || s.Machine.Stats().RecvFPDUs != 4 ||
 		s.Machine.Stats().RecvStream != uint64(len(s.stream)) {
-		t.Errorf("%d held, %+v", len(s.Machine.ahead.held), s.Machine.Stats())
+		t.Errorf("%d held, %+v", s.Machine.ahead.segments(), s.Machine.Stats())
 	}
 }
 
@@ -158,8 +158,8 @@ func TestShownAreLies(t *testing.T) {
 			if s.wantState(RTS); !bytes.Equal(buf, numbered(large)) {
 				t.Errorf("% x", buf)
 			}
-			if len(s.Machine.ahead.held) > 0 || s.Machine.shown.missing != nil {
-				t.Errorf("%d are held", len(s.Machine.ahead.held))
+			if s.Machine.ahead.segments() > 0 || s.Machine.shown.missing != nil {
+				t.Errorf("%d are held", s.Machine.ahead.segments())
 			}
 		})
 	}
@@ -232,8 +232,8 @@ func TestFloodOfShown(t *testing.T) {
 	}
 	for at := len(s.stream) - 7; at > 0; at -= 7 { // backwards, in pieces that are no FPDU
 		s.show(at, at+7)
-		if n := s.shownHeld(); n > bytes || len(s.Machine.ahead.held) > segments {
-			t.Fatalf("%d bytes and %d FPDUs are held", n, len(s.Machine.ahead.held))
+		if n := s.shownHeld(); n > bytes || s.Machine.ahead.segments() > segments {
+			t.Fatalf("%d bytes and %d FPDUs are held", n, s.Machine.ahead.segments())
 		}
 	}
 	for n := range s.begins {
@@ -241,18 +241,18 @@ func TestFloodOfShown(t *testing.T) {
 	}
 	s.showAs(1<<62, numbered(large))
 	s.showAs(-1, numbered(large)) // beyond the last byte that there can be
-	if len(s.Machine.ahead.held) > segments || s.Machine.Stats().Ahead.Dropped == 0 {
-		t.Errorf("%d FPDUs are held, %+v", len(s.Machine.ahead.held), s.Machine.Stats().Ahead)
+	if s.Machine.ahead.segments() > segments || s.Machine.Stats().Ahead.Dropped == 0 {
+		t.Errorf("%d FPDUs are held, %+v", s.Machine.ahead.segments(), s.Machine.Stats().Ahead)
 	}
 	s.inputTo(len(s.stream))
-	if s.wantState(RTS); len(s.Machine.ahead.held) > 0 || s.Machine.shown.missing != nil ||
+	if s.wantState(RTS); s.Machine.ahead.segments() > 0 || s.Machine.shown.missing != nil ||
 		s.Machine.Stats().RecvFPDUs != 512 {
-		t.Errorf("%d FPDUs are held, %d received", len(s.Machine.ahead.held), s.Machine.Stats().RecvFPDUs)
+		t.Errorf("%d FPDUs are held, %d received", s.Machine.ahead.segments(), s.Machine.Stats().RecvFPDUs)
 	}
 }
 
 func (s *showing) shownHeld() int {
-	if s.Machine.shown.missing == nil {
+	if s.Machine.shown == nil || s.Machine.shown.missing == nil {
 		return 0
 	}
 	return s.Machine.shown.missing.Stats().Held
