@@ -49,29 +49,29 @@ import (
 // Where there is no bell, the receiving goroutine always reads.
 type role struct {
 	mu          sync.Mutex
-	moved       *sync.Cond // ReleaseRole or End was called, and there is no bell to tell of it; nil before there was one
-	state       roleState
+	moved       *sync.Cond   // ReleaseRole or End was called, and there is no bell to tell of it; nil before there was one
 	bell        *bell        // nil: not made yet
-	noBell      bool         // there is no bell, or it is closed
-	armed       bool         // the bell is
-	withheld    bool         // the role is free, and only for the receiving goroutine
-	rearmReads  bool         // the next ReleaseRole arms the bell at once
-	leads       int32        // how often it was taken since it became free
-	timed       bool         // the bell rings in a while in any case
-	before      int32        // leads when the timer was set
-	lazyFrom    int32        // leads after which the timer is used
-	rings       uint8        // of the timer, since consumers last came quickly
-	awaits      bool         // the consumer reads, or is about to: it called Announce
-	interrupted bool         // a read deadline is set
-	renewed     bool         // a read deadline is set for the receiving goroutine: see Renew
-	suppressed  bool         // bytes wake nobody: see wakeups.go
 	suppression *suppression // nil: never yet
+	state       roleState
+	noBell      bool  // there is no bell, or it is closed
+	armed       bool  // the bell is
+	withheld    bool  // the role is free, and only for the receiving goroutine
+	rearmReads  bool  // the next ReleaseRole arms the bell at once
+	timed       bool  // the bell rings in a while in any case
+	rings       uint8 // of the timer, since consumers last came quickly
+	awaits      bool  // the consumer reads, or is about to: it called Announce
+	interrupted bool  // a read deadline is set
+	renewed     bool  // a read deadline is set for the receiving goroutine: see Renew
+	suppressed  bool  // bytes wake nobody: see wakeups.go
+	once        bool  // of the consumer: the time before it was another context, and this one may not come back
+	leads       int32 // how often it was taken since it became free
+	before      int32 // leads when the timer was set
+	lazyFrom    int32 // leads after which the timer is used
 
 	// What follows is of the consumer that has the role.
 	watched <-chan struct{} // Done of the context that interrupts it
 	stop    func() bool     // ends that
 	last    <-chan struct{} // Done of the context watched last
-	once    bool            // the time before it was another context: this one may not come back
 }
 
 type roleState uint8

@@ -20,6 +20,7 @@ const smallSize = 256
 type rx struct {
 	mu       sync.Mutex // held by who reads, until what came is consumed
 	released bool
+	full     bool        // where there is no socket, the last read has filled its buffer: more may be there
 	polls    uint32      // how often a consumer has looked
 	due      atomic.Bool // it is time to suppress wake-ups: see wakeups.go
 
@@ -31,7 +32,6 @@ type rx struct {
 	// Where there is no socket, which can be waited for without a buffer:
 	small []byte      // what is read to
 	more  *[hold]byte // from a pool, in place of small while reads fill that
-	full  bool        // the last read has filled its buffer: more may be there
 }
 
 // wait waits until whoever reads is done.

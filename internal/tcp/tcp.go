@@ -33,20 +33,17 @@ type Conn struct {
 	base *rawConn // whose EMSS it is; nil: not known
 	rx   rx
 	role role
-	// spin is of who has the role, and quiet whether its looks have suppressed wake-ups.
-	spin  *spin.Spinner
-	quiet bool
+	spin *spin.Spinner // of who has the role
 	// poked tells who looks that its wait is interrupted; inside, that the other end is in this process.
 	poked, inside atomic.Bool
-	// Of an MPA-aware TCP, else nil: segments is the connection, and below what one that is none is built
-	// on. records is what EndRecords has set.
+	isAhead       atomic.Bool // there may be bytes in ahead
+	quiet         bool        // looks of who has the role have suppressed wake-ups
+	records       bool        // what EndRecords has set
+	// Of an MPA-aware TCP, else nil: segments is the connection, and below what one that is none is built on.
 	segments, below lowerlayer.SegmentedConn
-	records         bool
 	bufs            net.Buffers // of Send, where there is no raw
-	// ahead have bytes that come before those of the connection: see Buffered. Only
-	// Recv reads them, as long as isAhead says that there may be some.
-	ahead   []*bufio.Reader
-	isAhead atomic.Bool
+	// ahead have bytes that come before those of the connection: see Buffered. Only Recv reads them.
+	ahead []*bufio.Reader
 }
 
 // New wraps a connection in which the startup phase is over. Of one that is Buffered
