@@ -8,8 +8,7 @@ import (
 // TestJournalRoom: a journal has room for so many records, and for a few more that are no FPDUs; it counts the others.
 func TestJournalRoom(t *testing.T) {
 	qp := &QP{rnic: NewRNIC(RNICConfig{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})}
-	j := &qp.journal
-	j.of = qp
+	j := &journal{of: qp}
 	for range maxJournal + 5 {
 		j.add(LevelFrame, "an FPDU")
 	}

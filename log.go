@@ -12,7 +12,7 @@ import (
 )
 
 // A journal holds what has happened to a QP until it can be logged: a log handler is the
-// consumer's, runs without a lock, and may call the QP.
+// consumer's, runs without a lock, and may call the QP. A nil journal is that of a QP of which nothing is logged.
 type journal struct {
 	of *QP
 
@@ -32,7 +32,7 @@ const (
 
 // start records what was negotiated.
 func (j *journal) start(e *ends, n *Negotiated) {
-	if !j.of.rnic.logs() {
+	if j == nil {
 		return
 	}
 	j.mu.Lock()
@@ -50,7 +50,7 @@ func (j *journal) start(e *ends, n *Negotiated) {
 
 // logEnd records how the connection ended.
 func (j *journal) logEnd(s status) {
-	if !j.of.rnic.logs() {
+	if j == nil {
 		return
 	}
 	attrs := []any{slog.String("state", s.state.String())}
@@ -61,7 +61,7 @@ func (j *journal) logEnd(s status) {
 }
 
 func (j *journal) notice(n *engine.Notice) {
-	if !j.of.rnic.logs() {
+	if j == nil {
 		return
 	}
 	var attrs []any
@@ -88,7 +88,7 @@ func (j *journal) notice(n *engine.Notice) {
 
 // tracer returns a function that records every FPDU, or nil if they are not logged.
 func (j *journal) tracer() func(engine.Trace) {
-	if !j.of.rnic.log.Enabled(context.Background(), LevelFrame) {
+	if j == nil || !j.of.rnic.log.Enabled(context.Background(), LevelFrame) {
 		return nil
 	}
 	return func(t engine.Trace) {
@@ -100,7 +100,7 @@ func (j *journal) tracer() func(engine.Trace) {
 
 // add has something logged about the QP at the next flush.
 func (j *journal) add(level slog.Level, msg string, args ...any) {
-	if !j.of.rnic.logs() {
+	if j == nil {
 		return
 	}
 	j.mu.Lock()
@@ -128,7 +128,7 @@ func (j *journal) record(level slog.Level, msg string, args ...any) slog.Record 
 // flush logs what has happened, in order. For a goroutine that has the receive buffer another does that: a log handler
 // may wait for what is still to be received, as in Close.
 func (j *journal) flush(receiving bool) {
-	if !j.of.rnic.logs() || !j.startWriting() {
+	if j == nil || !j.startWriting() {
 		return
 	}
 	if receiving {

@@ -57,7 +57,7 @@ type QP struct {
 	// conn is the connection, from RTS until all its requests have been given back; else nil. Guarded by mu for
 	// writing.
 	conn    atomic.Pointer[driver.Conn]
-	journal journal      // what is to be logged
+	journal *journal     // what is to be logged
 	release sync.Once    // of what it holds of others
 	callers atomic.Int32 // calls as Read that wait, and do not receive for themselves
 
@@ -335,7 +335,9 @@ func (h *holdings) takeSRQ() error {
 
 func (h *holdings) makeMachine() error {
 	qp := h.qp
-	qp.journal.of = qp
+	if qp.rnic.logs() {
+		qp.journal = &journal{of: qp}
+	}
 	qp.memory = qp.rnic.table.NewStream()
 	qp.machine = qp.newMachine()
 	return nil
