@@ -72,7 +72,7 @@ func (c *many) use() {
 
 // What one end of an idle connection takes, just after it was used: of heap, and one stack. Half a KiB of the heap is
 // given back a second or two later (TestBurstMemory), and half of the stack.
-const idleHeap, idleStack, restingStack = 7200, 4 << 10, 2 << 10
+const idleHeap, idleStack, restingStack = 6700, 4 << 10, 2 << 10
 
 // TestIdleMemory holds what an idle connection takes, with room of a fifth for heap and of a half for stacks: Go's
 // runtime has its own ideas of when a stack shrinks.
