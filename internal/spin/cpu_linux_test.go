@@ -3,6 +3,7 @@ package spin
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -73,17 +74,30 @@ func TestQuota(t *testing.T) {
 		}
 	}
 	var dirs []string
-	for _, quota := range []string{"300000 100000", "150000 100000", "max 100000"} {
+	for _, quota := range []string{"300000 100000", "150000 100000", "200000 100000", "max 100000"} {
 		dir := t.TempDir()
 		testrig.Must(t, os.WriteFile(filepath.Join(dir, "cpu.max"), []byte(quota), 0o600))
 		testrig.Must(t, os.WriteFile(filepath.Join(dir, "cpu.stat"), []byte("nr_throttled 2\n"), 0o600))
 		dirs = append(dirs, dir)
 	}
 	var all CPU
-	if all.read(dirs); all.Quota != 1.5 || all.Throttled != 6 {
-		t.Errorf("of three cgroups: %+v", all)
+	if all.read(dirs); all.Quota != 1.5 || all.Throttled != 8 {
+		t.Errorf("of four cgroups: %+v", all)
 	}
-	if cpu := ReadCPU(); cpu.Threads < 1 || cpu.Quota < 0 {
+	if cpu := ReadCPU(); cpu.Quota < 0 {
 		t.Errorf("%+v", cpu)
+	}
+}
+
+// TestProcessorsOfProcess: the runtime may run more goroutines at once than there are processors, or fewer.
+func TestProcessorsOfProcess(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if n := ReadCPU().Threads; n != 1 {
+		t.Errorf("GOMAXPROCS 1: %d processors", n)
+	}
+	many := 4 * runtime.NumCPU()
+	runtime.GOMAXPROCS(many)
+	if n := ReadCPU().Threads; n < 1 || n >= many {
+		t.Errorf("GOMAXPROCS %d: %d processors", many, n)
 	}
 }

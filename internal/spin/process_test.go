@@ -111,6 +111,7 @@ func TestThrottled(t *testing.T) {
 		if q.now(q.until, q.seen) {
 			t.Errorf("the pause of %v does not end", want)
 		}
+		q.now(q.until+time.Second/2, q.seen) // which does not make it forget
 		q.now(q.until+time.Second, q.seen+1)
 	}
 	q.now(q.until+q.pause+1, q.seen) // not throttled for as long as it paused

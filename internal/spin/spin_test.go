@@ -80,6 +80,9 @@ func TestLooksAfterShortWait(t *testing.T) {
 	if n := r.sleeps(time.Second); n != -1 {
 		t.Fatalf("it looks after %d long waits", n)
 	}
+	if n := r.sleeps(2 * limit); n != -1 {
+		t.Fatalf("it looks after %d waits of twice its limit", n)
+	}
 	if n := r.sleeps(2*limit - 1); n != first {
 		t.Fatalf("it looks after %d short waits, want %d", n, first)
 	}
@@ -206,6 +209,20 @@ func TestYields(t *testing.T) {
 	}
 }
 
+// TestYieldsTogether: a look gives way to goroutines that need the processor for short times that are long together. The
+// time until the next yield begins when they are done.
+func TestYieldsTogether(t *testing.T) {
+	r := newRig(t, 1)
+	r.sleeps(0)
+	r.others = limit * 3 / 10
+	if found, _ := r.look(limit * 6 / 5); found || r.yields != 2 {
+		t.Fatalf("it does not give way: found %t after %d yields", found, r.yields)
+	}
+	if gap := r.ran[1] - r.ran[0]; gap < r.others+minYield {
+		t.Errorf("the next yield is %v after one that took %v", gap, r.others)
+	}
+}
+
 // TestThreads: a look lets other threads run, but not at first, and it reads the clock more rarely than it polls.
 func TestThreads(t *testing.T) {
 	r := newRig(t, 1)
@@ -213,6 +230,10 @@ func TestThreads(t *testing.T) {
 	if r.look((alone - 1) * time.Microsecond); r.threads != 0 {
 		t.Errorf("%d times other threads, in a short look", r.threads)
 	}
+	if r.look((alone + 1) * time.Microsecond); r.threads != 1 {
+		t.Errorf("%d times other threads, in a look that is just longer", r.threads)
+	}
+	r.threads = 0
 	r.clocks, r.polls = 0, 0
 	r.look(never)
 	if r.threads < 10 || r.threads > r.polls/perClock {
