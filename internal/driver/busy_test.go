@@ -29,6 +29,7 @@ func closesWithReads(t *testing.T, sends int) {
 	const reads, size = 8, 16 << 10 // which the socket's buffer has room for
 	a, b := sockets(t)
 	release := withhold(t, a)
+	defer release() // before the ends close, if the test fails
 	server, client := busy(t, a), busy(t, b)
 	away := server.region(make([]byte, size), memory.LocalWrite|memory.RemoteRead)
 	mem := client.region(make([]byte, size), memory.LocalWrite)

@@ -112,6 +112,7 @@ func withhold(t *testing.T, c *net.TCPConn) (release func()) {
 func TestReadBeforeFIN(t *testing.T) {
 	a, b := sockets(t)
 	release := withhold(t, a)
+	defer release() // before the end closes, if the test fails
 	peer, e := patient().on(t, b), telling(t, a)
 	defer release()
 	from := e.region([]byte("memory"), memory.RemoteRead)
