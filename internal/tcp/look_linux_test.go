@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -24,6 +23,15 @@ func untilLooks(s *spin.Spinner) {
 	for !s.Looks() {
 		s.Slept(0)
 	}
+}
+
+// receives has the peer send a byte, and a connection receive it.
+func (c *Conn) receives(t *testing.T, peer *Conn) {
+	t.Helper()
+	sendAll(t, peer, []byte("x"))
+	testrig.Must(t, c.RecvSoon())
+	c.Consume(len(c.Unread()), 0)
+	c.Done()
 }
 
 // looking is a pair of connections of which the first looks, for as long as a test takes.
@@ -144,6 +152,18 @@ func TestLongSleep(t *testing.T) {
 	}
 }
 
+// TestShortSleeps: waits that slept for a short time each have one of the next look.
+func TestShortSleeps(t *testing.T) {
+	c, peer := pair(t)
+	c.spin = spin.New(time.Hour)
+	for n := 0; !c.spin.Looks(); n++ {
+		if n == 100 {
+			t.Fatalf("it does not look after %d short waits", n)
+		}
+		c.receives(t, peer)
+	}
+}
+
 // TestSleepAfterPolls: a consumer that takes the role after it has polled is woken, though polls have suppressed that.
 func TestSleepAfterPolls(t *testing.T) {
 	s := standBack(t)
@@ -177,10 +197,7 @@ func TestLooksWakeNobody(t *testing.T) {
 			if !c.spin.Steady() && wakesFrom(t, c) != 1 {
 				t.Fatalf("after %d looks what arrives wakes nobody", i)
 			}
-			sendAll(t, peer, []byte("x"))
-			testrig.Must(t, c.RecvSoon())
-			c.Consume(len(c.Unread()), 0)
-			c.Done()
+			c.receives(t, peer)
 		}
 		if n := wakesFrom(t, c); n < suppressBytes {
 			t.Fatalf("%d bytes wake a reader that looks", n)
@@ -192,9 +209,7 @@ func TestLooksWakeNobody(t *testing.T) {
 	sleep := func() {
 		t.Helper()
 		c.spin = spin.New(time.Hour) // it sleeps first
-		sendAll(t, peer, []byte("x"))
-		testrig.Must(t, c.RecvSoon())
-		c.Done()
+		c.receives(t, peer)
 		untilLooks(c.spin)
 		if n := wakesFrom(t, c); n != 1 {
 			t.Errorf("asleep, %d bytes wake it", n)
@@ -208,6 +223,33 @@ func TestLooksWakeNobody(t *testing.T) {
 	sleep()
 	quiet()
 	sleep()
+}
+
+// TestLooksBesidePolls: a wait that sleeps leaves what one who polls has suppressed.
+func TestLooksBesidePolls(t *testing.T) {
+	c, peer := looking(t)
+	c.role.suppression = &suppression{every: time.Hour}
+	c.SuppressWakeUps()
+	for range 20 {
+		c.receives(t, peer)
+	}
+	c.spin = spin.New(time.Hour) // it sleeps first
+	c.receives(t, peer)
+	if n := wakesFrom(t, c); n < suppressBytes {
+		t.Errorf("%d bytes wake a goroutine beside one who polls", n)
+	}
+}
+
+// TestNothingSuppressedAfterEnd: a look that was on its way when the connection ended suppresses nothing.
+func TestNothingSuppressedAfterEnd(t *testing.T) {
+	c, peer := looking(t)
+	for !c.spin.Steady() {
+		c.receives(t, peer)
+	}
+	c.End()
+	if c.suppressBetweenLooks(); wakesFrom(t, c) != 1 {
+		t.Error("what arrives after the end wakes nobody")
+	}
 }
 
 // TestRoleWithLooks: a consumer that gives the role up ends what its looks have set, unless it is expected back.
@@ -265,45 +307,11 @@ func TestSteadyLooks(t *testing.T) {
 	<-s.back
 }
 
-// TestNoLooksWithinProcess: two ends of one process do not look, whichever comes first. What the process remembers for
-// that is gone when a connection is.
-func TestNoLooksWithinProcess(t *testing.T) {
-	before := len(locals.conns)
-	a, b := pair(t)
-	a.SetSpin(time.Hour)
-	untilLooks(a.spin)
-	if !a.looks() {
-		t.Fatal("it does not look before the other end is met")
-	}
-	b.SetSpin(time.Hour)
-	if a.looks() || b.spin != nil {
-		t.Errorf("the first looks: %t, the second: %t", a.looks(), b.spin != nil)
-	}
-	c, _ := pair(t)
-	c.SetSpin(time.Hour)
-	if len(locals.conns) != before+1 {
-		t.Errorf("the process remembers %d", len(locals.conns)-before)
-	}
-	_ = c.Close()
-	if len(locals.conns) != before {
-		t.Errorf("after Close it remembers %d", len(locals.conns)-before)
-	}
-	d, _ := pair(t)
-	d.SetSpin(time.Hour)
-	d.End()
-	if len(locals.conns) != before {
-		t.Errorf("after End it remembers %d", len(locals.conns)-before)
-	}
-}
-
 // TestLookGivesWay: one who reads elsewhere ends a look, and gets what is there.
 func TestLookGivesWay(t *testing.T) {
 	c, peer := looking(t)
 	for !c.spin.Steady() {
-		sendAll(t, peer, []byte("x"))
-		testrig.Must(t, c.RecvSoon())
-		c.Consume(len(c.Unread()), 0)
-		c.Done()
+		c.receives(t, peer)
 	}
 	got := make(chan string)
 	go func() {
@@ -337,22 +345,4 @@ func TestNoLooks(t *testing.T) {
 		t.Error("looks while bytes are buffered")
 	}
 	c.isAhead.Store(false)
-}
-
-// TestBothFamilies: two ends of this process meet, though the listener's socket is for both families.
-func TestBothFamilies(t *testing.T) {
-	ln, err := net.Listen("tcp", ":0")
-	testrig.Must(t, err)
-	defer ln.Close()
-	client, err := net.Dial("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)))
-	testrig.Must(t, err)
-	server, err := ln.Accept()
-	testrig.Must(t, err)
-	a, b := own(t, client), own(t, server)
-	a.SetSpin(time.Hour)
-	untilLooks(a.spin)
-	b.SetSpin(time.Hour)
-	if a.looks() || b.spin != nil {
-		t.Error("they do not know each other")
-	}
 }
