@@ -62,6 +62,9 @@ func TestCloseTakesBellDown(t *testing.T) {
 	s.acquire()
 	s.c.ReleaseRole(false, false)
 	testrig.Must(t, s.c.Close())
+	if s.c.AcquireRole() {
+		t.Error("a consumer takes the role after Close")
+	}
 	if s.c.CanYieldRole() {
 		t.Error("there is a bell after Close")
 	}
