@@ -169,6 +169,7 @@ func TestSleepAfterPolls(t *testing.T) {
 	s := standBack(t)
 	s.c.spin = spin.New(1) // a look that is over before its first poll
 	untilLooks(s.c.spin)
+	s.free()
 	s.c.role.mu.Lock()
 	s.c.role.suppression = &suppression{every: time.Hour}
 	s.c.role.mu.Unlock()
@@ -246,6 +247,7 @@ func TestNothingSuppressedAfterEnd(t *testing.T) {
 	for !c.spin.Steady() {
 		c.receives(t, peer)
 	}
+	c.allowBeforeSleep()
 	c.End()
 	if c.suppressBetweenLooks(); wakesFrom(t, c) != 1 {
 		t.Error("what arrives after the end wakes nobody")
