@@ -349,5 +349,8 @@ func TestNoLooks(t *testing.T) {
 	if c.isAhead.Store(true); c.looks() {
 		t.Error("looks while bytes are buffered")
 	}
+	if c.SuppressWakeUps(); wakesFrom(t, c) != 1 {
+		t.Error("what arrives wakes nobody while bytes are buffered")
+	}
 	c.isAhead.Store(false)
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/goiwarp/iwarp/internal/testrig"
 )
 
 // TestInterrupt ends what a consumer waits for: before it reads, while it reads, or when there
@@ -55,6 +57,26 @@ func TestWithheld(t *testing.T) {
 	recv(t, s.c, 1, 0)
 	s.again()
 	s.acquire()
+}
+
+// TestInterruptTooLate: an interrupt after a consumer has received is none for who receives next.
+func TestInterruptTooLate(t *testing.T) {
+	c, peer := pair(t)
+	c.Announce()
+	sendAll(t, peer, []byte("x"))
+	interrupted, err := c.RecvTaken()
+	if testrig.Must(t, err); interrupted {
+		t.Fatal("interrupted by nobody")
+	}
+	c.Consume(1, 0)
+	c.Done()
+	c.Interrupt()
+	sendAll(t, peer, []byte("y"))
+	testrig.Must(t, c.Recv())
+	if got := string(c.Unread()); got != "y" {
+		t.Errorf("%q", got)
+	}
+	c.Done()
 }
 
 // TestInterruptWith has contexts interrupt: the one watched last, and it for as long as it is the same.

@@ -110,7 +110,9 @@ func TestHushGoesOn(t *testing.T) {
 		}
 	}
 	for range 2 {
-		polls(suppressPolls)
+		polls(suppressPolls / 2)
+		h.c.SuppressWakeUps() // once more: it goes on as it was
+		polls(suppressPolls / 2)
 		h.c.pollsOn()
 	}
 	polls(suppressPolls - 1)
