@@ -97,6 +97,13 @@ func TestHushEnds(t *testing.T) {
 			h.quiet("few")
 			end(h.c)
 			h.wants("few")
+			for range 2 * suppressPolls {
+				h.c.poll(t)
+			}
+			h.c.pollsOn() // by a timer that could not be stopped any more
+			if h.c.role.suppression.timer.Stop() {
+				t.Error("the timer runs on")
+			}
 		})
 	}
 }
