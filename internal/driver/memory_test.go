@@ -93,16 +93,21 @@ func TestPolledMemory(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	for range 3 {
-		for _, e := range ends {
-			e.Reclaim()
-		}
-	}
 	for _, e := range ends {
 		e.owner.done, e.causes = nil, nil
 	}
-	after, _ := procstat.Held()
-	if left := (int64(after) - int64(before)) / int64(len(ends)); left > 8<<10 {
-		t.Errorf("%d bytes are left of an end", left)
+	// On a busy machine a receiving goroutine may be in the middle of a read, and gives the buffer back after that.
+	for ctx := testrig.Within(t); ; time.Sleep(time.Millisecond) {
+		for _, e := range ends {
+			e.Reclaim()
+		}
+		after, _ := procstat.Held()
+		left := (int64(after) - int64(before)) / int64(len(ends))
+		if left <= 8<<10 {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%d bytes are left of an end", left)
+		}
 	}
 }
