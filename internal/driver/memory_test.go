@@ -87,6 +87,7 @@ func TestPolledMemory(t *testing.T) {
 		from, to := ends[i%len(ends)], ends[i%len(ends)^1]
 		had := to.received.Load()
 		to.receive(0)
+		to.tcp.SuppressWakeUps() // so that no other goroutine gives the buffer back
 		from.post(engine.SendWork{Op: engine.OpSend, Unsignaled: true})
 		for to.received.Load() == had {
 			to.Poll()
