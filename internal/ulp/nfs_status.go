@@ -43,6 +43,7 @@ var ordinaryNFS = map[uint32]bool{nfsNoEnt: true, nfsExist: true, nfsSame: true,
 var nfsAdvice = map[uint32]string{
 	13:    "the server's export or the file's permissions do not let this user in",
 	28:    "the server's file system is full",
+	30:    "the server exports or mounts the file system read-only",
 	69:    "the user has no more room on the server: see its quotas",
 	70:    "the file or the export is gone from the server: mount it again",
 	10008: "the server asks the client to try again later: look at the server's load, or at a delegation that it recalls",

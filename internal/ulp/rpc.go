@@ -251,7 +251,7 @@ func callOf(x *xdr) (*call, bool) {
 func replyOf(x *xdr, c *call, whole bool) (line, bool) {
 	switch x.u32() {
 	case rpcDenied:
-		return denied(x)
+		return denied(x, c)
 	case rpcAccepted:
 		x.u32()
 		x.opaque(maxAuth)
@@ -263,7 +263,7 @@ func replyOf(x *xdr, c *call, whole bool) (line, bool) {
 		case state > 0 && c.of(programACL): // which clients ask for, to see whether it is there
 			return line{text: ": " + acceptStates[state]}, true
 		case state > 0:
-			return line{text: ": " + acceptStates[state], failure: acceptStates[state]}, true
+			return line{text: ": " + acceptStates[state], failure: acceptStates[state] + c.called()}, true
 		}
 		return c.results(x, whole), true
 	}
@@ -272,14 +272,22 @@ func replyOf(x *xdr, c *call, whole bool) (line, bool) {
 
 var acceptStates = [...]string{"SUCCESS", "PROG_UNAVAIL", "PROG_MISMATCH", "PROC_UNAVAIL", "GARBAGE_ARGS", "SYSTEM_ERR"}
 
-func denied(x *xdr) (line, bool) {
+// called names the call that has failed, if it is known.
+func (c *call) called() string {
+	if c == nil {
+		return ""
+	}
+	return " of " + c.name
+}
+
+func denied(x *xdr, c *call) (line, bool) {
 	switch kind, why := x.u32(), x.u32(); {
 	case x.bad:
 	case kind == rpcMismatch:
-		return line{text: ": RPC_MISMATCH", failure: "RPC_MISMATCH"}, true
+		return line{text: ": RPC_MISMATCH", failure: "RPC_MISMATCH" + c.called()}, true
 	case kind == rpcAuthError:
 		text := fmt.Sprintf("AUTH_ERROR %d", why)
-		return line{text: ": " + text, failure: text, advice: "the server does not accept the caller's credentials: check the export's security (sec=) and Kerberos"}, true
+		return line{text: ": " + text, failure: text + c.called(), advice: "the server does not accept the caller's credentials: check the export's security (sec=) and Kerberos"}, true
 	}
 	return line{}, false
 }
