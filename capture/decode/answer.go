@@ -75,9 +75,14 @@ func (c *conn) answered(h *half, f *Startup) {
 		return
 	}
 	c.early(f)
-	c.start.pending, c.start.reply = false, f
 	c.reportStartup(f)
 	c.note(f)
+	c.decide(h, f)
+}
+
+// decide decides by the Responder's frame what the startup leads to.
+func (c *conn) decide(h *half, f *Startup) {
+	c.start.pending, c.start.reply = false, f
 	if f.Frame == FrameStartKey {
 		c.pub.Revisions[f.Dir] = int(mpa.StartKey(f.Bytes).Rev())
 		c.judgeStartKey(f)
@@ -105,11 +110,11 @@ func (c *conn) answered(h *half, f *Startup) {
 }
 
 // early looks for bytes of the Initiator that came before the answer: there is nothing
-// that it may send then. [Q09] [K03]
+// that it may send then. Where it had acknowledged the answer already, only the capture has the two in another order. [Q09] [K03]
 func (c *conn) early(f *Startup) {
 	i := &c.halves[f.Dir.Peer()]
 	first, _ := i.in.stamps(i.at, i.at+uint64(len(i.buf)))
-	if len(i.buf) > 0 && first.Number < f.First.Number && !i.unsure() {
+	if len(i.buf) > 0 && first.Number < f.First.Number && !c.start.knew && !i.unsure() {
 		c.report(findEarly, i.dir, i.at, first, wording.Bytes(len(i.buf))+
 			" come after the Initiator's frame and before the answer",
 			"the Initiator must wait for the answer: Linux's siw and Chelsio's cxgb4 end the connection on such bytes")

@@ -121,8 +121,12 @@ func (h *half) data(d *capture.Data) {
 		h.at = d.Offset + uint64(len(d.Bytes))
 		return
 	}
+	if h.mode == modeHold && len(h.buf) == 0 {
+		h.c.start.knew = h.missed()
+	}
 	h.in.push(d, h.cutOf(d.Packet.Number))
 	h.consume(d.Bytes)
+	h.c.meetAhead()
 	if h.mode == modeSearch && h.mayMissStartup() && !h.anchored(d) {
 		h.guessAt(d)
 		if h.mode == modeSearch {

@@ -19,6 +19,9 @@ func (h *half) readRequest(f *FPDU) {
 		return
 	}
 	m.sinks[r.SinkSTag]++
+	if h.peer().acked >= f.End { // it is captured late, and its Response may have been captured before it
+		m.doubt()
+	}
 	h.byteOrder(f)
 	h.depth(f)
 }

@@ -13,10 +13,12 @@ type startup struct {
 	wrong   bool // there was something else in place of the answer
 	request *Startup
 	reply   *Startup
+	ahead   *Startup       // a Reply that was captured before the Request
 	offer   mpa.Offer      // of the Request, without a Dialect if it is of none
 	machine *mpa.Initiator // nil then
 	time    time.Time
 	ack     uint32   // what the Initiator had acknowledged when it sent its frame
+	knew    bool     // it had acknowledged more than had come up when it sent the first bytes after its frame
 	left    *half    // the end that has closed the connection before the startup was complete
 	given   *givenUp // what is to be said of that yet, or nil
 }
@@ -116,7 +118,23 @@ func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
 	}
 	c.reportStartup(f)
 	c.note(f)
+	if h.missed() {
+		h.from, c.start.ahead = f.Offset+uint64(f.Size), f
+	}
 	return true
+}
+
+// meetAhead takes a Reply that was captured before its Request, and nothing between the two: its sender had received
+// the Request, so that only the capture has them in this order.
+func (c *conn) meetAhead() {
+	f := c.start.ahead
+	if f == nil || !c.start.pending {
+		return
+	}
+	c.start.ahead = nil
+	if h := &c.halves[f.Dir]; h.mode == modeAnswer && h.at == h.from {
+		c.decide(h, f)
+	}
 }
 
 // opening returns the private data message in front of a Start Key, if all that was
@@ -161,7 +179,7 @@ func (c *conn) beginStartup(h *half, f *Startup) {
 	c.streaming(h, f)
 	c.pub.Initiator, c.pub.Rejected, c.pub.Agreed = h.dir, false, false
 	c.pub.Startups++
-	c.start = startup{pending: true, request: f, time: f.Last.Time, ack: h.ack}
+	c.start = startup{pending: true, request: f, time: f.Last.Time, ack: h.ack, ahead: c.start.ahead}
 	c.reportStartup(f)
 	c.note(f)
 	var offer mpa.Offer

@@ -25,7 +25,7 @@ func (c *conn) unfinished(h *half, e *capture.End) {
 	}
 	switch {
 	case e.Reason == capture.EndFIN:
-		if h == responder || !h.knowsMore() {
+		if !responder.peer().knowsMore() {
 			c.reportLeft(h, e)
 		}
 	case h != responder && !responder.ended: // whose bytes may still come
