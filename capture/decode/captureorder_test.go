@@ -5,7 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
 	"github.com/goiwarp/iwarp/rdmap"
 )
 
@@ -16,6 +18,14 @@ func blocks(file []byte) (all [][]byte) {
 		all, file = append(all, file[:n]), file[n:]
 	}
 	return all
+}
+
+// cutTo returns an Enhanced Packet Block with the first bytes of its packet, a multiple of four.
+func cutTo(block []byte, n int) []byte {
+	out := slices.Clone(block[:28+n])
+	binary.LittleEndian.PutUint32(out[20:], uint32(n))
+	binary.LittleEndian.PutUint32(out[4:], uint32(len(out)+4))
+	return binary.LittleEndian.AppendUint32(out, uint32(len(out)+4))
 }
 
 // TestTwoQueues: a network card with several queues hands packets of the two directions to a capture in another order
@@ -76,5 +86,26 @@ func TestLostReply(t *testing.T) {
 	r := run(t, slices.Concat(slices.Delete(slices.Delete(all, reply, reply+1), synAck, synAck+1)...))
 	if len(r.serious()) > 0 {
 		t.Errorf("%q", r.texts)
+	}
+}
+
+// TestCutRequest: the snap length cuts the Request off, and the capture lacks a packet, so that FPDUs are found by their
+// form. Nothing is known of versions then but what these have.
+func TestCutRequest(t *testing.T) {
+	s := newScript(t, 1440)
+	e := mpa.Enhanced{IRD: 4, ORD: 4}
+	for d, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
+		s.send(capture.Dir(d), enhanced(key, e))
+	}
+	s.operate(false, true)
+	for range 40 {
+		s.write(fw, 1, 0, make([]byte, 500))
+	}
+	all := blocks(s.close())
+	const request, lost = 5, 8
+	all[request] = cutTo(all[request], 60)
+	r := run(t, slices.Concat(slices.Delete(all, lost, lost+1)...))
+	if c := r.conns[0]; len(r.serious()) > 0 || c.Version != 1 {
+		t.Errorf("%q, version %d", r.texts, c.Version)
 	}
 }

@@ -109,7 +109,7 @@ func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
 	if c.pub == nil || c.pub.startupSeen() == 0 {
 		c.found()
 		c.pub.Initiator, c.pub.Midstream = h.dir.Peer(), p.broken || c.tcp.Halves[p.dir].Midstream
-		c.lenient = true
+		c.lenient, c.pub.Version = true, versionUnknown
 		if p.at == 0 && !c.pub.Midstream && !h.unsure() {
 			defer c.report(findReplyFirst, h.dir, f.Offset, f.Last,
 				"an MPA Reply Frame from an end that nothing was sent to",
