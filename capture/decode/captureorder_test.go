@@ -109,3 +109,23 @@ func TestCutRequest(t *testing.T) {
 		t.Errorf("%q, version %d", r.texts, c.Version)
 	}
 }
+
+// TestRequestFoundLate: the startup does not fit, and a cut packet hides a Read Request until more of its direction has
+// come. The Response, which is found before, answers it.
+func TestRequestFoundLate(t *testing.T) {
+	s := newScript(t, 1440)
+	for d, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
+		s.send(capture.Dir(d), mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, C: true, Rev: uint8(d)}))
+	}
+	s.operate(false, true)
+	s.message(fw, "twenty bytes of text")
+	s.read(fw, rdmap.ReadRequest{SinkSTag: 5, SinkTO: 0x1000, Size: 16, SrcSTag: 7, SrcTO: 0x2000})
+	s.respond(bw, 5, 0x1000, make([]byte, 16))
+	s.message(fw, "twenty bytes of text")
+	all := blocks(s.close())
+	const cut = 7
+	all[cut] = cutTo(all[cut], 76)
+	if r := run(t, slices.Concat(all...)); slices.Contains(r.serious(), "error read-response") {
+		t.Errorf("%q", r.texts)
+	}
+}

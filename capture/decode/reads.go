@@ -91,7 +91,7 @@ func (h *half) depthLimit() (limit int, of string, ok bool) {
 // readResponse takes a segment of a Read Response.
 func (h *half) readResponse(f *FPDU) {
 	m := &h.peer().messages
-	if h.missed() {
+	if h.missed() || h.peer().mode == modeSearch { // where the Requests are, and were not found yet
 		m.doubt()
 	}
 	if !m.catchUp(f) {
