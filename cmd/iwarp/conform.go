@@ -33,7 +33,7 @@ type conformCmd struct {
 	Answer  string       `placeholder:"TEXT" help:"With delayed startup: the Responder's last streaming message, which answers --say."`
 	Cases   string       `name:"run" placeholder:"REGEXP" help:"Run only the cases whose ID matches."`
 	List    bool         `help:"List the cases, or with --network those over it: ID, requirements, document, and a sentence; with --json as JSON."`
-	Rerun   string       `enum:",last" default:"" placeholder:"last" help:"Run the cases again that failed in the last run, with its options."`
+	Rerun   string       `enum:",last" default:"" placeholder:"last" help:"Run the cases again that failed in the last run, with its peer and options. Takes no other option but -v."`
 	Compare string       `placeholder:"OLD.json" help:"Compare the outputs of two runs with --json, and run none: --compare OLD.json NEW.json. The exit status is 1 if a case fails that did not fail before."`
 	words   []string     // of the command line
 	Unsafe  bool         `help:"Also run the cases that may crash or corrupt the peer's kernel. Only for machines that you own."`
@@ -61,7 +61,7 @@ func (conformCmd) Help() string {
 func (c *conformCmd) Run(ctx context.Context, std streams, k *kong.Context) (err error) {
 	switch {
 	case c.Rerun != "":
-		return c.rerun(k)
+		return c.rerun(std, k)
 	case c.Compare != "":
 		return c.compare(std.out)
 	}

@@ -43,7 +43,10 @@ func (l *lastRun) keep() error {
 }
 
 // rerun runs the cases again that failed in the last run, with the arguments that it had.
-func (c *conformCmd) rerun(k *kong.Context) error {
+func (c *conformCmd) rerun(std streams, k *kong.Context) error {
+	if other := besideRerun(k); other != "" {
+		return usage("conform: --rerun: it takes its peer, cases and options from the last run: leave out %s", other)
+	}
 	file, err := lastFile()
 	if err != nil {
 		return fmt.Errorf("conform: --rerun: %w", err)
@@ -57,7 +60,8 @@ func (c *conformCmd) rerun(k *kong.Context) error {
 	case err != nil:
 		return fmt.Errorf("conform: --rerun: no last run is known: run iwarp conform HOST first: %w", err)
 	case len(last.Failed) == 0:
-		return usage("conform: --rerun: nothing failed in the last run: iwarp conform HOST runs all cases")
+		_, err := fmt.Fprintln(std.out, "nothing failed in the last run")
+		return err
 	}
 	verbose := c.Verbose
 	again, err := k.Parse(last.Args) // into c
@@ -66,6 +70,19 @@ func (c *conformCmd) rerun(k *kong.Context) error {
 	}
 	c.Cases, c.Verbose = exactly(last.Failed), c.Verbose || verbose
 	return again.Run(k.Kong)
+}
+
+// besideRerun names an argument or option that --rerun would leave unheeded, if there is one.
+func besideRerun(k *kong.Context) string {
+	for _, p := range k.Path {
+		switch {
+		case p.Positional != nil:
+			return "HOST"
+		case p.Flag != nil && p.Flag.Name != "rerun" && p.Flag.Name != "verbose":
+			return "--" + p.Flag.Name
+		}
+	}
+	return ""
 }
 
 // exactly matches these IDs, and no other.

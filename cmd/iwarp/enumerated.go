@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -22,9 +23,12 @@ func remedied(err error) error {
 	if m == nil {
 		return err
 	}
-	values := strings.Split(strings.ReplaceAll(m[2], `"`, ""), ",")
+	values := slices.DeleteFunc(strings.Split(strings.ReplaceAll(m[2], `"`, ""), ","), func(v string) bool { return v == "" })
 	last := len(values) - 1
-	expected := strings.Join(values[:last], ", ") + " or " + values[last]
+	expected := values[last]
+	if last > 0 {
+		expected = strings.Join(values[:last], ", ") + " or " + expected
+	}
 	return fmt.Errorf("%s: %.40q is not one of its values%s: expected %s", strings.Trim(m[1], "<>"), m[3],
 		suggest(m[3], values), expected)
 }

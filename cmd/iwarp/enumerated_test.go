@@ -30,6 +30,10 @@ func TestMistakes(t *testing.T) {
 		"study --loss 150":                `study: --loss: 150 is not a share from 0 to 50 percent`,
 		"conform h --run nosuch":          `conform: --run: no case has an ID that matches "nosuch": --list shows all IDs`,
 		"probe h --give-up five":          `probe: --give-up: "five" is not a duration, such as 5 (seconds), 400ms or 2m`,
+		"conform --rerun nosuch":          `conform: --rerun: "nosuch" is not one of its values: expected last`,
+		"conform --rerun last h":          `conform: --rerun: it takes its peer, cases and options from the last run: leave out HOST`,
+		"conform --rerun last --run x":    `conform: --rerun: it takes its peer, cases and options from the last run: leave out --run`,
+		"conform --listen h --rerun last": `conform: --rerun: it takes its peer, cases and options from the last run: leave out --listen`,
 		"conform h --list --rerun-nosuch": `conform: unknown flag --rerun-nosuch; iwarp conform --help lists all`,
 	} {
 		var out, errs bytes.Buffer
