@@ -234,6 +234,9 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 	if err != nil {
 		return unparsed(err)
 	}
+	if err := emptyNames(command); err != nil {
+		return err
+	}
 	warnOfVariables(parser.Stderr, command.Selected())
 	if err := command.Run(parser); err != nil {
 		return &failure{command.Selected().Name, err}

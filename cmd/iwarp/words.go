@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -26,6 +29,39 @@ func words() kong.Option {
 		}
 		return nil
 	})
+}
+
+// emptyNames refuses an empty argument, and an empty name of a file or directory: mostly a variable of a script that is
+// not set. It would pass for the current directory, this host, or an option that is not there.
+func emptyNames(command *kong.Context) error {
+	for _, p := range command.Path {
+		var value *kong.Value
+		var name string
+		switch {
+		case p.Positional != nil && !p.Positional.Passthrough:
+			value, name = p.Positional, cmp.Or(p.Positional.Tag.PlaceHolder, strings.ToUpper(p.Positional.Name))
+		case p.Flag != nil && slices.Contains([]string{"FILE", "DIR"}, p.Flag.PlaceHolder):
+			value, name = p.Flag.Value, "--"+p.Flag.Name
+		default:
+			continue
+		}
+		if hasEmpty(value.Target) {
+			return usage("%s: %s: it is empty: give a name, or leave it out", command.Selected().Name, name)
+		}
+	}
+	return nil
+}
+
+// hasEmpty reports whether a text is empty, or one of a list of texts.
+func hasEmpty(v reflect.Value) bool {
+	if v.Kind() == reflect.Slice {
+		for _, one := range v.Seq2() {
+			if hasEmpty(one) {
+				return true
+			}
+		}
+	}
+	return v.Kind() == reflect.String && v.Len() == 0
 }
 
 // A wordMapper maps a word as it is. One that is a negative number is no flag.

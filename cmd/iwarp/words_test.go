@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"slices"
 	"strings"
@@ -25,6 +26,35 @@ func TestWordsAsTheyAre(t *testing.T) {
 		if got, err := parsed(t, c.args); err != nil || c.got(got) != "v\xff" {
 			t.Errorf("%q: %v: %q", c.args, err, c.got(got))
 		}
+	}
+}
+
+// TestEmptyNames: an empty name of a file, directory or host is a mistake, and not the current directory or this host.
+func TestEmptyNames(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		name string
+	}{
+		{[]string{"cp", "-r", "", "h:"}, "cp: PATH"},
+		{[]string{"cp", "h:f", ""}, "cp: PATH"},
+		{[]string{"cat", "", "80"}, "cat: HOST[:PORT]"},
+		{[]string{"cat", "h", "--in", ""}, "cat: --in"},
+		{[]string{"cat", "h", "--out="}, "cat: --out"},
+		{[]string{"disk", ""}, "disk: FILE|SIZE"},
+		{[]string{"disk", "--read", "h/n", "-o", ""}, "disk: --out"},
+		{[]string{"probe", "", "80"}, "probe: HOST[:PORT]"},
+		{[]string{"decode", ""}, "decode: FILE"},
+		{[]string{"serve", "--dir", ""}, "serve: --dir"},
+	} {
+		var out, errs bytes.Buffer
+		status := run(c.args, streams{&out, &errs})
+		want := "iwarp: " + c.name + ": it is empty: give a name, or leave it out\n"
+		if status != statusUsage || errs.String() != want {
+			t.Errorf("%q: status %d, %q", c.args, status, errs.String())
+		}
+	}
+	if c, err := parsed(t, []string{"run", "x", ""}); err != nil || len(c.Run.Program) != 2 {
+		t.Errorf("an empty argument of a program: %v: %q", err, c.Run.Program)
 	}
 }
 
