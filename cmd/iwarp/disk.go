@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -269,7 +270,7 @@ func (c *diskCmd) namespace(name string) (n target.Namespace, err error) {
 	}
 	if c.Create != nil {
 		if err := target.Create(name, int64(*c.Create), c.BlockSize); err != nil && !errors.Is(err, os.ErrExist) {
-			return n, err
+			return n, withRemedy(name, err)
 		}
 	}
 	f, err := target.OpenFile(name, c.BlockSize, c.ReadOnly)
@@ -284,6 +285,8 @@ func (c *diskCmd) namespace(name string) (n target.Namespace, err error) {
 func withRemedy(name string, err error) error {
 	info, _ := os.Stat(name)
 	switch {
+	case errors.Is(err, syscall.EFBIG):
+		return fmt.Errorf("%w: the file system, or a limit of the shell (ulimit -f), has no file of that size: use a smaller one", err)
 	case errors.Is(err, fs.ErrNotExist) && name[0] >= '0' && name[0] <= '9':
 		return fmt.Errorf("%w: for a disk in memory, give its size, such as 65536, 64M or 1T", err)
 	case errors.Is(err, fs.ErrNotExist):
@@ -303,7 +306,10 @@ func (c *diskCmd) memory(name string) (target.Backend, error) {
 		return nil, nil
 	}
 	size, err := wording.ParseBytes(name)
-	if err != nil {
+	switch {
+	case errors.Is(err, wording.ErrTooLarge):
+		return nil, usage("%w", err)
+	case err != nil:
 		return nil, nil
 	}
 	m, err := target.NewMemory(size, c.BlockSize)

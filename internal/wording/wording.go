@@ -3,6 +3,7 @@
 package wording
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -135,6 +136,9 @@ func Name[T ~uint8](v T, what string, names []string) string {
 	return fmt.Sprintf("%s %d", what, uint8(v))
 }
 
+// ErrTooLarge is wrapped by the error of ParseBytes for a number that is too large.
+var ErrTooLarge = errors.New("too large")
+
 // ParseBytes reads a number of bytes, which a K, M, G or T at its end, in either case,
 // multiplies by 2^10, 2^20, 2^30 or 2^40.
 func ParseBytes(text string) (int64, error) {
@@ -145,6 +149,9 @@ func ParseBytes(text string) (int64, error) {
 		}
 	}
 	n, err := strconv.ParseUint(digits, 10, 63-shift)
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, fmt.Errorf("%q is %w: the most is 8388607T", text, ErrTooLarge)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a size in bytes, such as 65536, 64K, 10M, 1G or 1T", text)
 	}

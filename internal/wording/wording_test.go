@@ -1,6 +1,7 @@
 package wording
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -76,5 +77,8 @@ func TestParseBytes(t *testing.T) {
 		if got, err := ParseBytes(text); (err != nil) != (want < 0) || err == nil && got != want {
 			t.Errorf("%q: got %d (%v)", text, got, err)
 		}
+	}
+	if _, err := ParseBytes("9999999999999T"); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
 	}
 }

@@ -133,5 +133,8 @@ func Create(name string, size int64, blockSize int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Truncate(size), f.Close())
+	if err = errors.Join(f.Truncate(size), f.Close()); err != nil {
+		_ = os.Remove(name)
+	}
+	return err
 }
