@@ -24,7 +24,7 @@ type catCmd struct {
 	Listen  string        `short:"l" xor:"role" placeholder:"[HOST][:PORT]" help:"Wait for one connection at this address (port 0: any free port). Prints the address on standard error, or on standard output with --out."`
 	Connect string        `xor:"role" placeholder:"HOST[:PORT]" help:"Connect to another iwarp cat, or an rsockets program, at this address."`
 	In      string        `placeholder:"FILE" help:"Send this file instead of standard input."`
-	Out     string        `placeholder:"FILE" help:"Write received data to this file instead of standard output. An existing file is overwritten when data arrive or the peer closes."`
+	Out     string        `placeholder:"FILE" help:"Write received data to this file instead of standard output. It gets its name at the end: what has come of a copy that failed is in .FILE.iwarp-part."`
 	Ring    int           `placeholder:"BYTES" default:"${stream_ring}" help:"Receive buffer for the peer, in bytes (default: ${stream_ring})."`
 	Timeout time.Duration `placeholder:"TIME" help:"Time limit for connecting."`
 

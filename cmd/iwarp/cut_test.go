@@ -75,6 +75,9 @@ func TestDiskInterrupted(t *testing.T) {
 			if out.Len() > 0 {
 				t.Errorf("it says %q", out.String())
 			}
+			if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
+				t.Errorf("it leaves %v beside the file (%v)", left, err)
+			}
 		})
 	}
 }

@@ -56,6 +56,7 @@ func (c *demoCmd) Run(ctx context.Context, std streams) error {
 	}
 	s := &demoShow{out: std.out, owner: owner}
 	if err := errors.Join(s.run(ctx, r), r.finish(std)); err != nil {
+		_ = os.Remove(r.path) // it is cut
 		return fmt.Errorf("demo: %w", err)
 	}
 	return s.end(ctx, r.path)
@@ -217,6 +218,7 @@ func (s *demoShow) tooFar(ctx context.Context, w *demo.Writer) error {
 // end writes the page of the capture, and says what to do next.
 func (s *demoShow) end(ctx context.Context, capture string) error {
 	html := strings.TrimSuffix(capture, "pcapng") + "html"
+	ctx = context.WithoutCancel(ctx) // the page is of the whole, whenever an interrupt comes
 	decoded := (&decodeCmd{File: capture, HTML: html}).Run(ctx, streams{io.Discard, io.Discard})
 	if statusOf(ctx, decoded) != statusFindings { // the Terminate is one
 		return errors.Join(errors.New("demo: the capture lacks the Terminate"), decoded)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,18 +125,6 @@ func (c *diskCmd) mayReplace() error {
 	return &ending{fmt.Errorf("disk: --out: %s exists: --force replaces it", c.Out), statusFailed}
 }
 
-// create opens the file of --out. A new one is its owner's alone, as with --create.
-func (c *diskCmd) create() (*os.File, error) {
-	f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if !errors.Is(err, fs.ErrExist) {
-		return f, err
-	}
-	if err := c.mayReplace(); err != nil { // it may have come meanwhile
-		return nil, err
-	}
-	return os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-}
-
 // runHost does what a host is to do.
 func (c *diskCmd) runHost(ctx context.Context, std streams) error {
 	over := c.over()
@@ -226,15 +215,24 @@ func (c *diskCmd) useDisk(ctx context.Context, std streams, over *network.Networ
 }
 
 // readDisk copies a namespace.
-func (c *diskCmd) readDisk(ctx context.Context, std streams, n *host.Namespace) (err error) {
-	out, said := os.Stdout, std.err
-	if c.Out != "" {
-		said = std.out
-		if out, err = c.create(); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, out.Close()) }()
+func (c *diskCmd) readDisk(ctx context.Context, std streams, n *host.Namespace) error {
+	if c.Out == "" {
+		return readTo(ctx, std, n, os.Stdout, std.err)
 	}
+	out, err := openPart(c.Out, 0o600) // its owner's alone, as with --create
+	if err != nil {
+		return err
+	}
+	// another may have made the file meanwhile
+	if err := cmp.Or(readTo(ctx, std, n, out, std.out), c.mayReplace()); err != nil {
+		out.remove()
+		return err
+	}
+	return out.complete()
+}
+
+// readTo copies a namespace, and says what was copied.
+func readTo(ctx context.Context, std streams, n *host.Namespace, out, said io.Writer) error {
 	read := func(ctx context.Context, b []byte, off int64) error {
 		_, err := n.Read(ctx, b, off)
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,13 +60,24 @@ func writePages(tool *manual.Tool, dir string) error {
 			file += "-" + name
 		}
 		if err := makePage(tool, name, func(b []byte) (int, error) {
-			return len(b),
-				os.WriteFile(file+".1", b, 0o644)
+			return len(b), writeWhole(file+".1", b)
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeWhole writes a file, or no part of it.
+func writeWhole(path string, b []byte) error {
+	o, err := openPart(path, 0o644)
+	if err != nil {
+		return err
+	}
+	return o.write(func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
 }
 
 // makePage makes a page, and hands it over as a whole.

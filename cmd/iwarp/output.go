@@ -15,11 +15,12 @@ import (
 )
 
 // An output is a file that a run writes at its end. It is opened before the run, so that one that cannot be written is
-// known by then, and keeps what it had until it is written: a run that never was overwrites nothing.
+// known by then, and gets its name when it is complete: a run that never was, or was cut, overwrites nothing.
 type output struct {
 	*os.File
-	made     bool // there was none
-	replaced bool // what it had is gone
+	made     bool   // there was none
+	replaced bool   // what it had is gone
+	to       string // its name when it is complete; empty: it has it already
 }
 
 // openOver is openOutput for a file whose beginning shows what it is: something else is not replaced.
@@ -75,16 +76,12 @@ func openOutput(command, flag, path string, inputs ...string) (*output, error) {
 	if err := notRead(command, flag, path, inputs...); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	made := err == nil
-	if errors.Is(err, fs.ErrExist) {
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
-	}
+	o, err := openPart(path, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("%s: --%s: %w%s", command, flag, err,
 			wording.If(errors.Is(err, fs.ErrNotExist), ": make the directory first", ""))
 	}
-	return &output{File: f, made: made}, nil
+	return o, nil
 }
 
 // notRead refuses to write a file that the run reads.
@@ -129,21 +126,28 @@ func (o *output) replace() error {
 }
 
 // finish closes the file after a run that has ended with err. If nothing was written then, the file is as it was before,
-// unless that is all there was.
+// unless that is all there was. What a run has written that failed stays, and the error says where.
 func (o *output) finish(err error) error {
 	if err != nil && !o.replaced {
 		o.leave()
 		return nil
 	}
-	return join(o.replace(), o.Close())
+	if err != nil {
+		return join(o.Close(), o.cut())
+	}
+	return join(o.replace(), o.complete())
 }
 
-// write replaces what the file has, and closes it. It does nothing to a nil one.
+// write replaces what the file has, and closes it. If that fails, no part of it is left. It does nothing to a nil one.
 func (o *output) write(write func(io.Writer) error) error {
 	if o == nil {
 		return nil
 	}
-	return join(o.replace(), write(o), o.Close())
+	if err := join(o.replace(), write(o)); err != nil {
+		o.remove()
+		return err
+	}
+	return o.complete()
 }
 
 // leave closes the file as it was before the run.

@@ -227,8 +227,8 @@ func TestTexts(t *testing.T) {
 	if got := truncate(strings.Repeat("x", 100), 10); got != "xxxxxx ..." || truncate("x", 10) != "x" {
 		t.Error(got)
 	}
-	if got := partOf("d/" + strings.Repeat("x", 250)); len(got) != 2+1+64+len(message.PartSuffix) ||
-		partOf("d/x") != "d/.x"+message.PartSuffix {
+	if got := PartName("d/" + strings.Repeat("x", 250)); len(got) != 2+1+64+len(message.PartSuffix) ||
+		PartName("d/x") != "d/.x"+message.PartSuffix {
 		t.Error(got)
 	}
 	// which has the mark, too

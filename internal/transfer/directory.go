@@ -102,7 +102,7 @@ func (s *sink) complete(at string, o message.Offer) error {
 		return err
 	}
 	if s.isMarkedBeside(at) {
-		if err := s.root.Remove(partOf(at)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.root.Remove(PartName(at)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -50,11 +50,11 @@ func (s *sink) isMarked(at string) bool {
 // isMarkedBeside reports whether the mark of a directory is beside it, as somebody was killed who was just about to end
 // with it.
 func (s *sink) isMarkedBeside(at string) bool {
-	info, err := s.root.Lstat(partOf(at))
+	info, err := s.root.Lstat(PartName(at))
 	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(markText)) {
 		return false
 	}
-	f, err := s.root.OpenFile(partOf(at), os.O_RDONLY|noWait, 0)
+	f, err := s.root.OpenFile(PartName(at), os.O_RDONLY|noWait, 0)
 	if err != nil {
 		return false
 	}
@@ -66,7 +66,7 @@ func (s *sink) isMarkedBeside(at string) bool {
 // markAgain has the mark that is beside a directory be in it. If that fails it is still marked.
 func (s *sink) markAgain(at string) {
 	if s.root.Chmod(at, 0o700) == nil && s.mark(at) == nil {
-		_ = s.root.Remove(partOf(at))
+		_ = s.root.Remove(PartName(at))
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *sink) unmark(at string, d *os.File) error {
 		return err
 	}
 	defer above.Close()
-	err = renameNew(d, unfinished, above, path.Base(partOf(at)))
+	err = renameNew(d, unfinished, above, path.Base(PartName(at)))
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrExist) {
 		err = s.root.Remove(path.Join(at, unfinished))
 	}
@@ -91,7 +91,7 @@ func (s *sink) mkdir(at string) error {
 		if _, err := s.root.Lstat(at); err == nil {
 			return fs.ErrExist
 		}
-		if err := s.mkdirAs(partOf(at), at); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errors.ErrUnsupported) {
+		if err := s.mkdirAs(PartName(at), at); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
 	}

@@ -203,17 +203,17 @@ func TestOtherPart(t *testing.T) {
 	left := map[string]func(root *os.Root) error{
 		"nothing": func(*os.Root) error { return nil },
 		"a part of a file": func(root *os.Root) error {
-			return root.WriteFile(partOf("l"), randomBytes(9, 1),
+			return root.WriteFile(PartName("l"), randomBytes(9, 1),
 				0o600)
 		},
 		"a part that cannot be read": func(root *os.Root) error {
-			return root.WriteFile(partOf("l"), randomBytes(9, 1),
+			return root.WriteFile(PartName("l"), randomBytes(9, 1),
 				0)
 		},
-		"a link":                       func(root *os.Root) error { return root.Symlink("nowhere", partOf("l")) },
-		"a directory without its mark": func(root *os.Root) error { return root.Mkdir(partOf("l"), 0o700) },
+		"a link":                       func(root *os.Root) error { return root.Symlink("nowhere", PartName("l")) },
+		"a directory without its mark": func(root *os.Root) error { return root.Mkdir(PartName("l"), 0o700) },
 		"a directory with its mark": func(root *os.Root) error {
-			return errors.Join(root.Mkdir(partOf("l"), 0o700), (&sink{root: root}).mark(partOf("l")))
+			return errors.Join(root.Mkdir(PartName("l"), 0o700), (&sink{root: root}).mark(PartName("l")))
 		},
 	}
 	for what, leave := range left {
@@ -226,13 +226,13 @@ func TestOtherPart(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s, force %v, resume %v: a file: %v", what, s.force, s.resume, err)
 			} else {
-				testrig.Must(t, errors.Join(p.Close(), root.Remove(partOf("l"))))
+				testrig.Must(t, errors.Join(p.Close(), root.Remove(PartName("l"))))
 			}
-			testrig.Must(t, errors.Join(root.RemoveAll(partOf("l")), leave(root), root.WriteFile("l", nil, 0o600)))
+			testrig.Must(t, errors.Join(root.RemoveAll(PartName("l")), leave(root), root.WriteFile("l", nil, 0o600)))
 			if err := s.makeSymlink("l", "to"); s.force != (err == nil) {
 				t.Errorf("%s, force %v, resume %v: a link: %v", what, s.force, s.resume, err)
 			}
-			if _, err := root.Lstat(partOf("l")); s.force && !errors.Is(err, fs.ErrNotExist) {
+			if _, err := root.Lstat(PartName("l")); s.force && !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s, force %v, resume %v: there is a part still: %v", what, s.force, s.resume, err)
 			}
 			testrig.Must(t, root.Close())
@@ -245,7 +245,7 @@ func TestForeignPart(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	testrig.Must(t, err)
 	defer root.Close()
-	testrig.Must(t, errors.Join(root.Mkdir(partOf("l"), 0o700), root.WriteFile(partOf("l")+"/theirs", nil, 0o600),
+	testrig.Must(t, errors.Join(root.Mkdir(PartName("l"), 0o700), root.WriteFile(PartName("l")+"/theirs", nil, 0o600),
 		root.WriteFile("l", nil, 0o600)))
 	s := sink{root: root, force: true, resume: true}
 	if _, err := s.openPart("l"); answerOf(err).Code != message.NotRegular {
@@ -254,7 +254,7 @@ func TestForeignPart(t *testing.T) {
 	if err := s.makeSymlink("l", "to"); answerOf(err).Code != message.NotRegular {
 		t.Errorf("a link: %v", err)
 	}
-	_, err = root.Lstat(partOf("l") + "/theirs")
+	_, err = root.Lstat(PartName("l") + "/theirs")
 	testrig.Must(t, err)
 }
 

@@ -27,8 +27,8 @@ const partMode = 0o600
 // maxName is how long a name may be on most systems, in bytes.
 const maxName = 255
 
-// partOf returns the name of a file's part.
-func partOf(at string) string {
+// PartName returns the name that a file has until it is complete, beside the one that it gets.
+func PartName(at string) string {
 	dir, name := path.Split(at)
 	if part := "." + name + message.PartSuffix; len(part) <= maxName {
 		return dir + part
@@ -39,7 +39,7 @@ func partOf(at string) string {
 
 // openPart makes a part, or opens that of a cut transfer if it is to be resumed.
 func (s *sink) openPart(at string) (*part, error) {
-	p := &part{root: s.root, at: partOf(at)}
+	p := &part{root: s.root, at: PartName(at)}
 	err := p.create()
 	if errors.Is(err, fs.ErrExist) && (s.resume || s.force) && s.removeOther(p.at) {
 		err = p.create()
@@ -79,7 +79,7 @@ func (s *sink) removeOther(part string) bool {
 
 // sweep takes away whatever an earlier copy has left under the name of a part, unless another copy is at it.
 func (s *sink) sweep(at string) error {
-	p := &part{root: s.root, at: partOf(at)}
+	p := &part{root: s.root, at: PartName(at)}
 	if s.removeOther(p.at) {
 		return nil
 	}

@@ -50,10 +50,10 @@ func TestOpenToTheEnd(t *testing.T) {
 // TestLongestName has the name of a part be as long as a system allows, and no longer.
 func TestLongestName(t *testing.T) {
 	longest := strings.Repeat("x", maxName-1-len(message.PartSuffix))
-	if got := partOf("d/" + longest); got != "d/."+longest+message.PartSuffix {
+	if got := PartName("d/" + longest); got != "d/."+longest+message.PartSuffix {
 		t.Error(got)
 	}
-	if got := partOf("d/" + longest + "x"); len(got) > len("d/")+maxName || strings.Contains(got, longest) {
+	if got := PartName("d/" + longest + "x"); len(got) > len("d/")+maxName || strings.Contains(got, longest) {
 		t.Error(got)
 	}
 }

@@ -72,7 +72,7 @@ func (s *sink) makeSymlink(at, to string) error {
 	if !there {
 		return s.root.Symlink(to, at)
 	}
-	part := partOf(at)
+	part := PartName(at)
 	if err := s.sweep(at); err != nil {
 		return err
 	}
