@@ -113,7 +113,8 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 		return client, err
 	}
 	client = rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, Interval: c.interval(), NoFallback: c.NoFallback, Timeout: c.Timeout,
+		Config: cfg, Size: c.Size, Count: c.Count, MayClose: !c.times,
+		Interval: c.interval(), NoFallback: c.NoFallback, Timeout: c.Timeout,
 	}
 	if client.Wrap, err = c.wrap("rping", c.hostPort(), c.over(), r); err != nil {
 		return client, err

@@ -140,7 +140,7 @@ func (c *client) outcome(err error) error {
 	switch {
 	case errors.Is(err, iwarp.ErrPeerClosed):
 		c.report(Disconnected{})
-		if endless {
+		if endless && c.cfg.MayClose {
 			return nil
 		}
 		err = c.left()

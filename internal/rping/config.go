@@ -64,6 +64,8 @@ type ClientConfig struct {
 	Config
 	Size  int // bytes, 1 to MaxSize; if zero, DefaultSize
 	Count int // pings; if zero, until the context ends
+	// MayClose has a server that closes the connection end pings without a Count in order, as rdma-core's client has it.
+	MayClose bool
 	// Interval is the pause between two pings.
 	Interval time.Duration
 
