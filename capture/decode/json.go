@@ -18,6 +18,10 @@ import (
 type JSONConfig struct {
 	FPDUs bool // FPDUs, missing bytes and Reads
 	Bytes bool // FPDUs too, and the bytes of these and of startup frames
+
+	// Version and Time are for the totals: of the program that decodes, and when it began. Without them, the totals have none.
+	Version string
+	Time    time.Time
 }
 
 // A JSON is a [Consumer] that prints one JSON object for each event, each on a line of

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"github.com/goiwarp/iwarp/capture"
 	"github.com/goiwarp/iwarp/rdmap"
@@ -184,6 +185,8 @@ type jsonTotals struct {
 	Findings     jsonCounts   `json:"findings"`
 	Backwards    uint64       `json:"backwards,omitempty"`
 	BackwardsBy  int64        `json:"backwards_by_ns,omitempty"`
+	Version      string       `json:"version,omitempty"`
+	Time         time.Time    `json:"time,omitzero"`
 }
 
 type jsonUnread struct {
@@ -205,6 +208,6 @@ func (j *JSON) Totals(n Totals) {
 	j.put(jsonTotals{
 		"totals", n.Packets, n.Bytes, n.Connections, n.IWARP, n.Associations, n.Sessions, n.Failed, n.Rejected,
 		n.Skipped, unreadOf(n), n.Illegible, n.Evicted, n.Cut, n.Dropped, countsOf(n.Findings),
-		n.Backwards, n.BackwardsBy.Nanoseconds(),
+		n.Backwards, n.BackwardsBy.Nanoseconds(), j.cfg.Version, j.cfg.Time.UTC().Truncate(time.Second),
 	})
 }

@@ -193,7 +193,8 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	var out printer = decode.NewText(text, decode.TextConfig{FPDUs: fpdus, Hex: c.Hex, Columns: columnsBelow(text)})
 	switch {
 	case c.JSON:
-		out = decode.NewJSON(text, decode.JSONConfig{FPDUs: fpdus, Bytes: c.Hex})
+		out = decode.NewJSON(text, decode.JSONConfig{FPDUs: fpdus, Bytes: c.Hex,
+			Version: versionName(built()), Time: time.Now()})
 	case c.Stats:
 		out = &statsPrinter{Stats: traffic.New(), w: text}
 	}

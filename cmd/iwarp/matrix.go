@@ -35,7 +35,7 @@ func (matrixCmd) Help() string {
 		"RTR indications, IRD and ORD, private data, rejections, and messages that break rules. --network usertcp runs the cells of TCP over a TCP in user space. There is no sctp:kernel: " +
 		"what passes between the two ends is compared, too, and to see that of the kernel's takes a socket of root's (docs/interop.md has what shows that SCTP). In a cell that comes up a Send, a Write and a Read are verified in " +
 		"both directions. What both ends and what passes on the wire say is compared with what the documents demand.\n\n" +
-		"JSON: {cells, as_demanded, ms, interrupted, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
+		"JSON: {version, time, cells, as_demanded, ms, interrupted, figures: [{figure, title, cells: [ROW and initiator, initiator_markers, responder, " +
 		"responder_markers, printed]}], wider: [ROW]}, where ROW is {group, name, requirements, section, demanded, got, ok, " +
 		"differences, initiator_error, responder_error, wire, ms}. After an interrupt there are the rows that were over, and interrupted is true. With --list: {group, name, requirements, section, demanded} on a line for each row."
 }
@@ -65,6 +65,7 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 	case report == nil:
 		return err
 	}
+	report.Stamp = files.stamp()
 	err = join(c.write(std, files, report.Report()), err)
 	if wrong := report.Cells - report.AsDemanded; wrong > 0 && (err == nil || report.Interrupted) {
 		return findings("matrix: cells that differ from what the documents demand: %d of %d", wrong, report.Cells)

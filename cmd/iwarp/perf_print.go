@@ -20,6 +20,7 @@ type perfPrinter struct {
 	view     perfView // nil: JSON
 	progress *progressLine
 	began    time.Time
+	peer     string // empty: both ends are here
 
 	soFar perf.Report // what there is of it
 	begun string      // what is known of a row whose latency is measured
@@ -36,6 +37,9 @@ type perfView interface {
 
 func (c *perfCmd) printer(std streams) *perfPrinter {
 	p := &perfPrinter{out: std.out, progress: newProgressLine(std.err), began: time.Now()}
+	if c.Connect != "" {
+		p.peer = c.Connect.withPort()
+	}
 	switch {
 	case c.JSON:
 	case c.Table, c.AllColumns, c.ReportGbits:
@@ -145,11 +149,12 @@ type perfDocument struct {
 	Version string    `json:"version"`
 	Time    time.Time `json:"time"`
 	Host    string    `json:"host"`
+	Peer    string    `json:"peer,omitempty"`
 	hostinfo.Machine
 	*perf.Report
 }
 
 func (p *perfPrinter) document(r *perf.Report) perfDocument {
 	host, _ := os.Hostname() // empty, if the system does not tell
-	return perfDocument{versionName(built()), p.began.UTC().Truncate(time.Second), host, hostinfo.This(), r}
+	return perfDocument{versionName(built()), p.began.UTC().Truncate(time.Second), host, p.peer, hostinfo.This(), r}
 }

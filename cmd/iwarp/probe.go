@@ -76,6 +76,7 @@ func (c *probeCmd) ask(ctx context.Context, std streams, files *reportFiles, pro
 	if r == nil {
 		return c.unreached(err)
 	}
+	r.Stamp = files.stamp()
 	return join(c.write(std, files, r.Report()), c.stopped(r.Stopped, err), c.verdict(r, err))
 }
 
@@ -110,6 +111,7 @@ func (c *probeCmd) askSCTP(ctx context.Context, std streams, files *reportFiles,
 	if r == nil {
 		return c.unreached(err)
 	}
+	r.Stamp = files.stamp()
 	return join(c.write(std, files, r.Report()), c.stopped(r.Stopped, err), c.verdictSCTP(r, err))
 }
 

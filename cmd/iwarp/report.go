@@ -67,6 +67,9 @@ func (f *reportFlags) write(std streams, files *reportFiles, r *report.Documente
 	return join(r.WriteText(folded(std.out), f.Verbose), files.write(r))
 }
 
+// stamp says what the report is of.
+func (f *reportFiles) stamp() report.Stamp { return report.StampOf(versionName(built()), f.began) }
+
 func (f *reportFiles) write(r report.Report) error {
 	f.written = true
 	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown), f.html.write(r.WriteHTML), summarize(r))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/oooexperiment"
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/wording"
 )
 
@@ -105,12 +106,13 @@ func (c *studyCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	progress := newProgressLine(std.err)
+	progress, began := newProgressLine(std.err), time.Now()
 	r, err := oooexperiment.RunAll(ctx, cfg, ways, progress.text)
 	progress.clear()
 	if err != nil && !r.Interrupted {
 		return err
 	}
+	r.Stamp = report.StampOf(versionName(built()), began)
 	if c.JSON {
 		return join(r.Report().WriteJSON(std.out), err)
 	}

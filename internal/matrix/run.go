@@ -40,6 +40,8 @@ type Config struct {
 // A Report is what came of the rows. The documentation of the package describes its
 // JSON.
 type Report struct {
+	report.Stamp
+
 	Cells      int     `json:"cells"`
 	AsDemanded int     `json:"as_demanded"`
 	MS         float64 `json:"ms"`

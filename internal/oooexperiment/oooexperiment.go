@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/usertcp"
 )
 
@@ -118,6 +119,7 @@ type Times struct {
 
 // A Report is all of a study.
 type Report struct {
+	report.Stamp
 	Config
 	// Interrupted: the context ended before the last Way.
 	Interrupted bool     `json:"interrupted,omitempty"`

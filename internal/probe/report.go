@@ -3,12 +3,15 @@ package probe
 import (
 	"slices"
 
+	"github.com/goiwarp/iwarp/internal/report"
 	"github.com/goiwarp/iwarp/internal/wording"
 	"github.com/goiwarp/iwarp/mpa"
 )
 
 // A Report is what was asked, and what follows from the answers.
 type Report struct {
+	report.Stamp
+
 	Peer    string `json:"peer"`
 	Network string `json:"network"` // as in Config
 	// Incomplete: the peer was gone before the last question, or the time was over. What is missing in the

@@ -12,6 +12,8 @@ import (
 
 // An SCTPReport is what was asked over SCTP, and what follows from the answers.
 type SCTPReport struct {
+	report.Stamp
+
 	Peer    string `json:"peer"`
 	Network string `json:"network"` // "sctp"
 	// Incomplete: the peer was gone before the last question.

@@ -27,6 +27,17 @@ type Report interface {
 	WriteHTML(w io.Writer) error
 }
 
+// A Stamp says in JSON what a report is of: the version of iwarp, and when the run began, in UTC.
+type Stamp struct {
+	Version string    `json:"version,omitempty"`
+	Time    time.Time `json:"time,omitzero"`
+}
+
+// StampOf is the Stamp of a run.
+func StampOf(version string, began time.Time) Stamp {
+	return Stamp{version, began.UTC().Truncate(time.Second)}
+}
+
 // Milliseconds is a duration as JSON has it, to the microsecond.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
