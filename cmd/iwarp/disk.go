@@ -75,13 +75,20 @@ JSON of --list: {subsystems: [{transport, address, kind, nqn}]}, or of one subsy
 uuid}]}, where uuid is left out if there is none.`
 }
 
-// Run serves until it is interrupted.
-func (c *diskCmd) Run(ctx context.Context, std streams) (err error) {
+// Run serves until it is interrupted, or does what a host is to do.
+func (c *diskCmd) Run(ctx context.Context, std streams) error {
+	if !c.asHost() {
+		return c.logged(ctx, std, "disk", c.run(ctx, std))
+	}
 	if err := c.checkOptions(); err != nil {
 		return err
 	}
-	if c.asHost() {
-		return c.runHost(ctx, std)
+	return c.runHost(ctx, std)
+}
+
+func (c *diskCmd) run(ctx context.Context, std streams) (err error) {
+	if err := c.checkOptions(); err != nil {
+		return err
 	}
 	cfg, err := c.config(std)
 	if err != nil {
@@ -105,7 +112,7 @@ func (c *diskCmd) Run(ctx context.Context, std streams) (err error) {
 func (c *diskCmd) offer(ctx context.Context, std streams, t *target.Target, cfg target.Config) error {
 	over := c.over()
 	defer over.Close()
-	warn(std, "disk", over)
+	c.warn(std, "disk", over)
 	rnic := iwarp.NewRNIC(iwarp.RNICConfig{})
 	defer rnic.Close()
 	ln, err := c.listenOver(ctx, "disk", c.listen(), over, &iwarp.ListenConfig{RNIC: rnic})

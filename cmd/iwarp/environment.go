@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -50,9 +51,20 @@ func warnOfVariables(w io.Writer, command *kong.Node) {
 	for _, assignment := range os.Environ() {
 		name, _, _ := strings.Cut(assignment, "=")
 		if strings.HasPrefix(name, variable(command.Name, "")) && !slices.Contains(known, name) && !ofKubernetes(name) {
-			fmt.Fprintf(w, "iwarp: %s: the variable %s sets no option%s\n", command.Name, name, suggest(name, known))
+			text := fmt.Sprintf("the variable %s sets no option%s", name, suggest(name, known))
+			if logsJSON(command) {
+				slog.New(slog.NewJSONHandler(w, nil)).Warn(text)
+			} else {
+				fmt.Fprintf(w, "iwarp: %s: %s\n", command.Name, text)
+			}
 		}
 	}
+}
+
+// logsJSON reports whether a service is to log in JSON.
+func logsJSON(command *kong.Node) bool {
+	flag := flagOf(command, func(f *kong.Flag) bool { return f.Name == "log" })
+	return flag != nil && flag.Target.String() == "json"
 }
 
 // ofKubernetes reports whether Kubernetes sets a variable of such a name, for a Service with the name of ours.

@@ -77,6 +77,7 @@ func runGuarded(args []string, std streams) int {
 	err := execute(ctx, args, std)
 	status := statusOf(ctx, err)
 	switch {
+	case errors.As(err, new(*told)):
 	case status != statusFine:
 		fmt.Fprintln(std.err, printed(err))
 	case err != nil:

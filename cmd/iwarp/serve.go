@@ -56,6 +56,10 @@ Files are served with --dir only: to read, and with --writable to write, too.`
 
 // Run serves until it is interrupted.
 func (c *serveCmd) Run(ctx context.Context, std streams) error {
+	return c.logged(ctx, std, "serve", c.run(ctx, std))
+}
+
+func (c *serveCmd) run(ctx context.Context, std streams) error {
 	if err := c.checkOptions(); err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 		return err
 	}
 	defer rnic.Close() // if that is not done by then, and the Listener with it
-	warn(std, "serve", over)
+	c.warn(std, "serve", over)
 	subprocess.Announce(std.out, ln.Addr())
 	stop, err := c.monitor(ctx, std, monitor.Sources{Name: "serve", State: server.State, Server: server, RNIC: rnic,
 		SCTP: over, Device: "iwarp0"}, log)

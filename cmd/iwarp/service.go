@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/goiwarp/iwarp/internal/monitor"
+	"github.com/goiwarp/iwarp/internal/network"
 	"github.com/goiwarp/iwarp/internal/serve"
 )
 
@@ -32,6 +33,36 @@ func (f *serviceFlags) logger(std streams, level slog.Level) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(std.err, options))
 	}
 	return slog.New(slog.NewTextHandler(std.err, options))
+}
+
+// A told error was logged, and needs no other text.
+type told struct{ error }
+
+// Unwrap returns the error as it was.
+func (t *told) Unwrap() error { return t.error }
+
+// logged logs in JSON what a service has ended with, if that is how it logs: whoever reads its standard error expects
+// nothing else there.
+func (f *serviceFlags) logged(ctx context.Context, std streams, command string, err error) error {
+	if err == nil || f.Log != "json" {
+		return err
+	}
+	log := f.logger(std, slog.LevelInfo)
+	if statusOf(ctx, err) == statusFine {
+		log.Info("interrupted")
+	} else {
+		log.Error("ended", "error", oneLine(&failure{command, err}))
+	}
+	return &told{err}
+}
+
+// warn tells that nobody can come as yet, as the service logs.
+func (f *serviceFlags) warn(std streams, command string, over *network.Network) {
+	if f.Log != "json" {
+		warn(std, command, over)
+	} else if err := over.Unready(); err != nil {
+		f.logger(std, slog.LevelInfo).Warn(err.Error())
+	}
 }
 
 // monitor serves the metrics of --metrics until stop is called.
