@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,7 +41,8 @@ func TestInterrupted(t *testing.T) {
 		var text strings.Builder
 		werr := r.Report().WriteText(&text, false)
 		if r.Cells != rows || r.AsDemanded != rows || r.Interrupted != (err != nil) || werr != nil ||
-			strings.Contains(text.String(), "stopped: interrupted") != r.Interrupted {
+			strings.Contains(text.String(), "stopped: interrupted") != r.Interrupted ||
+			strings.Contains(text.String(), fmt.Sprintf("interrupted: %d of ", rows)) != r.Interrupted {
 			t.Fatalf("after %v: %d of %d cells in %d rows, %v\n%s",
 				after, r.AsDemanded, r.Cells, rows, err, text.String())
 		}

@@ -34,7 +34,11 @@ func (r *Report) document() *report.Document {
 		d.Sections = append(d.Sections, groupSection(rows[:n]))
 		rows = rows[n:]
 	}
-	total := fmt.Sprintf("%s, %d as demanded (%.1f s)", wording.Count(r.Cells, "cell"), r.AsDemanded, r.MS/1000)
+	cells := wording.Count(r.Cells, "cell")
+	if r.Interrupted {
+		cells = fmt.Sprintf("interrupted: %d of %s run", r.Cells, wording.Count(r.picked, "cell"))
+	}
+	total := fmt.Sprintf("%s, %d as demanded (%.1f s)", cells, r.AsDemanded, r.MS/1000)
 	d.Sections = append(d.Sections, report.Section{Head: total})
 	return d
 }

@@ -51,6 +51,7 @@ type Report struct {
 	Wider       []*Result      `json:"wider"`
 
 	network string // that the rows were run over
+	picked  int    // rows
 }
 
 // A FigureReport is what came of one figure.
@@ -145,7 +146,7 @@ func run(ctx context.Context, cfg Config, figures []Figure, groups []Group) (*Re
 		cfg.Timeout = DefaultTimeout
 	}
 	r, tasks := plan(&cfg, figures, groups)
-	r.network = cmp.Or(cfg.Network, network.TCP)
+	r.network, r.picked = cmp.Or(cfg.Network, network.TCP), len(tasks)
 	if len(tasks) == 0 {
 		return nil, ErrNothingPicked
 	}

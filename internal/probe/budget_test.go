@@ -97,10 +97,34 @@ func TestInterrupted(t *testing.T) {
 			}
 			var text, junit strings.Builder
 			testrig.Must(t, errors.Join(r.Report().WriteText(&text, false), r.Report().WriteJUnit(&junit)))
-			if !strings.Contains(text.String(), "stopped: interrupted") ||
+			if !strings.Contains(text.String(), "stopped: interrupted") || len(r.NotAsked) == 0 ||
+				!strings.Contains(text.String(), "as there was an interrupt: ") || r.Preset != "" || len(r.Resembles) > 0 ||
 				!strings.Contains(junit.String(), `failures="0" errors="0"`) {
 				t.Errorf("%s%s", text.String(), junit.String())
 			}
 		})
+	}
+}
+
+// TestInterruptedMidway interrupts the questions to a peer that answers them: the report names those that are left, and
+// concludes nothing that takes all answers.
+func TestInterruptedMidway(t *testing.T) {
+	for n := 1; n < 20; n += 5 {
+		ctx, interrupt := context.WithCancel(t.Context())
+		begun := 0
+		r, err := probe.Run(ctx, probe.Config{Addr: responder{}.listen(t), Progress: func(string) {
+			if begun++; begun > n {
+				interrupt()
+			}
+		}})
+		interrupt()
+		if !errors.Is(err, context.Canceled) || !r.Interrupted || len(r.Questions) == 0 || len(r.Questions) > n || len(r.NotAsked) < 5 {
+			t.Fatalf("after %d questions: %v: %d asked, not asked %q", n, err, len(r.Questions), r.NotAsked)
+		}
+		shown := text(t, r)
+		if len(r.Resembles) > 0 || strings.Contains(shown, "preset is needed") || !strings.Contains(shown, "Not asked") ||
+			!strings.Contains(shown, "Little follows from this, as not all was asked") {
+			t.Errorf("after %d questions:\n%s", n, shown)
+		}
 	}
 }

@@ -77,7 +77,7 @@ func (r *Report) summary() report.Section {
 	var s section
 	s.Head = fmt.Sprintf("%s: %s asked", r.Peer, wording.Count(len(r.Questions), "question"))
 	s.presence(r.Away, r.Stopped)
-	s.notAsked(r.NotAsked, r.Stopped)
+	s.notAsked(r.NotAsked, whyNotAsked(r.Stopped, r.OutOfTime, r.Interrupted))
 	names := make([]string, len(r.Dialects))
 	for i, d := range r.Dialects {
 		names[i] = d.String()
@@ -99,7 +99,7 @@ func (r *Report) summary() report.Section {
 		s.line("Dialects", "none that iwarp knows: no Request was answered")
 		return s.Section
 	}
-	s.line("Dialects", "%s%s", strings.Join(names, ", "), wording.If(r.Stopped != nil, ", as far as it was asked", ""))
+	s.line("Dialects", "%s%s", strings.Join(names, ", "), wording.If(r.Incomplete, ", as far as it was asked", ""))
 	kind := "not known"
 	if r.Kind != 0 {
 		kind = r.Kind.String()
@@ -122,15 +122,23 @@ func (s *section) presence(away []Absence, stop *Stop) {
 }
 
 // notAsked has the questions that were not asked.
-func (s *section) notAsked(names []string, stop *Stop) {
+func (s *section) notAsked(names []string, why string) {
 	if len(names) > 0 {
-		s.line("Not asked", "%s, as %s: %s", wording.Count(len(names), "question"), whyNotAsked(stop),
+		s.line("Not asked", "%s, as %s: %s", wording.Count(len(names), "question"), why,
 			strings.Join(names, "; "))
 	}
 }
 
-func whyNotAsked(stop *Stop) string {
-	return wording.If(stop != nil, "the peer stopped answering", "nothing was answered")
+func whyNotAsked(stop *Stop, outOfTime, interrupted bool) string {
+	switch {
+	case stop != nil:
+		return "the peer stopped answering"
+	case interrupted:
+		return "there was an interrupt"
+	case outOfTime:
+		return "the time was over"
+	}
+	return "nothing was answered"
 }
 
 func (r *Report) answers() report.Section {
@@ -268,6 +276,8 @@ func (r *Report) advice() string {
 		return "Nothing there speaks MPA as a responder, or it takes no Request like these, or has TLS in front of it"
 	case r.Stopped != nil:
 		return stopAdvice
+	case r.Incomplete:
+		return "Little follows from this, as not all was asked: ask again, to the end"
 	case r.Preset != "":
 		return "Use --peer " + r.Preset
 	case r.recognized():
@@ -309,7 +319,7 @@ func (r *Report) checks() []report.Check {
 		}
 		all = append(all, c)
 	}
-	return append(withExample(all), unasked(r.NotAsked, r.Stopped)...)
+	return append(withExample(all), unasked(r.NotAsked, whyNotAsked(r.Stopped, r.OutOfTime, r.Interrupted))...)
 }
 
 // dialogue is a question, how it was answered after what time, and what came of the connection then.
@@ -339,10 +349,10 @@ func withExample(all []report.Check) []report.Check {
 }
 
 // unasked are checks for the questions that were not asked.
-func unasked(names []string, stop *Stop) (all []report.Check) {
+func unasked(names []string, why string) (all []report.Check) {
 	for _, name := range names {
 		all = append(all, report.Check{Group: "questions", Name: name, Status: report.Skipped,
-			Verdict: "not asked", Why: whyNotAsked(stop)})
+			Verdict: "not asked", Why: why})
 	}
 	return all
 }

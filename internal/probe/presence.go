@@ -70,6 +70,7 @@ type presence struct {
 	again func(wait time.Duration) error
 	stop  *Stop
 	rest  []string // questions that were not asked
+	over  error    // why the rest was not: the time was over, or there was an interrupt
 }
 
 // recess is between two attempts to reach a peer that is away.
@@ -121,6 +122,14 @@ func (w *presence) leave(number int, last, at string, why error) {
 func (w *presence) spare(name string) {
 	if !slices.Contains(w.rest, name) && (w.stop == nil || w.stop.At != name) {
 		w.rest = append(w.rest, name)
+	}
+}
+
+// cut notes that a question was not asked, or not to its end, for a reason that all that follow have, too.
+func (w *presence) cut(name string, over error) {
+	w.spare(name)
+	if w.over == nil {
+		w.over = over
 	}
 }
 

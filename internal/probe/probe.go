@@ -122,7 +122,7 @@ func (p *prober) askAll() error {
 			return err
 		}
 	}
-	return nil
+	return p.over
 }
 
 // stages are asked in this order, as later ones build on what earlier ones found.
@@ -150,15 +150,28 @@ func (p *prober) ask(name string, frame []byte) (*Question, error) {
 
 // converse asks a question, each piece of it in a segment of its own. If the Request is
 // accepted, further goes on with the connection. It returns nil without an error if
-// the peer has been silent for too long to be asked, or is gone.
+// the peer has been silent for too long to be asked, or is gone, or there is no more time.
 //
 // A peer that has answered before, and does not answer now, is asked the control question. If it answers that at once,
 // the question stands as it is. If it was away, it is asked the question once more.
 func (p *prober) converse(name string, further func(*line, *Question), pieces ...[]byte) (*Question, error) {
+	if over := p.spent(); over != nil {
+		p.cut(name, over)
+		return nil, nil
+	}
+	q, err := p.conversed(name, further, pieces)
+	if over := p.spent(); q == nil && over != nil {
+		p.cut(name, over)
+		return nil, nil
+	}
+	return q, err
+}
+
+func (p *prober) conversed(name string, further func(*line, *Question), pieces [][]byte) (*Question, error) {
 	wait, ask := p.patience()
 	if !ask || p.stop != nil {
 		p.spare(name)
-		return nil, p.spent()
+		return nil, nil
 	}
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)

@@ -26,7 +26,7 @@ type Report struct {
 	// Interrupted: the context ended before it.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// NotAsked are the questions that a peer was spared that has answered nothing for
-	// Config.GiveUp, or has stopped answering.
+	// Config.GiveUp, or has stopped answering, and those for which there was no more time.
 	NotAsked []string `json:"not_asked,omitempty"`
 
 	// NotMPA: the peer answers, but never in frames of MPA.
@@ -156,7 +156,7 @@ func (p *prober) conclude() {
 	}
 	r.Kind, r.KindReason = r.kind()
 	r.Markers, r.CRC, r.Limits = r.markers(), r.crc(), r.limits()
-	if r.Resembles = []Match{}; r.Stopped == nil { // else too little is known
+	if r.Resembles = []Match{}; !r.Incomplete { // else too little is known
 		r.Resembles = resemblance(r.features())
 	}
 	if r.recognized() {

@@ -76,7 +76,7 @@ func (p *sctpProber) askAll() error {
 			return err
 		}
 	}
-	return nil
+	return p.over
 }
 
 // sctpStages are asked in this order.
@@ -107,11 +107,25 @@ func (t *talk) until() time.Time { return t.p.after(t.p.cfg.Timeout) }
 func (p *sctpProber) after(d time.Duration) time.Time { return time.Now().Add(p.within(d)) }
 
 // associate asks a question in an association of its own. If there is one, further goes on. A peer that does not
-// answer, and has answered before, is asked the control question. It returns nil without an error if the peer is gone.
+// answer, and has answered before, is asked the control question. It returns nil without an error if the peer is gone, or
+// there is no more time.
 func (p *sctpProber) associate(name string, ours chunk.Setup, further func(*talk)) (*SessionQuestion, error) {
+	if over := p.spent(); over != nil {
+		p.cut(name, over)
+		return nil, nil
+	}
+	q, err := p.associated(name, ours, further)
+	if over := p.spent(); q == nil && over != nil {
+		p.cut(name, over)
+		return nil, nil
+	}
+	return q, err
+}
+
+func (p *sctpProber) associated(name string, ours chunk.Setup, further func(*talk)) (*SessionQuestion, error) {
 	if p.stop != nil {
 		p.spare(name)
-		return nil, p.spent()
+		return nil, nil
 	}
 	if p.cfg.Progress != nil {
 		p.cfg.Progress(name)

@@ -149,7 +149,7 @@ func (r *SCTPReport) summary() report.Section {
 	var s section
 	s.Head = fmt.Sprintf("%s: %s asked over SCTP in UDP", r.Peer, wording.Count(len(r.Questions), "question"))
 	s.presence(r.Away, r.Stopped)
-	s.notAsked(r.NotAsked, r.Stopped)
+	s.notAsked(r.NotAsked, whyNotAsked(r.Stopped, r.OutOfTime, r.Interrupted))
 	if u := r.Setup; u != nil {
 		indication := "none"
 		if u.Indication != nil {
@@ -221,5 +221,5 @@ func (r *SCTPReport) checks() []report.Check {
 			Dialogue: dialogue(q.Name, q.Outcome, q.Answer, q.Then, took),
 		})
 	}
-	return append(withExample(all), unasked(r.NotAsked, r.Stopped)...)
+	return append(withExample(all), unasked(r.NotAsked, whyNotAsked(r.Stopped, r.OutOfTime, r.Interrupted))...)
 }
