@@ -62,6 +62,9 @@ func (s *span) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
+// longestSpan is more than anybody measures a figure for: it shows a mistake in the unit.
+const longestSpan = 24 * time.Hour
+
 // parseSpan reads a time of more than 0.
 func parseSpan(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
@@ -73,6 +76,8 @@ func parseSpan(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%.40q is no time, such as 400ms, and no number of seconds", text)
 	case d <= 0:
 		return 0, fmt.Errorf("must be more than 0, not %v", d)
+	case d > longestSpan:
+		return 0, fmt.Errorf("must be %v at most, not %v", longestSpan, d)
 	}
 	return d, nil
 }

@@ -43,6 +43,8 @@ const (
 	serveGrace       = 10 * time.Second
 	serveIdle        = 5 * time.Minute
 	minServeMemory   = 16 << 20
+
+	mostServeConnections = 1 << 20
 )
 
 // Help is what --help adds.
@@ -107,6 +109,8 @@ func (c *serveCmd) checkOptions() error {
 	switch {
 	case c.Memory < minServeMemory:
 		return usage("serve: --memory: want 16M or more, not %d", c.Memory)
+	case c.MaxConnections > mostServeConnections:
+		return usage("serve: --max-connections: want %d or fewer, not %d", mostServeConnections, c.MaxConnections)
 	case c.Idle <= 0:
 		return usage("serve: --idle: must be more than 0, not %v", c.Idle)
 	case c.Writable && c.Dir == "":
