@@ -134,7 +134,10 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	if over := c.over(); c.Reorder > 0 && over.Streams && over.Unordered && !c.Markers {
 		fmt.Fprintln(std.err, "iwarp: perf: --reorder without --markers: early packets wait, because only markers show where their FPDUs begin")
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	p := c.printer(std)
+	p.unread = cancel
 	watch := p.observer()
 	if watch.Wrap, err = c.wrap("perf", c.Connect.withPort(), c.over(), r); err != nil {
 		return err
@@ -145,6 +148,9 @@ func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error
 	watch.Tap = r.tap()
 	report, err := c.measure(ctx, std, opts, watch)
 	p.progress.clear()
+	if lost := p.lost(); lost != nil {
+		return fmt.Errorf("perf: %w", lost)
+	}
 	return p.ended(ctx, opts, report, err)
 }
 

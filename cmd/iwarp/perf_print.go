@@ -10,6 +10,7 @@ import (
 
 	"github.com/goiwarp/iwarp/internal/hostinfo"
 	"github.com/goiwarp/iwarp/internal/report"
+	"github.com/goiwarp/iwarp/internal/terminal"
 	"github.com/goiwarp/iwarp/perf"
 )
 
@@ -21,6 +22,7 @@ type perfPrinter struct {
 	progress *progressLine
 	began    time.Time
 	peer     string // empty: both ends are here
+	unread   func() // ends a measurement whose text is lost
 
 	soFar perf.Report // what there is of it
 	begun string      // what is known of a row whose latency is measured
@@ -87,12 +89,14 @@ func (p *perfPrinter) connected(n perf.Negotiated) {
 	if p.view != nil {
 		p.progress.clear()
 		p.view.connected(n)
+		p.look()
 	}
 }
 
 func (p *perfPrinter) bandwidth(r perf.Result) {
 	if p.view != nil {
 		p.begun = p.view.bandwidth(r)
+		p.look()
 	}
 }
 
@@ -102,6 +106,22 @@ func (p *perfPrinter) result(r perf.Result) {
 	if p.view != nil {
 		p.progress.clear()
 		p.view.result(r)
+		p.look()
+	}
+}
+
+// lost is why what was printed cannot be read, if it cannot.
+func (p *perfPrinter) lost() error {
+	if guard, ok := p.out.(*terminal.Guard); ok {
+		return guard.Err()
+	}
+	return nil
+}
+
+// look ends a measurement whose text is lost: it may take hours.
+func (p *perfPrinter) look() {
+	if p.unread != nil && p.lost() != nil {
+		p.unread()
 	}
 }
 

@@ -83,6 +83,13 @@ func (g *Guard) Flush() error {
 	return g.err
 }
 
+// Err returns the first error of any write so far.
+func (g *Guard) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
 // Trusted returns a writer past the Guard, for the program's own text that has sequences which the terminal is to obey.
 // Words of a peer in it must have gone through [Escape]. It may be used beside Write, at the end of a character.
 func (g *Guard) Trusted() io.Writer { return trusted{g} }
