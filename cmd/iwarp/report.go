@@ -26,6 +26,7 @@ type reportFiles struct {
 	began           time.Time
 	junit, markdown *output
 	html            *output
+	summary         *os.File
 	written         bool
 }
 
@@ -41,6 +42,9 @@ func (f *reportFlags) open(tool, title string) (*reportFiles, error) {
 	}
 	if files.markdown, err = openOutput(tool, "markdown", f.Markdown); err == nil {
 		files.html, err = openOver(tool, "html", f.HTML, "a page", isPage)
+	}
+	if err == nil {
+		files.summary, err = openSummary(tool)
 	}
 	if err != nil {
 		files.leave()
@@ -72,20 +76,31 @@ func (f *reportFiles) stamp() report.Stamp { return report.StampOf(versionName(b
 
 func (f *reportFiles) write(r report.Report) error {
 	f.written = true
-	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown), f.html.write(r.WriteHTML), summarize(r))
+	return join(f.junit.write(r.WriteJUnit), f.markdown.write(r.WriteMarkdown), f.html.write(r.WriteHTML), f.summarize(r))
 }
 
-// summarize appends the table to the page that GitHub Actions shows of a step, if this is one.
-func summarize(r report.Report) error {
+// openSummary opens the page that GitHub Actions shows of a step, if this is one.
+func openSummary(tool string) (*os.File, error) {
 	path := os.Getenv("GITHUB_STEP_SUMMARY")
 	if path == "" {
-		return nil
+		return nil, nil
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
-		return fmt.Errorf("GITHUB_STEP_SUMMARY: %w: correct the variable, or unset it", err)
+		return nil, fmt.Errorf("%s: GITHUB_STEP_SUMMARY: %w: correct the variable, or unset it", tool, err)
 	}
-	return join(r.WriteMarkdown(file), file.Close())
+	return file, nil
+}
+
+// summarize appends the table to that page.
+func (f *reportFiles) summarize(r report.Report) error {
+	if f.summary == nil {
+		return nil
+	}
+	if err := join(r.WriteMarkdown(f.summary), f.summary.Close()); err != nil {
+		return fmt.Errorf("%s: GITHUB_STEP_SUMMARY: %w", f.tool, err)
+	}
+	return nil
 }
 
 // finish is called when the run has ended with err, which it returns. The files say what has kept the run from coming to
@@ -111,6 +126,9 @@ func (f *reportFiles) leave() {
 	f.junit.leave()
 	f.markdown.leave()
 	f.html.leave()
+	if f.summary != nil {
+		_ = f.summary.Close()
+	}
 }
 
 // printColumns prints a line, if there is one, and rows of cells that stand below each other.
