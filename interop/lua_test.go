@@ -72,7 +72,9 @@ func luaFields(t *testing.T, file string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	args := []string{"-X", "lua_script:../cmd/iwarp/mpa2.lua", "-r", file, "-Y", "iwarp_mpa2", "-T", "fields", "-e", "frame.number"}
+	// A port such as SMB Direct's belongs to another dissector, which would be asked first.
+	args := []string{"-o", "tcp.try_heuristic_first:TRUE", "-X", "lua_script:../cmd/iwarp/mpa2.lua", "-r", file,
+		"-Y", "iwarp_mpa2", "-T", "fields", "-e", "frame.number"}
 	for _, name := range []string{"a", "b", "c", "d", "ird", "ord", "error"} {
 		args = append(args, "-e", "iwarp_mpa2."+name)
 	}
