@@ -115,7 +115,7 @@ func (c *conformCmd) list(std streams, cases []conform.Case) error {
 	case c.JSON:
 		return conform.ListJSON(std.out, cases)
 	}
-	conform.List(std.out, cases)
+	conform.List(folded(std.out), cases)
 	return nil
 }
 

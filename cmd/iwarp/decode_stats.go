@@ -22,5 +22,5 @@ func (s *statsPrinter) Flush() error { return s.err }
 func (s *statsPrinter) Totals(n decode.Totals) {
 	totals := decode.NewText(s.w, decode.TextConfig{})
 	totals.Totals(n)
-	s.err = cmp.Or(s.Print(s.w), totals.Flush())
+	s.err = cmp.Or(s.Print(folded(s.w)), totals.Flush())
 }

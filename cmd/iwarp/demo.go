@@ -224,10 +224,11 @@ func (s *demoShow) end(ctx context.Context, capture string) error {
 		return errors.Join(errors.New("demo: the capture lacks the Terminate"), decoded)
 	}
 	_, err := fmt.Fprintf(s.out, `
-Look at it:  %s   steps 1, 2, 3 and 5: open this page in a browser
+Look at it:  steps 1, 2, 3 and 5: open this page in a browser, or decode them
+             %s
              iwarp decode -v %s
 Next:        iwarp perf              how fast it is here, beside TCP
-             iwarp run rping -s -v   run an RDMA program without hardware (Linux)
+             iwarp run rping -s -v   run an RDMA program, no hardware (Linux)
              iwarp --help            all commands
 `, html, capture)
 	return err

@@ -162,7 +162,7 @@ func (c *runCmd) status(ctx context.Context, std streams, library programs.Libra
 	rows := [][]string{{"library", wording.If(place != nil, "unusable",
 		wording.If(state.Built, wording.If(state.Stale(), "stale", "built"), "not built")), library.Dir}}
 	if state.Built {
-		rows = append(rows, []string{"built from", cmp.Or(state.From, "unknown"), c.compared(state)})
+		rows = append(rows, []string{"built from", cmp.Or(shortDigest(state.From), "unknown"), c.compared(state)})
 	}
 	complete := state.Failed == nil
 	if !state.Built && !complete {
@@ -192,13 +192,16 @@ func (c *runCmd) status(ctx context.Context, std streams, library programs.Libra
 	return nil
 }
 
+// shortDigest is as much of a digest as tells it from others.
+func shortDigest(digest string) string { return digest[:min(len(digest), 12)] }
+
 // compared says what a library was built from, beside the digest.
 func (c *runCmd) compared(s programs.State) string {
 	switch {
 	case s.Shipped:
 		return "it came with this command"
 	case s.Stale():
-		return "the sources are " + s.Now
+		return "the sources are " + shortDigest(s.Now)
 	case s.Unknown():
 		if s.Failed != nil {
 			return unknown(s)

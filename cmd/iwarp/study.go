@@ -116,5 +116,5 @@ func (c *studyCmd) Run(ctx context.Context, std streams) error {
 	if c.JSON {
 		return join(r.Report().WriteJSON(std.out), err)
 	}
-	return join(r.Report().WriteText(std.out, false), err)
+	return join(r.Report().WriteText(folded(std.out), false), err)
 }

@@ -42,7 +42,7 @@ func (c versionCmd) Run(std streams) error {
 	for _, p := range iwarp.Presets() {
 		text += fmt.Sprintf("peer     %-10s %s\n", p.Name, p.Peer)
 	}
-	_, err := fmt.Fprint(std.out, text)
+	_, err := fmt.Fprint(folded(std.out), text)
 	return err
 }
 

@@ -15,7 +15,8 @@ func (r *Report) document() *report.Document {
 		return d
 	}
 	rows := [][]string{
-		{"", "ahead", "placed", "99 %", "delivered", "99 %", "MPA holds", "TCP holds", "reckoned"},
+		{"", "ahead", "placed", "99 %", "deliv-", "99 %", "MPA", "TCP", "reck-"},
+		{"", "", "", "", "ered", "", "holds", "holds", "oned"},
 		{"", "%", "us", "us", "us", "us", "bytes", "bytes", "bytes"},
 	}
 	for i := range r.Results {
@@ -34,8 +35,16 @@ func (r *Result) row() []string {
 	placed, delivered := r.PlacedAhead, r.DeliveredAhead
 	return []string{
 		r.Way, fmt.Sprintf("%.1f", 100*r.Ahead),
-		fmt.Sprintf("%.1f", placed.Median), fmt.Sprintf("%.1f", placed.Most),
+		figure(placed.Median), figure(placed.Most),
 		fmt.Sprintf("%.0f", delivered.Median), fmt.Sprintf("%.0f", delivered.Most),
 		fmt.Sprint(r.HeldAll), fmt.Sprint(r.TCPHeldAll), fmt.Sprint(r.ReckonedBuffer()),
 	}
+}
+
+// figure has no digit that is less than a thousandth: the table fits on a terminal.
+func figure(x float64) string {
+	if x < 1000 {
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
 }

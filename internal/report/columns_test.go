@@ -20,9 +20,9 @@ func TestColumns(t *testing.T) {
 	same(t, func(b *strings.Builder) error { return d.WriteText(b, false) }, `
 Two rows of headings
 
-           ahead
-               %
-  aligned   10.5
+         ahead
+             %
+ aligned  10.5
 KIND  NAME
 disk  a
 `)

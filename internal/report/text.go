@@ -94,12 +94,11 @@ func writeTable(b *strings.Builder, table [][]string) {
 
 // write gives each column the room that it needs.
 func (c Columns) write(b *strings.Builder) {
-	var flags uint
-	end := "\n"
+	flags, between, end := uint(0), 2, "\n"
 	if c.Figures {
-		flags, end = tabwriter.AlignRight, "\t\n"
+		flags, between, end = tabwriter.AlignRight, 1, "\t\n"
 	}
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', flags)
+	w := tabwriter.NewWriter(b, 0, 0, between, ' ', flags)
 	for _, row := range c.Rows {
 		_, _ = io.WriteString(w, strings.Join(row, "\t")+end) // a Builder takes everything
 	}
