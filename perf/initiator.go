@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -266,10 +265,22 @@ func (e *refusedError) Unwrap() []error { return []error{e.told, e.dial} }
 // noResponder adds to a Terminate in answer to the first control message what it means.
 func noResponder(err error) error {
 	if t := (*iwarp.TerminateError)(nil); errors.As(err, &t) {
-		return fmt.Errorf("the peer does not take the first message of a measurement, and is no responder of iwarp perf (--listen) it seems: %w", err)
+		return &strangerError{err}
 	}
 	return err
 }
+
+// A strangerError is a peer that takes connections, and is no responder. What its Terminate says of a message that it
+// does not know helps nobody.
+type strangerError struct{ error }
+
+// Error says what to do.
+func (*strangerError) Error() string {
+	return "perf: no iwarp serve or perf --listen answers there: start one"
+}
+
+// Unwrap returns the error of the connection.
+func (e *strangerError) Unwrap() error { return e.error }
 
 // rejection is what a rejection's private data tells, or nil.
 func rejection(text []byte) error {

@@ -103,7 +103,7 @@ func TestConnectToAnother(t *testing.T) {
 		}
 	}()
 	_, err = perf.Connect(t.Context(), ln.Addr().String(), quick(64), perf.Observer{})
-	if err == nil || !strings.Contains(err.Error(), "no responder of iwarp perf") {
+	if err == nil || !strings.Contains(err.Error(), "no iwarp serve or perf --listen answers there") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -85,6 +86,9 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 	out.summary(sum, time.Since(began))
 	if err != nil && ctx.Err() != nil {
 		err = errInterrupted
+	}
+	if !job.put && errors.Is(err, fs.ErrNotExist) {
+		err = &ending{fmt.Errorf("%w: make the directory to copy to, or correct its name", err), statusFailed}
 	}
 	if err != nil {
 		return &ending{&failure{"cp", &namedError{"cp", err}}, cpStatus(err)}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -51,7 +52,8 @@ func warnOfVariables(w io.Writer, command *kong.Node) {
 	for _, assignment := range os.Environ() {
 		name, _, _ := strings.Cut(assignment, "=")
 		if strings.HasPrefix(name, variable(command.Name, "")) && !slices.Contains(known, name) && !ofKubernetes(name) {
-			text := fmt.Sprintf("the variable %s sets no option%s", name, suggest(name, known))
+			text := fmt.Sprintf("the variable %s sets no option%s", name,
+				instead(name, variable(command.Name, ""), known))
 			if logsJSON(command) {
 				slog.New(slog.NewJSONHandler(w, nil)).Warn(text)
 			} else {
@@ -65,6 +67,57 @@ func warnOfVariables(w io.Writer, command *kong.Node) {
 func logsJSON(command *kong.Node) bool {
 	flag := flagOf(command, func(f *kong.Flag) bool { return f.Name == "log" })
 	return flag != nil && flag.Target.String() == "json"
+}
+
+// instead names the variable that may be meant.
+func instead(name, prefix string, known []string) string {
+	if on := prefix + strings.TrimPrefix(name, prefix+"NO_"); slices.Contains(known, on) {
+		return fmt.Sprintf(" (did you mean %s=false?)", on)
+	}
+	return suggestOf(name, len(name)-len(prefix), known)
+}
+
+// A variableError is an error about the value of an option that a variable has set.
+type variableError struct {
+	error
+	option, variable string
+}
+
+// Unwrap returns the error as it was.
+func (e *variableError) Unwrap() error { return e.error }
+
+// fromKong is what kong adds to the error of a variable's value.
+var fromKong = regexp.MustCompile(` \(from envar \S+=".*"\)$`)
+
+// Error names the variable in place of the option, which nobody has given.
+//
+//housecheck:texts It prints: all errors of options are named in one way.
+func (e *variableError) Error() string {
+	text := fromKong.ReplaceAllString(e.error.Error(), "")
+	return strings.Replace(text, ": "+e.option+": ", ": variable "+e.variable+": ", 1)
+}
+
+// blamed has an error name the variable that it is about.
+//
+//housecheck:texts It prints: all errors of options are named in one way.
+func blamed(c *kong.Context, err error) error {
+	command := c.Selected()
+	if command == nil || err == nil || !isService(command.Name) {
+		return err
+	}
+	for _, flag := range command.Flags {
+		option := "--" + flag.Name
+		if strings.Contains(err.Error(), command.Name+": "+option+": ") && byVariable(c, flag) {
+			return &variableError{err, option, flag.Envs[0]}
+		}
+	}
+	return err
+}
+
+// byVariable reports whether a variable has set an option that the command line does not.
+func byVariable(c *kong.Context, flag *kong.Flag) bool {
+	given := slices.ContainsFunc(c.Path, func(p *kong.Path) bool { return p.Flag == flag })
+	return !given && slices.ContainsFunc(flag.Envs, func(name string) bool { return os.Getenv(name) != "" })
 }
 
 // ofKubernetes reports whether Kubernetes sets a variable of such a name, for a Service with the name of ours.

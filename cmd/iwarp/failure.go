@@ -27,10 +27,21 @@ func (f *failure) Error() string {
 	if text, ok := byTarget(f.error); ok && f.command != "disk" {
 		return f.command + ": " + text
 	}
+	if text, ok := byStranger(f.command, f.error); ok {
+		return f.name() + ": " + text
+	}
 	if text, ok := nameless(f.error); ok {
 		return f.command + ": " + text + remedy(f.command, f.error)
 	}
 	return f.error.Error() + remedy(f.command, f.error)
+}
+
+// name is that of the command, with the option that has failed if that is known.
+func (f *failure) name() string {
+	if named := (*namedError)(nil); errors.As(f.error, &named) {
+		return named.name
+	}
+	return f.command
 }
 
 // byTarget is the text of a rejection that has the form of an NVMe target's: its bytes mean nothing to people.

@@ -240,7 +240,7 @@ func parseAndRun(parser *kong.Kong, args []string) (err error) {
 	}
 	warnOfVariables(parser.Stderr, command.Selected())
 	if err := command.Run(parser); err != nil {
-		return &failure{command.Selected().Name, err}
+		return blamed(command, &failure{command.Selected().Name, err})
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func unparsed(err error) error {
 		return err
 	}
 	if selected := of.Context.Selected(); selected != nil {
-		return usage("%s: %w", selected.Name, remedied(err))
+		return blamed(of.Context, usage("%s: %w", selected.Name, remedied(err)))
 	}
 	return usage("%w; iwarp --help lists all commands", err)
 }

@@ -186,18 +186,23 @@ func isNegative(word string) bool { return strings.IndexAny(word[1:], "012345678
 
 // suggest names what is nearest to a word, two at most: those that begin with it, or differ by a letter or two.
 func suggest(word string, known []string) string {
+	return suggestOf(word, len(strings.TrimLeft(word, "-")), known)
+}
+
+// suggestOf is suggest for a word of which so many letters tell it from others.
+func suggestOf(word string, letters int, known []string) string {
 	type near struct {
 		name string
 		far  int
 	}
 	var all []near
-	letters := len(strings.TrimLeft(word, "-"))
+	word = strings.ToLower(word)
 	for _, name := range known {
-		far := distance(word, name)
-		if strings.HasPrefix(name, word) && letters > 1 {
+		far := distance(word, strings.ToLower(name))
+		if strings.HasPrefix(strings.ToLower(name), word) && letters > 1 {
 			far = min(far, 1)
 		}
-		if far <= 2 && far < letters {
+		if far <= 1 && far < letters || far == 2 && letters > 4 {
 			all = append(all, near{name, far})
 		}
 	}
