@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"time"
@@ -25,7 +26,7 @@ type catCmd struct {
 	Connect string        `xor:"role" placeholder:"HOST[:PORT]" help:"Connect to another iwarp cat, or an rsockets program, at this address."`
 	In      string        `placeholder:"FILE" help:"Send this file instead of standard input."`
 	Out     string        `placeholder:"FILE" help:"Write received data to this file instead of standard output. It gets its name at the end: what has come of a copy that failed is in .FILE.iwarp-part."`
-	Ring    int           `placeholder:"BYTES" default:"${stream_ring}" help:"Receive buffer for the peer, in bytes (default: ${stream_ring})."`
+	Ring    byteCount     `placeholder:"SIZE" default:"${stream_ring}" help:"Receive buffer for the peer, such as 64K (default: ${stream_ring})."`
 	Timeout time.Duration `placeholder:"TIME" help:"Time limit for connecting."`
 
 	networkFlag
@@ -112,8 +113,8 @@ func (c *catCmd) checkOptions() error {
 		return err
 	}
 	switch {
-	case c.Ring <= 0:
-		return usage("cat: --ring: %d: must be at least 1 byte", c.Ring)
+	case c.Ring <= 0 || int64(c.Ring) > math.MaxInt32:
+		return usage("cat: --ring: %d: must be at least 1 byte, and less than 2G", c.Ring)
 	case c.Listen != "":
 		return wantListen("cat: --listen", c.Listen)
 	}
@@ -171,7 +172,7 @@ func (c *catCmd) meet(ctx context.Context, over *network.Network, std streams) (
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
 		defer cancel()
 	}
-	cfg := stream.Config{Ring: c.Ring}
+	cfg := stream.Config{Ring: int(c.Ring)}
 	if c.Connect != "" {
 		wrap, err := c.wrap("cat", c.Connect, over, nil)
 		if err != nil {

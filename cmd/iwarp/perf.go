@@ -28,7 +28,7 @@ func (opName) Completions() (names []string) {
 }
 
 type perfCmd struct {
-	Host stated `arg:"" optional:"" placeholder:"HOST[:PORT]" help:"Measure against iwarp serve, or iwarp perf --listen, on this host (port: ${perf_port}). Without it, both ends are on this host."`
+	Host peerWords `arg:"" optional:"" placeholder:"HOST[:PORT]" help:"Measure against iwarp serve, or iwarp perf --listen, on this host (port: ${perf_port}). Without it, both ends are on this host."`
 
 	Listen    stated `group:"Where" xor:"role" placeholder:"ADDR" help:"Be the server, on this address ([host][:port]), until interrupted. The client chooses what to measure."`
 	Connect   stated `group:"Where" xor:"role" placeholder:"ADDR" help:"The same as the host alone."`
@@ -112,15 +112,18 @@ func (c *perfCmd) Run(ctx context.Context, std streams) error {
 // takeHost has HOST[:PORT] be --connect.
 func (c *perfCmd) takeHost() error {
 	switch {
-	case c.Host == "":
+	case len(c.Host) == 0:
 		return nil
 	case c.Listen != "":
-		return usage("perf: %.60q: --listen says what this end is: leave the host out", c.Host)
+		return usage("perf: %.60q: --listen says what this end is: leave the host out", c.Host[0])
 	case c.Connect != "":
-		return usage("perf: %.60q: --connect says where the server is: leave one of them out", c.Host)
+		return usage("perf: %.60q: --connect says where the server is: leave one of them out", c.Host[0])
+	case c.Host[0] == "":
+		return usage("perf: HOST is empty: name a server")
 	}
-	c.Connect = c.Host
-	return nil
+	at, err := c.Host.addr("perf")
+	c.Connect = stated(at)
+	return err
 }
 
 func (c *perfCmd) initiate(ctx context.Context, std streams, r *recording) error {

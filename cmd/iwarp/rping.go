@@ -26,7 +26,7 @@ type rpingCmd struct {
 	Port       uint16         `short:"p" default:"${rping_port}" help:"Port. With 0 the server takes a free one and prints it."`
 	Count      int            `short:"C" default:"0" help:"Pings to make. 0: until interrupted."`
 	Interval   *time.Duration `short:"i" placeholder:"TIME" help:"Client: pause between pings (default: 1s; with -c none, as rdma-core's)."`
-	Size       int            `short:"S" default:"${rping_size}" help:"Client: bytes of each ping, 1 to 65535. (A server of rdma-core's needs a -S at least as large.)"`
+	Size       byteCount      `short:"S" default:"${rping_size}" help:"Client: bytes of each ping, such as 64 or 4K: 1 to 65535. (A server of rdma-core's needs a -S at least as large.)"`
 	Verbose    bool           `short:"v" help:"Print the data of the pings."`
 	Validate   bool           `short:"V" help:"Compare the data of the pings."`
 	Debug      bool           `short:"d" help:"Print what was negotiated and what happens, on stderr."`
@@ -113,7 +113,7 @@ func (c *rpingCmd) clientConfig(cfg rping.Config, r *recording) (client rping.Cl
 		return client, err
 	}
 	client = rping.ClientConfig{
-		Config: cfg, Size: c.Size, Count: c.Count, MayClose: !c.times,
+		Config: cfg, Size: int(c.Size), Count: c.Count, MayClose: !c.times,
 		Interval: c.interval(), NoFallback: c.NoFallback, Timeout: c.Timeout,
 	}
 	if client.Wrap, err = c.wrap("rping", c.hostPort(), c.over(), r); err != nil {
@@ -182,7 +182,7 @@ func (c *rpingCmd) checkRole() error {
 	if err := c.checkAddresses(); err != nil {
 		return err
 	}
-	if err := rping.CheckSize(c.Size); err != nil {
+	if err := rping.CheckSize(int(c.Size)); err != nil {
 		return err
 	}
 	return c.checkOther()
