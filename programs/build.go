@@ -37,7 +37,7 @@ func Needs(ctx context.Context, version string) []Need {
 	sources, _ := findSources(ctx, version)
 	return []Need{
 		{"Go", goCommand, "go.dev/dl"},
-		{"the sources of iwarp", sources, howSources},
+		{"the source code of iwarp", sources, howSources},
 		{"a C compiler", strings.Join(compiler, " "), howCompiler},
 		needHeader(ctx, compiler, "stdlib.h", "libc6-dev"),
 		needHeader(ctx, compiler, "infiniband/verbs.h", "libibverbs-dev"),

@@ -49,7 +49,7 @@ func (c *conformCmd) rerun(std streams, k *kong.Context) error {
 	}
 	file, err := lastFile()
 	if err != nil {
-		return fmt.Errorf("conform: --rerun: %w", err)
+		return fmt.Errorf("conform: --rerun: %w: the last run is kept there: set HOME", err)
 	}
 	var last lastRun
 	b, err := os.ReadFile(file)

@@ -67,6 +67,11 @@ func (c *cpCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	if job.put && len(job.names) == 1 { // of several it is left out
+		if err := readable("cp", job.names[0]); errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
 	over := c.over()
 	defer over.Close()
 	wrap, err := c.wrap("cp", c.hostPort(job.host), over, nil)

@@ -21,6 +21,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/capsule"
 	"github.com/goiwarp/iwarp/internal/monitor"
 	"github.com/goiwarp/iwarp/internal/serve"
 	"github.com/goiwarp/iwarp/internal/wording"
@@ -52,6 +53,9 @@ type diskCmd struct {
 
 	ids [][16]byte // of the disks; zero: made from names
 }
+
+// maxDiskQueues is how many I/O queues a target may have.
+const maxDiskQueues = 1024
 
 // diskVars are the numbers in the help.
 func diskVars() kong.Vars {
@@ -174,6 +178,10 @@ func (c *diskCmd) checkOptions() error {
 			int64(*c.Create), c.BlockSize)
 	case len(c.UUID) > len(c.Disk):
 		return usage("disk: --uuid: there are %d UUIDs for %d disks", len(c.UUID), len(c.Disk))
+	case c.Queues < 1 || c.Queues > maxDiskQueues:
+		return usage("disk: --queues: 1 to %d, not %d", maxDiskQueues, c.Queues)
+	case c.NQN != "" && (!strings.HasPrefix(c.NQN, "nqn.") || len(c.NQN) > capsule.MaxNQN || c.NQN == capsule.DiscoveryNQN):
+		return usage("disk: --nqn: %.60q: a name such as nqn.2026-11.org.example:disk, of up to %d bytes", c.NQN, capsule.MaxNQN)
 	case c.Drain <= 0:
 		return usage("disk: --drain: must be more than 0, not %v", c.Drain)
 	}
@@ -193,7 +201,7 @@ func (c *diskCmd) config(std streams) (cfg target.Config, err error) {
 	for _, text := range c.Address {
 		at, err := netip.ParseAddrPort(text)
 		if err != nil {
-			return cfg, usage("disk: --address: %w", err)
+			return cfg, usage("disk: --address: %.60q is not IP:PORT, such as 192.0.2.1:4420", text)
 		}
 		cfg.Addresses = append(cfg.Addresses, at)
 	}
@@ -277,6 +285,9 @@ func (c *diskCmd) namespace(name string) (n target.Namespace, err error) {
 	}
 	if c.Create != nil {
 		if err := target.Create(name, int64(*c.Create), c.BlockSize); err != nil && !errors.Is(err, os.ErrExist) {
+			if errors.Is(err, fs.ErrNotExist) {
+				return n, fmt.Errorf("%w: make the directory first", err)
+			}
 			return n, withRemedy(name, err)
 		}
 	}

@@ -106,14 +106,32 @@ func (c *diskCmd) checkHost() error {
 		return usage("disk: --read: name a file with --out: standard output is a terminal")
 	case c.Out != "":
 		return c.mayReplace()
+	case c.Write != "":
+		return readable("disk: --write", c.Disk[0])
 	}
 	return nil
+}
+
+// readable looks at a file before anybody is connected for it.
+func readable(option, path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w: check its name", option, err)
+	}
+	if err != nil || !info.Mode().IsRegular() {
+		return err // a pipe would wait
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", option, err)
+	}
+	return f.Close()
 }
 
 // mayReplace refuses what --read would replace without --force. In a pipe or a terminal nothing is lost.
 func (c *diskCmd) mayReplace() error {
 	info, err := os.Lstat(c.Out)
-	if err != nil || c.Force {
+	if err != nil || c.Force && !info.IsDir() {
 		return nil // what is wrong shows when it is opened
 	}
 	if through, err := os.Stat(c.Out); err == nil {
@@ -121,6 +139,9 @@ func (c *diskCmd) mayReplace() error {
 	}
 	if info.Mode()&(fs.ModeCharDevice|fs.ModeNamedPipe) != 0 {
 		return nil
+	}
+	if info.IsDir() {
+		return usage("disk: --out: %s is a directory: name a file in it", c.Out)
 	}
 	return &ending{fmt.Errorf("disk: --out: %s exists: --force replaces it", c.Out), statusFailed}
 }
@@ -167,6 +188,9 @@ func (c *diskCmd) controller(ctx context.Context, std streams, over *network.Net
 	}
 	d.Lost = func(cause error) { c.tellLost(std, option, cause) }
 	controller, err := d.Dial(ctx, name, at.at, at.nqn)
+	if errors.As(err, new(*host.StatusError)) {
+		return nil, &namedError{option, fmt.Errorf("%w: iwarp disk --list nvme://%s prints the names", err, at.at)}
+	}
 	if err != nil {
 		return nil, &namedError{option, err}
 	}

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/goiwarp/iwarp/internal/manual"
+	"github.com/goiwarp/iwarp/internal/wording"
 )
 
 // completionCmd prints what a shell completes command lines by.
@@ -62,7 +66,7 @@ func writePages(tool *manual.Tool, dir string) error {
 		if err := makePage(tool, name, func(b []byte) (int, error) {
 			return len(b), writeWhole(file+".1", b)
 		}); err != nil {
-			return err
+			return fmt.Errorf("man: --dir: %w%s", err, wording.If(errors.Is(err, fs.ErrNotExist), ": make the directory first", ""))
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func (c *matrixCmd) config() (cfg matrix.Config, err error) {
 	cfg = matrix.Config{Network: string(c.Network), Figures: c.Figure, Timeout: c.Timeout}
 	if c.Pattern != "" {
 		if cfg.Match, err = regexp.Compile(c.Pattern); err != nil {
-			return cfg, usage("matrix: --run: %w", err)
+			return cfg, usage("matrix: --run: %w: want a regular expression, such as ^rtr/; --list shows all rows", err)
 		}
 	}
 	if !slices.Contains(matrix.Networks(), string(c.Network)) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"time"
 
@@ -39,7 +40,8 @@ func (f *pcapFlags) record(ctx context.Context, command string, std streams,
 	defer cancel(nil)
 	r, err := newRecording(f.Pcap, f.PcapLimit, cancel)
 	if err != nil {
-		return fmt.Errorf("%s: --pcap: %w", command, err)
+		return fmt.Errorf("%s: --pcap: %w%s", command, err,
+			wording.If(errors.Is(err, fs.ErrNotExist), ": make the directory first", ""))
 	}
 	err = run(ctx, r)
 	if errors.Is(context.Cause(ctx), errRecording) {

@@ -28,6 +28,12 @@ func remedy(command string, err error) string {
 		return "; nothing listens there: start " + listeners[command] + " on that host, and check the port"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "; nothing listens there: start the server first, and check the port"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return "; this host has no way there: check the address, and the network of this host"
+	case errors.As(err, &dial) && dial.Op == "listen" && errors.Is(err, fs.ErrPermission):
+		return "; choose a port from 1024 on: those below are for root"
+	case errors.As(err, new(*fs.PathError)) && errors.Is(err, fs.ErrPermission):
+		return "; ask its owner for access, or run this as a user who has it"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return "; this host has no such address: leave it out to listen on all"
 	case errors.Is(err, syscall.EADDRINUSE):

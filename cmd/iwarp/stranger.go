@@ -21,7 +21,7 @@ func byStranger(command string, err error) (string, bool) {
 	protocol := new(rsockets.Error)
 	switch {
 	case errors.As(err, &startup) && startup.Role == mpa.RoleInitiator && startup.Failure == mpa.FailureTimeout:
-		return fmt.Sprintf("%s accepts TCP but does not speak iWARP: check the port, or start %s there", peerOf(err), server), true
+		return fmt.Sprintf("%s accepts TCP but does not speak iWARP, or not yet: check the port, or start %s there", peerOf(err), server), true
 	case command == "cat" && errors.As(err, &protocol) && errors.Is(err, rsockets.ErrVersion),
 		command == "disk" && errors.Is(err, ulpdata.ErrConvention),
 		command == "cp" && errors.As(err, new(*iwarp.VerifyError)):

@@ -16,7 +16,7 @@ func TestStranger(t *testing.T) {
 	dial := &iwarp.OpError{Op: "dial", To: "tcp h:80", Err: silent}
 	over := &net.OpError{Op: "dial", Net: "tcp", Err: dial}
 	for _, err := range []error{dial, over, fmt.Errorf("in another: %w", dial)} {
-		want := "cat: h:80 accepts TCP but does not speak iWARP: check the port, or start iwarp cat --listen or iwarp serve there"
+		want := "cat: h:80 accepts TCP but does not speak iWARP, or not yet: check the port, or start iwarp cat --listen or iwarp serve there"
 		if got := (&failure{"cat", err}).Error(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

@@ -127,6 +127,9 @@ func (f *tlsFlags) pair() (pair tls.Certificate, err error) {
 		return pair, fmt.Errorf("--tls-cert: %w%s",
 			err, wording.If(errors.Is(err, fs.ErrNotExist), ": name the PEM file of the certificate", ""))
 	}
+	if !bytes.Contains(cert, []byte("-----BEGIN ")) {
+		return pair, fmt.Errorf("--tls-cert: %s has no PEM data: name the PEM file of the certificate", f.TLSCert)
+	}
 	key, option := cert, "--tls-cert"
 	if f.TLSKey != "" {
 		option = "--tls-cert and --tls-key"
