@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/goiwarp/iwarp/internal/rping"
 )
@@ -79,7 +80,8 @@ func wantPort(option, port string, least int) error {
 func wantHost(option, host string) error {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, number := strconv.ParseUint(last, 10, 64)
-	if !strings.Contains(host, ":") && !strings.Contains(host, "..") && number != nil {
+	odd := strings.ContainsAny(host, "[]/ ") || strings.ContainsFunc(host, unicode.IsControl)
+	if !odd && !strings.Contains(host, ":") && !strings.Contains(host, "..") && number != nil {
 		return nil
 	}
 	if _, err := netip.ParseAddr(host); err != nil {

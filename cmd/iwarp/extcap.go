@@ -64,7 +64,7 @@ func (c *extcapCmd) Run(ctx context.Context, std streams) error {
 		fmt.Fprintf(std.out, "interface {value=%s}{display=iWARP, with DDP segments and findings}\n", extcapSource)
 		return nil
 	case c.ExtcapInterface != extcapSource:
-		return usage("extcap: --extcap-interface: there is %s alone; people want iwarp extcap --install", extcapSource)
+		return usage("extcap: Wireshark runs this, and asks for the source %s: to have it there, run iwarp extcap --install", extcapSource)
 	case c.ExtcapDLTs:
 		fmt.Fprintf(std.out, "dlt {number=%d}{name=UPPER_PDU}{display=packets, and DDP segments}\n", 252)
 		return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"reflect"
@@ -253,6 +254,9 @@ func unparsed(err error) error {
 	}
 	if selected := of.Context.Selected(); selected != nil {
 		return blamed(of.Context, usage("%s: %w", selected.Name, remedied(err)))
+	}
+	if errors.As(err, new(*fs.PathError)) { // --version, which could not print
+		return err
 	}
 	return usage("%w; iwarp --help lists all commands", err)
 }

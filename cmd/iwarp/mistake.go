@@ -153,11 +153,22 @@ func (r *reading) count() error {
 	}
 	switch n := len(r.others); {
 	case n < least:
-		return usage("%s: %s is missing: iwarp %s", r.node.Name, placeholder(p[n]), r.node.Summary())
+		return usage("%s: %s", r.node.Name, r.missing(p[n]))
 	case n > most:
 		return usage("%s: unexpected argument %s%s", r.node.Name, r.others[most], r.instead())
 	}
 	return nil
+}
+
+// missing says what to name.
+func (r *reading) missing(p *kong.Positional) string {
+	switch r.node.Name {
+	case "cp":
+		return "name what to copy: iwarp cp FROM... TO"
+	case "completion":
+		return "name a shell: iwarp completion bash, zsh or fish"
+	}
+	return fmt.Sprintf("%s is missing: iwarp %s", placeholder(p), r.node.Summary())
 }
 
 // placeholder is what stands for an argument in the synopsis, without its brackets.

@@ -190,7 +190,11 @@ func (c *rpingCmd) checkRole() error {
 
 // checkAddresses refuses hosts and ports that cannot be ones.
 func (c *rpingCmd) checkAddresses() error {
-	if err := wantHost("rping: -a", c.Addr); err != nil {
+	option := "rping: -a"
+	if len(c.At) > 0 {
+		option = "rping: HOST"
+	}
+	if err := wantHost(option, c.Addr); err != nil {
 		return err
 	}
 	if err := wantHost("rping: -I", c.Source); err != nil {

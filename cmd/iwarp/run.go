@@ -121,10 +121,13 @@ func (c *runCmd) ready(ctx context.Context, std streams, library programs.Librar
 	}
 	plan, err := library.Plan(ctx, version)
 	if err != nil {
-		return err
+		return fmt.Errorf("run: %w", err)
 	}
 	fmt.Fprintf(std.err, "building the library for programs in %s%s\n", library.Dir, why)
-	return plan.Build(ctx)
+	if err := plan.Build(ctx); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	return nil
 }
 
 // tellOnce says that a library cannot be compared with sources, unless that was said of the same one before: both ends

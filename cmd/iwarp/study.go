@@ -4,7 +4,6 @@ import (
 	"context"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goiwarp/iwarp/internal/oooexperiment"
@@ -77,7 +76,7 @@ func (c *studyCmd) config() (cfg oooexperiment.Config, err error) {
 func (c *studyCmd) ways() (picked []oooexperiment.Way, err error) {
 	match, err := regexp.Compile(c.Pattern)
 	if err != nil {
-		return nil, usage("study: --run: %w", err)
+		return nil, usage("study: --run: %w: want a regular expression, such as ^aligned", err)
 	}
 	var names []string
 	rows := oooexperiment.Ways
@@ -90,8 +89,8 @@ func (c *studyCmd) ways() (picked []oooexperiment.Way, err error) {
 		}
 	}
 	if len(picked) == 0 {
-		return nil, usage("study: --run: no row matches %q; the rows are %s",
-			c.Pattern, strings.Join(names, ", "))
+		return nil, usage("study: --run: no row matches %.40q: want part of a name, such as %s or %s",
+			c.Pattern, names[0], names[len(names)-1])
 	}
 	return picked, nil
 }

@@ -162,7 +162,7 @@ func (r *Result) reckon(delay time.Duration) {
 func (c *Config) Check() error {
 	switch {
 	case c.Connections < 1 || c.Connections > MaxConnections:
-		return fmt.Errorf("--connections: %d: there are 1 to %d", c.Connections, MaxConnections)
+		return fmt.Errorf("--connections: 1 to %d, not %d", MaxConnections, c.Connections)
 	case c.Bytes < 1 || c.Bytes > MaxBytes:
 		return fmt.Errorf("--bytes: %d for each connection: 1 to %d", c.Bytes, MaxBytes)
 	case !(c.Loss >= 0 && c.Loss <= .5): // NaN is not, either
@@ -170,9 +170,9 @@ func (c *Config) Check() error {
 	case !(c.Reorder >= 0 && c.Reorder <= 1):
 		return fmt.Errorf("--reorder: %.6g is not a share from 0 to 100 percent", 100*c.Reorder)
 	case c.Delay < 0 || c.Delay > time.Second:
-		return fmt.Errorf("--delay: %v: 0 to a second", c.Delay)
+		return fmt.Errorf("--delay: 0 to 1s, not %v", c.Delay)
 	case c.MTU < usertcp.MinMTU || c.MTU > usertcp.MaxMTU:
-		return fmt.Errorf("--mtu: %d bytes: %d to %d", c.MTU, usertcp.MinMTU, usertcp.MaxMTU)
+		return fmt.Errorf("--mtu: %d to %d bytes, not %d", usertcp.MinMTU, usertcp.MaxMTU, c.MTU)
 	}
 	return nil
 }
