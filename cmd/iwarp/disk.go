@@ -124,13 +124,13 @@ func (c *diskCmd) offer(ctx context.Context, std streams, t *target.Target, cfg 
 		return err
 	}
 	defer ln.Close()
-	c.announce(std, ln, cfg)
 	stop, err := c.monitor(ctx, std, monitor.Sources{Name: "disk", State: func() serve.State { return stateOf(ctx) },
 		Disks: t, RNIC: rnic, SCTP: over, Device: "iwarp0"}, cfg.Logger)
 	if err != nil {
 		return err
 	}
 	defer stop()
+	c.announce(std, ln, cfg)
 	tell := notify(cfg.Logger)
 	tell(serve.Serving)
 	defer context.AfterFunc(ctx, func() { tell(serve.Draining) })()

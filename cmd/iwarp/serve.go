@@ -88,13 +88,13 @@ func (c *serveCmd) run(ctx context.Context, std streams) error {
 	}
 	defer rnic.Close() // if that is not done by then, and the Listener with it
 	c.warn(std, "serve", over)
-	subprocess.Announce(std.out, ln.Addr())
 	stop, err := c.monitor(ctx, std, monitor.Sources{Name: "serve", State: server.State, Server: server, RNIC: rnic,
 		SCTP: over, Device: "iwarp0"}, log)
 	if err != nil {
 		return err
 	}
 	defer stop()
+	subprocess.Announce(std.out, ln.Addr())
 	return cutShort(server.Run(ctx, ln))
 }
 

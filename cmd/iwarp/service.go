@@ -71,6 +71,7 @@ func (f *serviceFlags) monitor(ctx context.Context, std streams, of monitor.Sour
 	if f.Metrics == "" {
 		return func() {}, nil
 	}
+	of.Version = versionName(built())
 	m, err := monitor.Listen(ctx, f.Metrics, of, log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: --metrics: %w", of.Name, err)

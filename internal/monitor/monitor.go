@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,13 +43,14 @@ type Monitor struct {
 
 // Sources are what a Monitor tells of.
 type Sources struct {
-	Name   string             // of the command
-	State  func() serve.State // of the server
-	Server *serve.Server      // whose services have metrics, or nil
-	Disks  *target.Target     // whose commands have metrics, or nil
-	RNIC   metrics.Source
-	SCTP   metrics.SCTPSource // below the RNIC
-	Device string             // names the RNIC
+	Name    string             // of the command
+	Version string             // as iwarp version prints it
+	State   func() serve.State // of the server
+	Server  *serve.Server      // whose services have metrics, or nil
+	Disks   *target.Target     // whose commands have metrics, or nil
+	RNIC    metrics.Source
+	SCTP    metrics.SCTPSource // below the RNIC
+	Device  string             // names the RNIC
 }
 
 // Listen listens at addr, for HTTP.
@@ -100,12 +102,19 @@ const contents = `<!doctype html>
 </ul>
 `
 
+// buildInfo has the version that the command prints: Go's own collector knows that of the module alone, which a build
+// from a checkout does not have.
+func buildInfo(version string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "iwarp_build_info", Help: "Always 1: the version is a label.",
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()}}, func() float64 { return 1 })
+}
+
 // handler has the pages.
 func handler(of Sources) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	all := []prometheus.Collector{
 		metrics.New(of.RNIC, of.Device), metrics.NewSCTP(of.SCTP, of.Device),
-		collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+		collectors.NewGoCollector(), buildInfo(of.Version),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	}
 	if of.Server != nil {

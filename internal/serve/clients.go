@@ -1,11 +1,14 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goiwarp/iwarp"
 	"github.com/goiwarp/iwarp/internal/admission"
@@ -96,7 +99,10 @@ func (s *Server) reject(req *iwarp.Request, count func(*Stats), reason string) {
 	s.mu.Lock()
 	count(&s.stats)
 	s.mu.Unlock()
-	attrs := []any{"remote", req.RemoteAddr().String(), "private_data", shown(req.PrivateData()), "reason", reason}
+	attrs := []any{"remote", req.RemoteAddr().String(), "private_data", shown(req.PrivateData())}
+	if reason != "" {
+		attrs = append(attrs, "reason", reason)
+	}
 	s.requests.Go(func() {
 		wait, err := s.rejecter.BeginReject(req, []byte(reason))
 		if err != nil {
@@ -109,5 +115,11 @@ func (s *Server) reject(req *iwarp.Request, count func(*Stats), reason string) {
 	})
 }
 
-// shown is the beginning of private data, for the log.
-func shown(b []byte) string { return fmt.Sprintf("%.48q", b) }
+// shown is the beginning of private data, for the log, which quotes it: in hex if it is no text.
+func shown(b []byte) string {
+	b = b[:min(len(b), 48)]
+	if bytes.ContainsFunc(b, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return fmt.Sprintf("%#x", b)
+	}
+	return string(b)
+}

@@ -59,6 +59,7 @@ type Server struct {
 	requests sync.WaitGroup
 	rejecter admission.Rejecter
 	refusals *sparse.Handler // what is logged of requests that get no service
+	failures *sparse.Handler // and of connections that fail: one client can cause many
 	slots    *admission.Table
 
 	mu      sync.Mutex
@@ -69,7 +70,7 @@ type Server struct {
 // New makes a Server.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, refusals: sparse.New(cfg.Log.Handler()),
+		cfg: cfg, refusals: sparse.New(cfg.Log.Handler()), failures: sparse.New(cfg.Log.Handler()),
 		slots: admission.NewServerTable(cfg.MaxConnections, admission.Silence), clients: make(map[*client]bool),
 	}
 	s.stats.Services = make(map[string]ServiceStats)
@@ -165,7 +166,8 @@ func (s *Server) serve(ctx context.Context, service *Service, c *client, req *iw
 		err = fmt.Errorf("serve: %w", gaveWay)
 	}
 	s.left(c, err)
-	log = log.With("after", time.Since(began).Round(time.Millisecond).String())
+	after := time.Since(began).Round(time.Millisecond).String()
+	log = log.With("after", after)
 	rejected := (*admission.RejectedError)(nil)
 	switch {
 	case errors.As(err, &rejected):
@@ -173,7 +175,8 @@ func (s *Server) serve(ctx context.Context, service *Service, c *client, req *iw
 	case errors.Is(err, admission.ErrSilent):
 		log.Warn("connection gave way", "reason", err.Error())
 	case err != nil:
-		log.Warn("connection failed", "error", err.Error())
+		slog.New(s.failures).Warn("connection failed", "service", service.Name, "remote", c.remote, "after", after,
+			"error", err.Error())
 	default:
 		log.Info("connection ended")
 	}
@@ -199,6 +202,7 @@ func (s *Server) drain(ln *iwarp.Listener, leave context.CancelCauseFunc) error 
 	}
 	s.requests.Wait()
 	s.refusals.Flush()
+	s.failures.Flush()
 	s.cfg.Log.Info("ended", "cut", left)
 	return err
 }

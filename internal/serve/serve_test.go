@@ -142,7 +142,7 @@ func TestUnknown(t *testing.T) {
 		r.refusedFor("go\x1b", `of no service here: busy ("busy"), stay ("stay")`)
 		r.refusedFor("", `of no service here`)
 		r.refusedFor("away", "iwarp serve: it is away")
-		r.logged(`msg=rejected remote=client private_data="\"go\\x1b\""`)
+		r.logged(`msg=rejected remote=client private_data=0x676f1b`)
 		if got := r.server.Stats(); got.Unknown != 2 || got.Off != 1 || len(got.Services) != 3 || got.State != Serving {
 			t.Errorf("%+v", got)
 		}
