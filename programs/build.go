@@ -30,7 +30,7 @@ func Needs(ctx context.Context, version string) []Need {
 		howCompiler = fmt.Sprintf("CC is %q: %v", os.Getenv("CC"), errors.Unwrap(noCompiler))
 	}
 	goCommand, noGo := exec.LookPath("go")
-	howSources := "run it in a checkout, or install a released version"
+	howSources := "run in a checkout, or install a release"
 	if noGo != nil {
 		howSources = "that is not known without Go"
 	}

@@ -20,7 +20,7 @@ func (s *statsPrinter) Flush() error { return s.err }
 
 // Totals prints all.
 func (s *statsPrinter) Totals(n decode.Totals) {
-	totals := decode.NewText(s.w, decode.TextConfig{})
+	totals := decode.NewText(folded(s.w), decode.TextConfig{})
 	totals.Totals(n)
 	s.err = cmp.Or(s.Print(folded(s.w)), totals.Flush())
 }

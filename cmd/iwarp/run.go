@@ -209,7 +209,7 @@ func (c *runCmd) compared(s programs.State) string {
 		if s.Failed != nil {
 			return unknown(s)
 		}
-		return "there are no sources here to compare with, or no Go"
+		return "no sources here to compare, or no Go"
 	}
 	return "these sources"
 }
