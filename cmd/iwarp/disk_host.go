@@ -229,6 +229,9 @@ func (c *diskCmd) useDisk(ctx context.Context, std streams, over *network.Networ
 		}
 	}()
 	n, err := controller.Namespace(ctx, at.ns)
+	if errors.Is(err, host.ErrNoNamespace) {
+		err = fmt.Errorf("%w: iwarp disk --list nvme://%s/%s prints the numbers", err, at.at, at.nqn)
+	}
 	if err == nil {
 		err = use(n)
 	}
