@@ -118,8 +118,6 @@ func (c *perfCmd) takeHost() error {
 		return usage("perf: %.60q: --listen says what this end is: leave the host out", c.Host[0])
 	case c.Connect != "":
 		return usage("perf: %.60q: --connect says where the server is: leave one of them out", c.Host[0])
-	case c.Host[0] == "":
-		return usage("perf: HOST is empty: name a server")
 	}
 	at, err := c.Host.addr("perf")
 	c.Connect = stated(at)
