@@ -29,6 +29,7 @@ echo nfsd %s $far wire >auth.unix.ip/channel
 echo wire /srv $far 9234 65534 65534 0 >nfsd.export/channel
 echo 'wire 1 \x00000000' $far /srv >nfsd.fh/channel
 nc -ll -p 111 -e nc $PEER_IP %s </dev/null >/dev/null 2>&1 &
+until grep -qs ':006F .* 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done
 cd /proc/fs/nfsd
 echo 10 >nfsv4leasetime; echo 10 >nfsv4gracetime
 echo rdma %d >portlist; echo rdma %d >portlist
