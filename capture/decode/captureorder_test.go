@@ -50,6 +50,24 @@ func TestTwoQueues(t *testing.T) {
 	}
 }
 
+// TestAllAhead: all that the Responder has sent is captured before the Request. It had received the Request, and is not
+// said to have closed the connection without an answer.
+func TestAllAhead(t *testing.T) {
+	s := newScript(t, 1440)
+	s.startup(false)
+	s.message(fw, "hello")
+	s.message(bw, "good-bye")
+	testrig.Must(t, s.flow.Close(bw, s.tick()))
+	all := blocks(s.close())
+	const request, reply, rtr, hello, bye, fin, rest = 5, 6, 7, 8, 9, 10, 11
+	ahead := append(slices.Clone(all[:request]), all[reply], all[bye], all[request], all[fin], all[rtr], all[hello])
+	all = append(ahead, all[rest:]...)
+	r := run(t, slices.Concat(all...))
+	if c := r.conns[0]; len(r.serious()) > 0 || c.Failed() != "" {
+		t.Errorf("%q, %q", r.texts, c.Failed())
+	}
+}
+
 // TestLateRequest: a Read Request is captured after its Response. It is not taken for one that is outstanding, so that
 // there are not more of these than the other end takes.
 func TestLateRequest(t *testing.T) {

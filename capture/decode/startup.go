@@ -124,17 +124,20 @@ func (c *conn) meetReply(h *half, f *Startup, immediate bool) bool {
 	return true
 }
 
-// meetAhead takes a Reply that was captured before its Request, and nothing between the two: its sender had received
-// the Request, so that only the capture has them in this order.
+// meetAhead takes a Reply that was captured before its Request: its sender had received the Request, so that only the
+// capture has them in this order. If more was captured between the two, FPDUs are searched for.
 func (c *conn) meetAhead() {
 	f := c.start.ahead
 	if f == nil || !c.start.pending {
 		return
 	}
 	c.start.ahead = nil
-	if h := &c.halves[f.Dir]; h.mode == modeAnswer && h.at == h.from {
+	h := &c.halves[f.Dir]
+	if h.mode == modeAnswer && h.at == h.from {
 		c.decide(h, f)
+		return
 	}
+	h.lost() // what came after the Reply was passed over
 }
 
 // opening returns the private data message in front of a Start Key, if all that was
