@@ -192,6 +192,8 @@ func (p *parser) named(field, relation, value string) (condition, error) {
 		return nil, p.wrong("behind %s%s, a name is missing", field, relation)
 	case field == "op" && !slices.ContainsFunc(names[:], func(name string) bool { return isOp(name, value) }):
 		return nil, p.wrong("there is no op %q: %s", value, strings.Join(opNames(), ", "))
+	case field == "finding" && relation != "=" && relation != "!=":
+		return nil, p.wrong("%q is no severity: %s", value, strings.Join(severities, ", "))
 	case relation != "=" && relation != "!=":
 		return nil, p.wrong("%s %q is no number: compare it by = or !=", field, value)
 	case field == "op":

@@ -134,6 +134,7 @@ func TestErrors(t *testing.T) {
 		"op=":                              "behind op=, a name is missing (column 4)",
 		"op=(write)":                       "behind op=, a name is missing (column 4)",
 		"op<write":                         `op "write" is no number: compare it by = or != (column 4)`,
+		"finding>=bad":                     `"bad" is no severity: note, warning, error (column 10)`,
 		"bytes>lots":                       `bytes is compared with a number of bytes, such as 4096 or 4K, and not with "lots" (column 7)`,
 		"latency>3":                        `latency is compared with a time, such as 50us, 1.5ms or 2s, and not with "3" (column 9)`,
 		"latency>-1s":                      `latency is compared with a time, such as 50us, 1.5ms or 2s, and not with "-1s" (column 9)`,
