@@ -99,7 +99,7 @@ func (p *rpc) refused(end int, h *rdmaHeader, x *xdr) (line, int) {
 	if text == "" || x.bad || len(x.b) > 0 {
 		return line{}, against
 	}
-	c, known := p.calls[1-end].get(h.xid)
+	c, known := p.calls[1-end].take(h.xid)
 	l := line{text: fmt.Sprintf("error for xid %#08x: %s", h.xid, text), failure: text, advice: advice}
 	if !known {
 		return l, fits
@@ -172,7 +172,7 @@ func (p *rpc) message(end int, h *rdmaHeader, x *xdr, m *Message) (line, int) {
 		c.n = m.n
 		return line{text: p.called(end, h, c)}, agrees
 	case rpcReply:
-		c, known := p.calls[1-end].get(h.xid)
+		c, known := p.calls[1-end].take(h.xid)
 		l, ok := replyOf(x, c, m.whole())
 		if !ok {
 			return line{}, against
@@ -212,21 +212,25 @@ func (p *rpc) called(end int, h *rdmaHeader, c *call) string {
 // long reads a header whose RPC message is in a chunk: a reply in the reply chunk that the call had, or a call at
 // position 0.
 func (p *rpc) long(end int, h *rdmaHeader, n int) (line, int) {
-	if c, known := p.calls[1-end].get(h.xid); known && len(h.reply) > 0 {
-		l := line{text: fmt.Sprintf("reply xid %#08x in the reply chunk: %s", h.xid, c.title())}
-		x := &xdr{b: c.reply}
-		if len(c.reply) > 8 && x.u32() == h.xid && x.u32() == rpcReply {
-			if said, ok := replyOf(x, c, uint64(len(c.reply)) == bytesOf(h.reply)); ok {
-				l = line{text: l.text + said.text, failure: said.failure, advice: said.advice}
-			}
-		}
-		l.answers = c.n
-		return l, agrees
-	}
 	if len(h.positions) > 0 && h.positions[0] == 0 {
 		return line{text: p.called(end, h, &call{name: "in a read chunk", n: n})}, fits
 	}
-	return line{}, against
+	if len(h.reply) == 0 {
+		return line{}, against
+	}
+	l := line{text: fmt.Sprintf("reply xid %#08x in the reply chunk", h.xid)}
+	c, known := p.calls[1-end].take(h.xid)
+	if !known {
+		return l, silent
+	}
+	l.text, l.answers = l.text+": "+c.title(), c.n
+	x := &xdr{b: c.reply}
+	if len(c.reply) > 8 && x.u32() == h.xid && x.u32() == rpcReply {
+		if said, ok := replyOf(x, c, uint64(len(c.reply)) == bytesOf(h.reply)); ok {
+			l.text, l.failure, l.advice = l.text+said.text, said.failure, said.advice
+		}
+	}
+	return l, agrees
 }
 
 // callOf reads a call from the version on.

@@ -127,7 +127,7 @@ func TestNFS(t *testing.T) {
 // TestRPCErrors: the transport and RPC itself refuse.
 func TestRPCErrors(t *testing.T) {
 	d := newDialogue(t, 20049)
-	d.send("rpc-call-read", "rpc-reply-read")
+	d.send("rpc-call-read", "rpc-reply-read", "rpc-call-read")
 	d.heard = nil
 	for _, c := range []struct {
 		name string
@@ -146,6 +146,17 @@ func TestRPCErrors(t *testing.T) {
 		}
 		d.sendFrom(1, b)
 		d.want(fmt.Sprintf("%d RPC: %s", d.steps, c.want))
+	}
+}
+
+// TestRPCTwice: a reply that comes again is no second answer, also in a reply chunk; one to the call that is sent again is.
+func TestRPCTwice(t *testing.T) {
+	d := newDialogue(t, 20049)
+	d.send("rpc-call-read", "rpc-reply-read", "rpc-reply-read", "rpc-call-read", "rpc-reply-read")
+	d.send("rpc-call-dir", "rpc-reply-long", "rpc-reply-long")
+	want := [][2]int{{2, 1}, {5, 4}, {7, 6}}
+	if !slices.Equal(d.pairs, want) {
+		t.Errorf("pairs %v, want %v: %q", d.pairs, want, d.heard)
 	}
 }
 
