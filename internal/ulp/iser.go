@@ -12,6 +12,8 @@ import (
 const (
 	iserLen      = 28
 	iserControl  = 1 // type: there is an iSCSI PDU
+	iserHello    = 2 // and here is none, and nothing else
+	iserReply    = 3
 	iserWriteTag = 0x08
 	iserReadTag  = 0x04
 	iscsiLen     = 48
@@ -73,6 +75,9 @@ func (p *iser) size() int { return costRequest*(p.asked[0].len()+p.asked[1].len(
 
 func (p *iser) send(end int, m *Message) (line, int) {
 	b := m.Data
+	if name := helloOf(m); name != "" {
+		return line{text: name}, silent
+	}
 	if len(b) < iserLen+iscsiLen || b[0]>>4 != iserControl || b[0]&3 != 0 || b[1]|b[2]|b[3] != 0 {
 		return line{}, against
 	}
@@ -95,6 +100,20 @@ func (p *iser) send(end int, m *Message) (line, int) {
 	p.tell(end, b, l.text)
 	p.asked[end].put(tag, request, maxRequests)
 	return l, fits
+}
+
+// helloOf names the messages by which the two ends of iSER agree on versions and depths: sections 9.3 and 9.4.
+func helloOf(m *Message) string {
+	if len(m.Data) != iserLen || m.Length != iserLen {
+		return ""
+	}
+	switch m.Data[0] >> 4 {
+	case iserHello:
+		return "Hello"
+	case iserReply:
+		return "HelloReply"
+	}
+	return ""
 }
 
 // response reads a response, by its name and its Initiator Task Tag.

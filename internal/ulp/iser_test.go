@@ -19,6 +19,16 @@ func TestISER(t *testing.T) {
 		"5 iSER: SCSI Response, task 0x00000021, TEST UNIT READY: CHECK CONDITION FAILS CHECK CONDITION of TEST UNIT READY")
 }
 
+// TestISERHello: the ends say hello before the first command, which is iSER all the same.
+func TestISERHello(t *testing.T) {
+	d := newDialogue(t, 3260)
+	d.sendFrom(0, []byte{0x20, 0xaa, 0, 16, 27: 0})
+	d.sendFrom(1, []byte{0x30, 0xaa, 0, 8, 27: 0})
+	d.send("iser-login", "iser-loginresp")
+	d.want("1 iSER: Hello", "2 iSER: HelloReply", "3 iSER: Login Request, task 0x00000020",
+		"4 iSER: Login Response, task 0x00000020: login status 0x0201, authentication failure FAILS login status 0x0201, authentication failure of a Login Response")
+}
+
 // TestSense: what a CHECK CONDITION says decides whether something has failed, in both formats, and after an additional
 // header.
 func TestSense(t *testing.T) {
