@@ -18,7 +18,8 @@ const (
 type Config struct {
 	// MaxConnections is how many connections are known at once. That includes those
 	// which are over, of which a quarter of it are known at most: a packet that comes late
-	// must find them. One of these is forgotten first for a new one.
+	// must find them. One of these is forgotten first for a new one, and then the one that was quiet for longest: what
+	// comes of that later is skipped.
 	MaxConnections int
 	// MaxBuffered is how many bytes of a direction may be held back by a hole, and
 	// MaxBufferedTotal those of all directions. It can be more by one segment.

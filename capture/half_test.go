@@ -95,6 +95,43 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestForgotten has connections that take turns, more than there may be: each is counted once, and what comes of one that
+// was forgotten is skipped, until a SYN begins another.
+func TestForgotten(t *testing.T) {
+	w := newWire()
+	from := func(port uint16, flags capture.Flags) *capture.Packet {
+		w.ends[forth] = client(port)
+		return w.packet(forth, flags, 0, 0, "")
+	}
+	var packets []*capture.Packet
+	for range 3 {
+		for port := range uint16(4) {
+			packets = append(packets, from(1+port, capture.ACK))
+		}
+	}
+	packets = append(packets, from(1, capture.SYN), from(1, capture.ACK))
+	_, b := trackPackets(t, capture.Config{MaxConnections: 3}, packets...)
+	var got []string
+	for _, line := range b.lines {
+		if !strings.Contains(line, "end") {
+			got = append(got, line)
+		}
+	}
+	const want = `
+		0 open 10.0.0.1:1 -> 10.0.0.2:4791
+		1 open 10.0.0.1:2 -> 10.0.0.2:4791
+		2 open 10.0.0.1:3 -> 10.0.0.2:4791
+		0 forgotten
+		3 open 10.0.0.1:4 -> 10.0.0.2:4791
+		#5 skipped: of a forgotten connection
+		#9 skipped: of a forgotten connection
+		1 forgotten
+		4 open 10.0.0.1:1 -> 10.0.0.2:4791`
+	if got, want := strings.Join(got, "\n"), strings.Join(unindent(want), "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestEvictionOver has many connections that are over: a quarter of those that there may be are kept, so that what
 // comes late finds them.
 func TestEvictionOver(t *testing.T) {

@@ -89,9 +89,10 @@ const (
 	SkipMalformed                 // a header contradicts itself or the length of the packet
 	SkipTunnel                    // it is in a tunnel that is not read, such as L2TP
 	SkipEncrypted                 // it is encrypted: ESP, MACsec or WireGuard
+	SkipForgotten                 // its connection was forgotten: see Config.MaxConnections
 )
 
 var skipNames = [...]string{"", "unknown link type", "not IP", "not TCP", "IP fragment", "headers cut off",
-	"malformed header", "tunnel of an unknown kind", "encrypted"}
+	"malformed header", "tunnel of an unknown kind", "encrypted", "of a forgotten connection"}
 
 func (s Skip) String() string { return wording.Name(s, "reason", skipNames[:]) }

@@ -22,7 +22,7 @@ type Sink interface {
 	Ended(c *Connection, e End)
 	// Forgotten is the last call for a connection.
 	Forgotten(c *Connection)
-	// Skipped is called for a packet that is not of a TCP connection.
+	// Skipped is called for a packet that is not of a TCP connection, or of one that was forgotten.
 	Skipped(p *Packet, why Skip)
 }
 

@@ -15,6 +15,7 @@ type Tracker struct {
 	history history
 
 	table  map[tuple]*Connection
+	gone   forgotten
 	recent *Connection // that the last packet was of
 	alive  queue
 	over   queue // connections of which both directions have ended
@@ -28,7 +29,9 @@ type Tracker struct {
 
 // NewTracker returns a Tracker that tells sink what it finds.
 func NewTracker(cfg Config, sink Sink) *Tracker {
-	return &Tracker{cfg: cfg.withDefaults(), sink: sink, history: newHistory(), table: map[tuple]*Connection{}}
+	cfg = cfg.withDefaults()
+	return &Tracker{cfg: cfg, sink: sink, history: newHistory(), table: map[tuple]*Connection{},
+		gone: newForgotten(cfg.MaxConnections)}
 }
 
 // Packet takes the next packet of the capture. It does not keep any of it.
@@ -41,7 +44,12 @@ func (t *Tracker) Packet(p *Packet) {
 		t.sink.Skipped(p, why)
 		return
 	}
-	c, d := t.connection()
+	c := t.connection()
+	if c == nil {
+		t.sink.Skipped(p, SkipForgotten)
+		return
+	}
+	d := c.dir(&t.head)
 	t.age(c)
 	h := &c.Halves[d]
 	t.declare(c, h, d)
@@ -67,9 +75,8 @@ func (t *Tracker) Flush() {
 	}
 }
 
-// connection returns the connection of the packet and its direction. It may be a
-// new one.
-func (t *Tracker) connection() (*Connection, Dir) {
+// connection returns the connection of the packet. It may be a new one, and is nil if it was forgotten.
+func (t *Tracker) connection() *Connection {
 	c := t.recent
 	if c == nil || c.tuple != t.head.tuple {
 		c = t.table[t.head.tuple]
@@ -78,11 +85,14 @@ func (t *Tracker) connection() (*Connection, Dir) {
 		t.forget(c, EndReplaced)
 		c = nil
 	}
+	if c == nil && t.gone.has(&t.head) {
+		return nil
+	}
 	if c == nil {
 		c = t.open()
 	}
 	t.recent = c
-	return c, c.dir(&t.head)
+	return c
 }
 
 // dir returns the direction of a packet.
@@ -114,7 +124,7 @@ func (c *Connection) replacedBy(h *tcpHeader) bool {
 // open makes a connection of a packet, and room for it.
 func (t *Tracker) open() *Connection {
 	for len(t.table) >= t.cfg.MaxConnections {
-		t.forget(cmp.Or(t.over.oldest, t.alive.oldest), EndEvicted)
+		t.makeRoom()
 	}
 	c := &Connection{Number: t.opened, First: t.now, Last: t.now, tuple: t.head.tuple, swapped: t.head.swapped}
 	t.opened++
@@ -133,6 +143,16 @@ func (t *Tracker) open() *Connection {
 	t.alive.push(c)
 	t.sink.Opened(c)
 	return c
+}
+
+// makeRoom forgets a connection that is over, or the one that was quiet for longest.
+func (t *Tracker) makeRoom() {
+	c := t.over.oldest
+	if c == nil {
+		c = t.alive.oldest
+		t.gone.add(c.tuple)
+	}
+	t.forget(c, EndEvicted)
 }
 
 // forget ends what has not ended of a connection, and drops it.

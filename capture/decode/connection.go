@@ -252,14 +252,14 @@ type Totals struct {
 	Associations, Sessions uint64
 	Failed                 uint64 // of IWARP and Sessions, except for those that were rejected: see [Connection.Failed]
 	Rejected               uint64 // of them: nothing has gone wrong where an end says no
-	Skipped                uint64 // packets that are neither of TCP nor of SCTP
+	Skipped                uint64 // packets that are neither of TCP nor of SCTP, or of a connection that was forgotten
 	// Unread counts those of Skipped in which iWARP may be, by why they could not be read. It is nil if there are none.
 	Unread map[Unread]uint64
 	// Illegible counts those of IWARP of which neither a startup frame nor an FPDU could be read, as the capture lacks
 	// parts of them.
 	Illegible uint64
 	// Evicted counts the TCP connections that were forgotten before their ends, as there were too many at once
-	// ([capture.Config.MaxConnections]). Packets that come later count as other connections.
+	// ([capture.Config.MaxConnections]). What came of them later is in Unread.
 	Evicted uint64
 	// Cut is packets that the snap length has cut, in the connections that were looked at or not.
 	Cut uint64

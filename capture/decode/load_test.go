@@ -86,6 +86,32 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestInTurn has connections that take turns, more than may be known: each is counted once, those that are known are
+// judged, and the others come to no note.
+func TestInTurn(t *testing.T) {
+	p := newTape(capture.LinkRaw)
+	for _, step := range []func(){
+		p.open,
+		func() { p.data(fw, []byte(request1)) },
+		func() { p.data(bw, []byte(reply1)) },
+		func() { p.packet(fw, finAck, nil) },
+		func() { p.packet(bw, finAck, nil) },
+	} {
+		begin := p.seq
+		for i := range 20 {
+			p.seq, p.ends[fw] = begin, netip.AddrPortFrom(client.Addr(), uint16(40000+i))
+			step()
+		}
+	}
+	totals, err := decode.Run(bytes.NewReader(p.file.Bytes()), decode.Config{Capture: capture.Config{MaxConnections: 16}},
+		decode.Ignore{})
+	testrig.Must(t, err)
+	unread := totals.Unread[decode.Unread{Why: capture.SkipForgotten}]
+	if totals.Connections != 20 || totals.IWARP != 16 || totals.Evicted != 4 || unread != 4*4 || totals.Findings != [3]uint64{} {
+		t.Errorf("%v, %d forgotten, %d packets unread", &totals, totals.Evicted, unread)
+	}
+}
+
 // beside is a tape of connections that are all open when it ends, or half of each.
 func beside(n int, half bool) []byte {
 	p := newTape(capture.LinkRaw)

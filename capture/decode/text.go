@@ -167,7 +167,7 @@ func (n *Totals) remarks() (lines []string) {
 		lines = append(lines, fmt.Sprintf("nothing could be read of %d of the iWARP connections; their findings say why", n.Illegible))
 	}
 	if n.Evicted > 0 {
-		lines = append(lines, fmt.Sprintf("too many at once: %s forgotten in the middle, and counted again if more of them came; filter the capture", wording.Count(n.Evicted, "TCP connection")))
+		lines = append(lines, fmt.Sprintf("too many at once: %s forgotten in the middle; filter the capture", wording.Count(n.Evicted, "TCP connection")))
 	}
 	if n.Dropped > 0 {
 		lines = append(lines, fmt.Sprintf("dropped from the capture: %s; what was found on connections that were open then is a note at most: filter, or capture where there is less traffic",

@@ -236,7 +236,7 @@ func (c *decodeCmd) decode(from feed, std streams, want filter) error {
 	if unmatched {
 		return unmatchedFilter(c.Filter, totals)
 	}
-	return cmp.Or(found(totals), c.unmatchedPort(), unjudged(totals))
+	return join(cmp.Or(found(totals), c.unmatchedPort(), unjudged(totals)), forgotten(totals))
 }
 
 // config is what the decoder is told. What the filter lets through is counted.

@@ -72,6 +72,15 @@ func unjudged(n decode.Totals) error {
 	return errors.New("decode: nothing of the iWARP connections could be read: their findings say why")
 }
 
+// forgotten is the error of a capture with connections that were not followed to their ends.
+func forgotten(n decode.Totals) error {
+	if n.Evicted == 0 {
+		return nil
+	}
+	return &ending{fmt.Errorf("decode: more than %d TCP connections were open at once, and %d not followed to the end: filter the capture, as by tcpdump -r FILE -w PART host HOST",
+		capture.DefaultMaxConnections, n.Evicted), statusFailed}
+}
+
 // noCapture is what to do about a file that is no capture, or not a whole one.
 func noCapture(err error) string {
 	cut := new(capture.CutOffError)

@@ -123,6 +123,33 @@ func TestDecodeNothing(t *testing.T) {
 	}
 }
 
+// TestDecodeForgets: a capture with more connections at once than are followed is not one in which all is fine.
+func TestDecodeForgets(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "c.pcapng")
+	file, err := os.Create(name)
+	testrig.Must(t, err)
+	w, err := capture.NewWriter(file, capture.WriterConfig{})
+	testrig.Must(t, err)
+	const more = 3
+	for i := range capture.DefaultMaxConnections + more {
+		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 40000)
+		f, err := w.Open(from, netip.MustParseAddrPort("10.1.0.1:4791"), time.Time{})
+		testrig.Must(t, err)
+		for d, key := range []string{mpa.KeyRequest, mpa.KeyReply} {
+			if b := mpa.AppendStartup(nil, &mpa.StartupFields{Key: key, C: true, Rev: 1}); i == more {
+				testrig.Must(t, f.Send(capture.Dir(d), time.Time{}, b))
+			}
+		}
+	}
+	testrig.Must(t, w.Flush())
+	testrig.Must(t, file.Close())
+	var out, errs bytes.Buffer
+	status := run([]string{"decode", name}, streams{&out, &errs})
+	if status != statusFailed || !strings.Contains(errs.String(), "connections were open at once, and 3 not followed") {
+		t.Errorf("status %d, %s%s", status, &out, &errs)
+	}
+}
+
 // snapped returns a pcap file as it is with a snap length.
 func snapped(file []byte, most uint32) []byte {
 	const head, record = 24, 16
