@@ -59,6 +59,32 @@ func (w browser) unscrolled(t *testing.T) {
 	b.want(cut, "false")
 }
 
+// underWay is what a page says of Reads under way.
+const underWay = `[...texts].filter((t) => t.startsWith("at most"))`
+
+// watchTexts has texts be what is written on canvases from now on.
+func (b *tab) watchTexts() {
+	b.eval(`globalThis.texts = new Set(), ((draw) => {
+		CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { texts.add(text); draw.call(this, text, ...at); };
+	})(CanvasRenderingContext2D.prototype.fillText)`)
+}
+
+// faulty counts a Read whose Response is faulty up to that.
+func (w browser) faulty(t *testing.T) {
+	p := page.New(page.Config{Name: "faulty"})
+	s := newScript(p, 0)
+	s.startup(nil)
+	s.read(0)
+	f := s.send(back, rdmap.OpReadResponse, 4096)
+	s.tell.Finding(s.conn, &decode.Finding{Severity: decode.Error, Name: "read-response", Dir: back, Offset: f.Offset, Packet: f.Last})
+	s.answer(s.read(1), time.Millisecond)
+	s.finish()
+	b := w.open(t, p, "")
+	b.watchTexts()
+	b.press("canvas.time", "0")
+	b.want(underWay, "at most 1")
+}
+
 // unanswered counts Reads whose Response is not in the capture: until a later one is answered, or to the end.
 func (w browser) unanswered(t *testing.T) {
 	p := page.New(page.Config{Name: "unanswered"})
@@ -71,10 +97,7 @@ func (w browser) unanswered(t *testing.T) {
 	s.read(3)
 	s.finish()
 	b := w.open(t, p, "")
-	b.eval(`globalThis.texts = new Set(), ((draw) => {
-		CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { texts.add(text); draw.call(this, text, ...at); };
-	})(CanvasRenderingContext2D.prototype.fillText)`)
-	const underWay = `[...texts].filter((t) => t.startsWith("at most"))`
+	b.watchTexts()
 	b.press("canvas.time", "0")
 	b.want(underWay, "at most 3")
 	b.eval("texts.clear()")

@@ -52,7 +52,7 @@ func TestBrowser(t *testing.T) {
 		"parts": w.parts, "odd": w.odd, "long": w.long, "address": w.address,
 		"bounded": w.bounded, "keys": w.keys, "dark": w.dark, "captures": w.captures,
 		"narrow": w.narrow, "readable": w.readable, "time": w.time, "find": w.find, "worst": w.worst,
-		"said": w.said, "around": w.around, "unanswered": w.unanswered, "unscrolled": w.unscrolled, "covered": w.covered, "accessible": w.accessible, "reports": w.reports, "many": w.many, "printed": w.printed, "pictured": w.pictured,
+		"said": w.said, "around": w.around, "unanswered": w.unanswered, "faulty": w.faulty, "unscrolled": w.unscrolled, "covered": w.covered, "accessible": w.accessible, "reports": w.reports, "many": w.many, "printed": w.printed, "pictured": w.pictured,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for frames of its own tab

@@ -133,6 +133,7 @@ func (p *Page) Finding(c *decode.Connection, f *decode.Finding) {
 	if own == nil {
 		return
 	}
+	own.reads.found(f)
 	if !takeOne(&p.left.findings) {
 		own.omitted++
 		return

@@ -15,6 +15,10 @@ type reads struct {
 	// Acked is how many packets after the Request TCP acknowledged it, 0 if that is not known, and After how many ns.
 	Acked column `json:"acked"`
 	After column `json:"after"`
+	// Faulty is Requests that were answered by what is no right Response: rows, and ns up to that.
+	Faulty     int    `json:"faulty"`
+	FaultyRow  column `json:"faultyRow"`
+	FaultyLast column `json:"faultyLast"`
 
 	open [2][]openRead // by the direction of the Request, in its order
 }
@@ -22,13 +26,13 @@ type reads struct {
 // An openRead is a Request without its Response.
 type openRead struct {
 	row    int
-	packet uint64 // that completed it
+	packet capture.Stamp // that completed it
 	rdmap.ReadRequest
 }
 
 // asked takes note of a Request, whose row is the next one.
 func (l *reads) asked(row int, f *decode.FPDU) {
-	l.open[f.Dir] = append(l.open[f.Dir], openRead{row, f.Last.Number, *f.ReadRequest})
+	l.open[f.Dir] = append(l.open[f.Dir], openRead{row, f.Last, *f.ReadRequest})
 }
 
 // Read is part of [decode.Consumer].
@@ -57,10 +61,27 @@ func (p *Page) Read(c *decode.Connection, r *decode.Read) {
 // answered finds the row of a Request, and forgets it and those before it: Responses come in the order of Requests.
 func (l *reads) answered(d capture.Dir, r *decode.Read) (row int, ok bool) {
 	for i, o := range l.open[d] {
-		if o.packet == r.Request.Number && o.ReadRequest == r.ReadRequest {
+		if o.packet.Number == r.Request.Number && o.ReadRequest == r.ReadRequest {
 			l.open[d] = l.open[d][i+1:]
 			return o.row, true
 		}
 	}
 	return 0, false
+}
+
+// readResponse is the name of the findings about Responses.
+const readResponse = "read-response"
+
+// found takes note of a Response that is not right: it ends the oldest Request of the other direction all the same, as
+// package decode counts those that are outstanding.
+func (l *reads) found(f *decode.Finding) {
+	asked := f.Dir.Peer()
+	if f.Name != readResponse || len(l.open[asked]) == 0 {
+		return
+	}
+	o := l.open[asked][0]
+	l.open[asked] = l.open[asked][1:]
+	l.FaultyRow.add(0, uint64(o.row))
+	l.FaultyLast.plain(int64(f.Packet.Time.Sub(o.packet.Time)))
+	l.Faulty++
 }

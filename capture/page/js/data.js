@@ -229,6 +229,11 @@ class Reads {
       this.after[i] = c.after.plain();
       this.byRow.set(this.row[i], i);
     }
+    this.faulty = new Map(); // rows of Requests with a faulty Response, and when that came
+    for (let i = 0; i < json.faulty; i++) {
+      const row = c.faultyRow.next(0);
+      this.faulty.set(row, fpdus.time[row] + c.faultyLast.plain());
+    }
     this.began = Float64Array.from(this.row, (row) => fpdus.time[row]);
     this.underWay(fpdus);
   }
@@ -249,6 +254,7 @@ class Reads {
     for (let k = n - 1; k >= 0; k--) {
       const i = this.byRow.get(rows[k]), dir = fpdus.dir(rows[k]);
       if (i !== undefined) answered[dir] = this.began[i] + this.last[i];
+      else if (this.faulty.has(rows[k])) answered[dir] = this.faulty.get(rows[k]);
       ends[k] = answered[dir];
     }
     ends.sort();
