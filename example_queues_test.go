@@ -218,7 +218,7 @@ func ExampleRNIC_Shutdown() {
 	_, err = req.Accept(ctx, iwarp.AcceptConfig{})
 	check(err)
 
-	fmt.Println("shut down:", rnic.Shutdown(ctx)) // with a context that ends, where peers may take their time
+	fmt.Println("shut down:", rnic.Shutdown(ctx)) // with a deadline, if peers may be slow
 	fmt.Println("the client:", <-ended)
 	// Output:
 	// shut down: <nil>
