@@ -63,7 +63,7 @@ static void follow(struct rdma_cm_id *id, const struct iw_cm_event *e)
 	i->up = (i->up && e->type != RDMA_CM_EVENT_DISCONNECTED) || e->type == RDMA_CM_EVENT_ESTABLISHED || e->type == RDMA_CM_EVENT_CONNECT_RESPONSE;
 	if (qp && e->type == RDMA_CM_EVENT_ESTABLISHED)
 		qp->state = IBV_QPS_RTS;
-	if (qp && e->type == RDMA_CM_EVENT_DISCONNECTED)
+	if (qp && (e->type == RDMA_CM_EVENT_DISCONNECTED || e->type == RDMA_CM_EVENT_REJECTED))
 		qp->state = IBV_QPS_ERR;
 }
 

@@ -102,12 +102,13 @@ func (id *ID) connect(q *QP, p ConnParam, in *place, until time.Time) {
 
 // comesToNothing tells that there is no connection. What is posted is flushed if the program has given it up:
 // "transitions any associated QP to the error state, which will flush any posted work requests" (rdma_disconnect(3)).
+// The same is librdmacm's answer to a rejection, and programs wait for what it flushes.
 func (id *ID) comesToNothing(q *QP, e CMEvent) {
 	id.attempt.Done()
 	if !id.advance(stageDisconnected, stageConnecting) {
 		return
 	}
-	if id.gaveUp() { // what gives it up from now on ends the QP itself
+	if e.Type == Rejected || id.gaveUp() { // what gives it up from now on ends the QP itself
 		q.endOf(id)
 	}
 	id.advanceAndEmit(stageDisconnected, stageDisconnected, e)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/goiwarp/iwarp"
 )
 
 // TestConnection goes the way of rdma_cm from an address to a connection and to its end, and has each event once, with
@@ -150,15 +152,18 @@ func TestInline(t *testing.T) {
 	want(t, "more than the QP has room for", errno, syscall.EINVAL)
 }
 
-// TestRejected gives the client the reason of the server, and the server no event.
+// TestRejected gives the client the reason of the server, and flushes what it has posted. The server has no event.
 func TestRejected(t *testing.T) {
 	s, c := newProgram(t), newProgram(t)
 	_, at := s.listen(1)
-	id := c.resolve(2, at)
-	must(t, c.d.Connect(id, c.queue().qp, ConnParam{}))
+	id, client := c.resolve(2, at), c.queue()
+	client.recv(7, client.region("...", accessLocalWrite))
+	must(t, c.d.Connect(id, client.qp, ConnParam{}))
 	request := s.event(ConnectRequest)
 	must(t, s.d.Reject(request.Child, []byte("no")))
 	e := c.event(Rejected)
+	want(t, "state", client.state(), StateErr)
+	want(t, "status of the receive", client.completion().Status, statusOf(iwarp.StatusFlushed))
 	want(t, "status", e.Status, -int32(syscall.ECONNRESET))
 	want(t, "private data", strings.TrimRight(string(e.PrivateData), "\x00"), "no")
 	want(t, "an answer to what was rejected", s.d.Reject(request.Child, nil), syscall.EINVAL)
