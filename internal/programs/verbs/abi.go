@@ -79,10 +79,13 @@ func elements(sgl *SGE, n, most int32) (list []SGE, ok bool) {
 	return unsafe.Slice(sgl, n), true
 }
 
-// memory returns the memory that an element of an inline request names.
-func (s *SGE) memory() []byte {
+// memory returns the memory that an element of an inline request names, and reports whether it can be any.
+func (s *SGE) memory() (m []byte, ok bool) {
+	if s.Length > 0 && s.Addr == 0 || s.Addr+uint64(s.Length) < s.Addr {
+		return nil, false
+	}
 	addr := *(*unsafe.Pointer)(unsafe.Pointer(&s.Addr))
-	return unsafe.Slice((*byte)(addr), s.Length)
+	return unsafe.Slice((*byte)(addr), s.Length), true
 }
 
 // A WC is a struct ibv_wc, 48 bytes.

@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"encoding/binary"
+	"math"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -150,6 +151,18 @@ func TestInline(t *testing.T) {
 	long := client.region(strings.Repeat("x", 65), 0)
 	_, errno = client.d.PostSend(client.qp, &SendWR{SGL: long.sge(), SGEs: 1, Opcode: wrSend, Flags: sendInline})
 	want(t, "more than the QP has room for", errno, syscall.EINVAL)
+
+	for what, spoil := range map[string]func(*SGE){
+		"no address":               func(s *SGE) { s.Addr = 0 },
+		"an address near the last": func(s *SGE) { s.Addr = math.MaxUint64 - 1 },
+	} {
+		for n := range int32(2) {
+			bad := []SGE{*a.sge(), *b.sge()}
+			spoil(&bad[n])
+			_, errno = client.d.PostSend(client.qp, &SendWR{SGL: &bad[0], SGEs: n + 1, Opcode: wrSend, Flags: sendInline})
+			want(t, what, errno, syscall.EFAULT)
+		}
+	}
 }
 
 // TestRejected gives the client the reason of the server, and flushes what it has posted. The server has no event.

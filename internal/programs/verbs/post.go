@@ -147,13 +147,31 @@ func (s *sends) addInline(q *QP, list []SGE, to *iwarp.SendWR) syscall.Errno {
 		return syscall.EINVAL
 	}
 	if len(list) == 1 {
-		to.Inline = list[0].memory()
-		return fine
+		m, ok := list[0].memory()
+		to.Inline = m
+		return faultUnless(ok)
 	}
 	from := len(s.inline)
+	all, ok := gatherInline(s.inline, list)
+	s.inline, to.Inline = all, all[from:]
+	return faultUnless(ok)
+}
+
+// gatherInline appends the memory of the elements, and reports whether each names some.
+func gatherInline(to []byte, list []SGE) (_ []byte, ok bool) {
 	for i := range list {
-		s.inline = append(s.inline, list[i].memory()...)
+		m, ok := list[i].memory()
+		if !ok {
+			return to, false
+		}
+		to = append(to, m...)
 	}
-	to.Inline = s.inline[from:]
-	return fine
+	return to, true
+}
+
+func faultUnless(ok bool) syscall.Errno {
+	if ok {
+		return fine
+	}
+	return syscall.EFAULT
 }

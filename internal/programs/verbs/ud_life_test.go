@@ -146,6 +146,9 @@ func TestDatagramWrong(t *testing.T) {
 	want(t, "a receive of elements that are nowhere", errno, syscall.EINVAL)
 	_, errno = q.d.RecvDatagrams(q.qp, &RecvWR{SGEs: 2})
 	want(t, "elements of a receive", errno, syscall.EINVAL)
+	inline := q.to(q.number, SGE{Length: 8})
+	inline.Flags = sendInline
+	want(t, "inline data of nowhere", q.post(inline), syscall.EFAULT)
 	must(t, p.d.DestroyAH(kindAH|Handle(q.ah.Handle)))
 	want(t, "destroyed twice", p.d.DestroyAH(kindAH|Handle(q.ah.Handle)), syscall.EINVAL)
 	want(t, "an address that was destroyed", q.post(q.to(q.number)), syscall.EINVAL)

@@ -100,8 +100,9 @@ func (u *UD) header(wr *SendWR, number, qkey uint32, to *AH) datagram.Header {
 func (u *UD) sendPacket(wr *SendWR, list []SGE, to netip.AddrPort, inline bool) syscall.Errno {
 	status := iwarp.StatusSuccess
 	if inline {
-		for i := range list {
-			u.packet = append(u.packet, list[i].memory()...)
+		var ok bool
+		if u.packet, ok = gatherInline(u.packet, list); !ok {
+			return syscall.EFAULT
 		}
 	} else {
 		u.packet, status = u.device.gather(u.packet, u.pd, list)
