@@ -307,8 +307,11 @@ func (d *Device) PostSend(h Handle, wr *SendWR) (bad *SendWR, errno syscall.Errn
 	return bad, errnoOf(err)
 }
 
-// takesSends reports whether there is a connection, or one on its way, or there was.
-func (q *QP) takesSends() bool { return q.linked() || q.meets() && q.state.Load() >= StateRTS }
+// takesSends reports whether there is a connection, or one on its way, or there was. ERR flushes also without one.
+func (q *QP) takesSends() bool {
+	state := q.state.Load()
+	return q.linked() || q.meets() && state >= StateRTS || state == StateErr
+}
 
 // PostRecv posts a list of receives, as PostSend.
 func (d *Device) PostRecv(h Handle, wr *RecvWR) (bad *RecvWR, errno syscall.Errno) {

@@ -2,7 +2,11 @@
 
 package verbs
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goiwarp/iwarp"
+)
 
 // again leads a queue to INIT over RESET.
 func (q *queue) again() {
@@ -34,6 +38,22 @@ func TestResetSleepers(t *testing.T) {
 	a.recv(21, none)
 	want(t, "the receive", a.completion().ID, 20)
 	want(t, "the one after the end", a.completion().ID, 21)
+}
+
+// TestErrWithoutConnection: ERR flushes what is posted there, also of a QP that has had no connection, in either guise.
+func TestErrWithoutConnection(t *testing.T) {
+	for _, cfg := range []Config{{}, {RoCE: true}} {
+		a := newProgramWith(t, cfg).queue()
+		r := a.region("text", accessLocalWrite)
+		must(t, a.d.ModifyQP(a.qp, StateErr))
+		a.send(1, wrSend, r, nil)
+		a.recv(2, r)
+		for id := range uint64(2) {
+			wc := a.completion()
+			want(t, "whose", wc.ID, id+1)
+			want(t, "status", wc.Status, statusOf(iwarp.StatusFlushed))
+		}
+	}
 }
 
 // TestResetEmpties: after RESET both queues of a QP are empty, whatever it held before whose completions nobody has
