@@ -1,4 +1,4 @@
-/* rdma_disconnect of what has no connection: of a synchronous id it waits for no event, as none comes. Prints "given_up: ok". */
+/* What was refused is flushed. rdma_disconnect of what has no connection: of a synchronous id it waits for no event, as none comes. Prints "given_up: ok". */
 #include <errno.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -49,7 +49,14 @@ int main(void)
 	at.sin_port = rdma_get_src_port(listener);
 
 	client = client_of(&at);
+	static char memory[8];
+	struct ibv_mr *mr = rdma_reg_msgs(client, memory, sizeof memory);
+	struct ibv_wc wc;
+	check(mr && !rdma_post_recv(client, NULL, memory, sizeof memory, mr), "rdma_post_recv");
 	check(rdma_connect(client, NULL) && errno == ECONNREFUSED, "rdma_connect where nobody listens");
+	check(client->qp->state == IBV_QPS_ERR, "the state of what was refused");
+	check(rdma_get_recv_comp(client, &wc) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR, "its receive");
+	check(!rdma_dereg_mr(mr), "rdma_dereg_mr");
 	check(!rdma_disconnect(client) && !rdma_disconnect(client), "rdma_disconnect of what was refused");
 	rdma_destroy_ep(client);
 
