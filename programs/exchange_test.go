@@ -119,7 +119,7 @@ func (l Library) unready(t *testing.T) {
 }
 
 // refused is testdata/refused.c: what ibv_modify_qp refuses is in the log with the reason; and who connects by itself
-// as an iWARP device reads once, and without a log, how to run that.
+// as an iWARP device reads once, and without a log, how to run that. So does who asks librdmacm for datagrams.
 func (l Library) refused(t *testing.T) {
 	const advice, roce = "for which there is iwarp run --as roce", string(RoCE)
 	said := func(as, log string) string {
@@ -132,6 +132,11 @@ func (l Library) refused(t *testing.T) {
 	}
 	if out := said(roce, ""); out != "refused: ok\n" {
 		t.Errorf("as RoCE:\n%s", out)
+	}
+	datagrams := start(t, l, "udaddy -s 127.0.0.1")
+	datagrams.await(t)
+	if out := datagrams.out.String(); strings.Count(out, "no datagrams of librdmacm") != 1 {
+		t.Errorf("of datagrams:\n%s", out)
 	}
 	logged := said(string(IWARP), "connection") + said(roce, "connection")
 	for _, cause := range []string{

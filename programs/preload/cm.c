@@ -156,7 +156,7 @@ static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
 EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
 {
 	if (ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB)
-		return iw_set_errno(EPROTONOSUPPORT);
+		return iw_set_errno(iw_refuse_datagrams());
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
 		return iw_set_errno(EINVAL);
 	return create_id(channel, id, context, ps, IBV_QPT_RC);

@@ -130,6 +130,7 @@ int iw_because(struct iw_why *why, int error, const char *format, ...) __attribu
 int iw_because_of(struct iw_why *why, int error, const char *what, int mask); /* of ibv_modify_qp, whose attributes it names */
 int iw_refuse_modify(struct iw_qp *q, const struct ibv_qp_attr *attr, int mask, int error, struct iw_why *why);
 int iw_refuse_ops(struct iw_qp *q, uint64_t ops, int error); /* of ibv_create_qp_ex */
+int iw_refuse_datagrams(void);
 const char *iw_state_name(unsigned state);
 
 /* stack.c */

@@ -79,3 +79,9 @@ int iw_refuse_ops(struct iw_qp *q, uint64_t ops, int error)
 	iw_engine()->refused("ibv_create_qp_ex", q->qp.qp_num, error, why.text, advice);
 	return error;
 }
+
+int iw_refuse_datagrams(void)
+{
+	iw_engine()->refused("rdma_create_id", 0, EPROTONOSUPPORT, "there is no RDMA_PS_UDP", "there are no datagrams of librdmacm (RDMA_PS_UDP)");
+	return EPROTONOSUPPORT;
+}
