@@ -39,7 +39,7 @@ func wantAddr(option, addr string, least int) error {
 // A peerWords is where a peer is: HOST, HOST:PORT, or HOST PORT as netcat has it.
 type peerWords []string
 
-// addr returns the address; it is empty if there is none.
+// addr returns the address; it is empty without one.
 func (w peerWords) addr(command string) (string, error) {
 	switch len(w) {
 	case 0:

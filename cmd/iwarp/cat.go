@@ -25,7 +25,7 @@ type catCmd struct {
 	Listen  string        `short:"l" xor:"role" placeholder:"[HOST][:PORT]" help:"Wait for one connection at this address (port 0: any free port). Prints the address on standard error, or on standard output with --out."`
 	Connect string        `xor:"role" placeholder:"HOST[:PORT]" help:"Connect to another iwarp cat, or an rsockets program, at this address."`
 	In      string        `placeholder:"FILE" help:"Send this file instead of standard input."`
-	Out     string        `placeholder:"FILE" help:"Write received data to this file instead of standard output. It gets its name at the end: what has come of a copy that failed is in .FILE.iwarp-part."`
+	Out     string        `placeholder:"FILE" help:"Write received data to this file instead of standard output. FILE appears when all is there. If a copy fails, .FILE.iwarp-part has the part that came."`
 	Ring    byteCount     `placeholder:"SIZE" default:"${stream_ring}" help:"Receive buffer for the peer, such as 64K (default: ${stream_ring})."`
 	Timeout time.Duration `placeholder:"TIME" help:"Time limit for connecting."`
 

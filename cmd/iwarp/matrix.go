@@ -29,7 +29,7 @@ type matrixCmd struct {
 
 // Help describes the JSON object.
 func (matrixCmd) Help() string {
-	return "Every cell of figures 2, 3 and 4 of draft-carrier-rddp-rnic-interop-00 is run over loopback TCP, then every " +
+	return "Runs every cell of figures 2, 3 and 4 of draft-carrier-rddp-rnic-interop-00 over loopback TCP. Then come every " +
 		"dialect of MPA startup against every other, markers and CRC on and off, RTR indications, IRD and ORD, private " +
 		"data, rejections, and frames that break rules. --network sctp runs the cells of RFC 6581, section 7, over SCTP in UDP: plain and enhanced ends, " +
 		"RTR indications, IRD and ORD, private data, rejections, and messages that break rules. --network usertcp runs the cells of TCP over a TCP in user space. There is no sctp:kernel: " +
@@ -74,7 +74,7 @@ func (c *matrixCmd) Run(ctx context.Context, std streams) (err error) {
 }
 
 func (c *matrixCmd) nothingPicked() error {
-	return usage("matrix: --run: no GROUP/NAME matches %q; --list prints those that there are", c.Pattern)
+	return usage("matrix: --run: no GROUP/NAME matches %q; --list prints them all", c.Pattern)
 }
 
 // list prints the rows that are picked.

@@ -73,7 +73,7 @@ func parseSpan(text string) (time.Duration, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%.40q is no time, such as 400ms, and no number of seconds", text)
+		return 0, fmt.Errorf("%.40q is neither a time, such as 400ms, nor a number of seconds", text)
 	case d <= 0:
 		return 0, fmt.Errorf("must be more than 0, not %v", d)
 	case d > longestSpan:
@@ -103,7 +103,7 @@ func (s *stated) Decode(ctx *kong.DecodeContext) error {
 // withPort is an address with the port of perf, if it has none.
 func (s stated) withPort() string { return withPort(string(s), perf.DefaultPort) }
 
-// wholeNumber takes a flag's text, and the number that it is: 0 if it is none.
+// wholeNumber takes a flag's text, and the number in it: 0 if there is no number.
 func wholeNumber(ctx *kong.DecodeContext) (text string, n int, err error) {
 	if err := valueNext(ctx); err != nil {
 		return "", 0, err

@@ -14,7 +14,7 @@ import (
 	"github.com/goiwarp/iwarp/programs"
 )
 
-// runCmd runs a program of libibverbs and librdmacm.
+// runCmd runs an RDMA program (libibverbs, librdmacm).
 type runCmd struct {
 	Build   bool     `help:"Build the library anew, also if it is there. Without a program that is all."`
 	Status  bool     `help:"Print what is there, and what is missing."`
@@ -26,11 +26,11 @@ type runCmd struct {
 func (runCmd) Help() string {
 	return "Runs a program that was written for libibverbs and librdmacm, unmodified, with a device iwarp0 of ours beside those that are there: " +
 		"no hardware, no kernel module, no root. The program takes the place of this one, so that signals and the exit status are its own.\n\n" +
-		"The program loads a library, which is in ../lib/iwarp beside this command where a package or an archive of Linux put it. " +
-		"Otherwise it is built when it is needed first. That takes Go, a C compiler, and the headers of libibverbs and librdmacm. " +
+		"The program loads a library. Packages and Linux archives put it into ../lib/iwarp beside this command. " +
+		"Otherwise the first run builds it. That takes Go, a C compiler, and the headers of libibverbs and librdmacm. " +
 		"It is kept in the user's cache directory, or where IWARP_LIBRARY says, and built anew when the sources have changed.\n\n" +
-		"Most programs connect by librdmacm. Those that exchange the numbers of their Queue Pairs by themselves, and demand InfiniBand or RoCE, run with --as roce, " +
-		"which is known of perftest without -R, ibv_rc_pingpong, UCX and mpirun; both ends have to run with it.\n\n" +
+		"Most programs connect by librdmacm. Others exchange the numbers of their Queue Pairs by themselves, and demand InfiniBand or RoCE: both ends run with --as roce. " +
+		"perftest without -R, ibv_rc_pingpong, UCX and mpirun get that by default.\n\n" +
 		"Settings are in the environment, both ends' own:\n\n" + settings.Help
 }
 
@@ -93,7 +93,7 @@ func (c *runCmd) findProgram() error {
 	return nil
 }
 
-// checkSettings refuses what the program could not be told of, but by a line of the library among what it prints.
+// checkSettings refuses wrong settings here: the library could only print a line among the program's own output.
 func checkSettings() error {
 	s, err := settings.From(os.LookupEnv)
 	if err != nil {

@@ -22,7 +22,7 @@ type serveCmd struct {
 
 	Rping bool `default:"true" negatable:"" help:"Serve iwarp rping -c, and rdma-core's rping: requests without private data."`
 	Perf  bool `default:"true" negatable:"" help:"Serve iwarp perf --connect, one measurement at a time. Plain TCP comes to the same port; over SCTP to one of its own, which the system chooses."`
-	Cat   bool `default:"true" negatable:"" help:"Serve iwarp cat --connect, and programs of rsockets: what comes goes back."`
+	Cat   bool `default:"true" negatable:"" help:"Serve iwarp cat --connect, and rsockets programs: they get back what they send."`
 
 	Dir      string `placeholder:"DIR" help:"Serve iwarp cp: clients may read the files in this directory."`
 	Writable bool   `help:"Clients of iwarp cp may also write files to --dir, and replace files."`

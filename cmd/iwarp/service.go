@@ -18,7 +18,7 @@ type serviceFlags struct {
 	Log     string `enum:"text,json" default:"text" help:"How to log on standard error: ${enum}."`
 }
 
-// checkService refuses an address that is none.
+// checkService refuses what is not an address.
 func (f *serviceFlags) checkService(command string) error {
 	if f.Metrics == "" {
 		return nil
@@ -41,7 +41,7 @@ type told struct{ error }
 // Unwrap returns the error as it was.
 func (t *told) Unwrap() error { return t.error }
 
-// logged logs in JSON what a service has ended with, if that is how it logs: whoever reads its standard error expects
+// logged logs in JSON what a service has ended with, if that is how it logs: a reader of its standard error expects
 // nothing else there.
 func (f *serviceFlags) logged(ctx context.Context, std streams, command string, err error) error {
 	if err == nil || f.Log != "json" {
