@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -98,7 +99,7 @@ func weigh(message []byte, n int) error {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	g := ulp.Group[int]{Most: 1 << 40}
+	g := ulp.Group[int]{Most: math.MaxInt}
 	conns := max(4000/n, 4)
 	all := make([]*ulp.Conn[int], conns)
 	for i := range all {
