@@ -40,15 +40,15 @@ func TestDashboardDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	served := start(t, regexp.MustCompile(`(?s)listening on (\S+)\n.*metrics at http://(\S+)/metrics`), program,
+	served := start(t, regexp.MustCompile(`(?s)metrics at http://(\S+)/metrics\n.*listening on (\S+)\n`), program,
 		"serve", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
-	host, port, err := net.SplitHostPort(served[1])
+	host, port, err := net.SplitHostPort(served[2])
 	testrig.Must(t, err)
 	start(t, regexp.MustCompile("ping data"), program, "rping", "-c", "-v", "-a", host, "-p", port)
-	asked := scraper(t, served[2])
+	asked := scraper(t, served[1])
 	missing := readDashboard(t).expressions("20s")
 	for len(missing) > 0 {
-		trouble(ctx, t, served[1])
+		trouble(ctx, t, served[2])
 		missing = asked.without(ctx, t, missing)
 		if ctx.Err() != nil {
 			t.Fatalf("these give no data, or nothing but zero:\n%s", strings.Join(missing, "\n"))
