@@ -198,8 +198,7 @@ func (c *CQ) poll(wcs []WC) (n int, yields, overflowed bool) {
 	return n, c.vain >= patientPolls && c.vain%yieldEvery == 0, overflowed
 }
 
-// forget drops the completions of a QP that goes to RESET: as with RDMA hardware, what its next connection completes
-// comes after nothing of the one before. Those of others wait in early.
+// forget drops the completions of a QP, as RDMA hardware does: see [QP.forget]. Those of others wait in early.
 func (c *CQ) forget(number uint32) {
 	c.polling.Lock()
 	defer c.polling.Unlock()

@@ -46,6 +46,32 @@ func TestDestroyedQP(t *testing.T) {
 	want(t, "readable", readable(t, a.async), false)
 }
 
+// TestCompletionsOfDestroyedQP: completions that nobody has polled go with their QP, as programs look for the QP of
+// each. Those of another QP in the same CQ stay.
+func TestCompletionsOfDestroyedQP(t *testing.T) {
+	a, leaves, stays := roce(t), roce(t), roce(t)
+	b := a.beside()
+	a.meet(leaves.number)
+	leaves.meet(a.number)
+	b.meet(stays.number)
+	stays.meet(b.number)
+	exchange(t, a, leaves)
+	exchange(t, b, stays)
+	a.recv(10, a.region("....", accessLocalWrite))
+	leaves.send(11, wrSend, leaves.region("text", 0), nil)
+	want(t, "the Send", leaves.completion().Status, 0)
+	a.recv(12, a.region("....", accessLocalWrite)) // which is flushed
+	stays.recv(13, stays.region("....", accessLocalWrite))
+	b.send(14, wrSend, b.region("next", 0), nil)
+	until(t, "the completions", func() bool {
+		return a.inner().qp.Query().UnpolledReceives == 1 && b.inner().sender().Query().UnpolledSends == 1
+	})
+	must(t, a.d.DestroyQP(a.qp))
+	var wc [4]WC
+	want(t, "completions", a.d.Poll(a.cq, wc[:]), 1)
+	want(t, "the other's", [2]uint64{wc[0].ID, uint64(wc[0].QPNum)}, [2]uint64{14, uint64(b.number)})
+}
+
 // TestDeregistered: the STag of a region that is deregistered names nothing any more, and nothing of it is kept:
 // programs register and deregister for ever.
 func TestDeregistered(t *testing.T) {

@@ -115,8 +115,17 @@ func (q *QP) takeFlushed() (late []lateWC) {
 	return late
 }
 
-// drop forgets the completions that a QP would still have had that is destroyed, or goes to RESET. Its CQs may be
-// destroyed next.
+// forget drops the completions of a QP that is destroyed or goes to RESET: those that its CQs have, and those still to
+// come. Programs look for the QP of each completion, and have none any more. Its CQs may be destroyed next.
+func (q *QP) forget() {
+	q.drop()
+	q.sendCQ.forget(q.number)
+	if q.recvCQ != q.sendCQ {
+		q.recvCQ.forget(q.number)
+	}
+}
+
+// drop drops those that are still to come.
 func (q *QP) drop() {
 	q.giving.Lock()
 	defer q.giving.Unlock()

@@ -267,8 +267,8 @@ func (q *QP) closeConn() {
 	_ = q.qp.Close()
 }
 
-// DestroyQP ends a QP in order: when it returns, nothing of the QP's reads or writes memory any more, and the peer
-// has all that was posted, unless it did not take it.
+// DestroyQP ends a QP in order: when it returns, nothing of the QP's reads or writes memory any more, its CQs have no
+// completions of it, and the peer has all that was posted, unless it did not take it.
 func (d *Device) DestroyQP(h Handle) syscall.Errno {
 	q := d.qps.remove(h)
 	if q == nil {
@@ -284,7 +284,7 @@ func (d *Device) DestroyQP(h Handle) syscall.Errno {
 		id.abandon()
 	}
 	q.closeConn()
-	q.drop()
+	q.forget()
 	return fine
 }
 

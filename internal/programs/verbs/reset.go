@@ -34,9 +34,7 @@ func (q *QP) reset() syscall.Errno {
 	}
 	q.plain.Store(false)
 	q.closes.Store(false)
-	q.drop()
-	q.sendCQ.forget(q.number)
-	q.recvCQ.forget(q.number)
+	q.forget()
 	q.lateSends.Store(0)
 	q.lateRecvs.Store(0)
 	q.linking.Lock()
