@@ -49,6 +49,20 @@ func (s *standby) free() {
 	comesTrue(s.t, &s.c.role.mu, func() bool { return s.c.role.state == free })
 }
 
+// comesTrue waits until something holds that a lock guards.
+func comesTrue(t *testing.T, mu *sync.Mutex, holds func() bool) {
+	t.Helper()
+	for ctx := testrig.Within(t); ; runtime.Gosched() {
+		mu.Lock()
+		ok := holds()
+		mu.Unlock()
+		if ok {
+			return
+		}
+		testrig.Must(t, ctx.Err())
+	}
+}
+
 // acquire is a consumer's AcquireRole, as soon as the receiving goroutine has stood back.
 func (s *standby) acquire() {
 	s.t.Helper()

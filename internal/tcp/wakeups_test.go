@@ -5,8 +5,6 @@ package tcp
 import (
 	"io"
 	"net"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -48,20 +46,6 @@ func hushPair(t *testing.T, every time.Duration) *suppressed {
 func (h *suppressed) idle() {
 	h.t.Helper()
 	comesTrue(h.t, &h.c.rx.mu, func() bool { return h.c.raw.readErr != nil })
-}
-
-// comesTrue waits until something holds that a lock guards.
-func comesTrue(t *testing.T, mu *sync.Mutex, holds func() bool) {
-	t.Helper()
-	for ctx := testrig.Within(t); ; runtime.Gosched() {
-		mu.Lock()
-		ok := holds()
-		mu.Unlock()
-		if ok {
-			return
-		}
-		testrig.Must(t, ctx.Err())
-	}
 }
 
 // quiet sends bytes that wake nobody: they are there, and the system does not say so to who waits.
