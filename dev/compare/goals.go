@@ -302,7 +302,7 @@ func otherGoals(rec *record) (all []goalValue) {
 	}
 	if n := len(rec.Growth.Connections); n > 0 && rec.Growth.Connections[n-1].Count >= crowded {
 		c := rec.Growth.Connections[n-1]
-		add(fmt.Sprintf("%d idle connections", c.Count), "KiB of an end", 10, true, c.PerEnd/1024)
+		add(fmt.Sprintf("%d idle connections", c.Count), "KiB of an end", 8, true, c.PerEnd/1024)
 	}
 	if n := len(rec.Short); n > 0 {
 		plain, ours := rec.Short[0].Rate.Median, rec.Short[n-1].Rate.Median
