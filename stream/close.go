@@ -41,9 +41,9 @@ func (c *Conn) endWriting() (err, unposted error) {
 }
 
 // Close ends the connection. Calls that wait return net.ErrClosed. What Write has taken is sent: Close returns when
-// the peer's QP has closed its side, too, or after iwarp.QPConfig.CloseTimeout. An error says that the end was not in
-// order, and that the peer may not have everything. What has arrived and was not read is lost. A second Close returns
-// net.ErrClosed.
+// the peer's QP has closed its side, too, or after iwarp.QPConfig.CloseTimeout without progress. An error says that
+// the end was not in order, and that the peer may not have everything. What has arrived and was not read is lost. A
+// second Close returns net.ErrClosed.
 func (c *Conn) Close() error {
 	if !c.made() {
 		return c.opError("close", errNoConn)
