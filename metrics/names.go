@@ -76,7 +76,7 @@ var all = []metric{
 		read: one(func(s *stats) uint64 { return s.Ahead.Held })},
 	{name: "iwarp_ahead_held_bytes_total", help: "Bytes of segments that had to wait.",
 		read: one(func(s *stats) uint64 { return s.Ahead.HeldBytes })},
-	{name: "iwarp_ahead_held_most_bytes", help: "The most bytes that ever waited on a QP at one time; the sum over all QPs.",
+	{name: "iwarp_ahead_held_most_bytes", help: "The sum, over all QPs, of the most bytes that ever waited on each.",
 		gauge: true, read: one(func(s *stats) uint64 { return s.Ahead.MostBytes })},
 	{name: "iwarp_ahead_repeated_segments_total", help: "Segments that had come before.",
 		read: one(func(s *stats) uint64 { return s.Ahead.Repeated })},
