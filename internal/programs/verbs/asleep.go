@@ -56,10 +56,9 @@ func (q *QP) rouse() {
 	}
 	c := q.recvCQ
 	c.polling.Lock()
+	defer c.polling.Unlock()
 	q.rise()
-	risen := len(c.early) > 0
-	c.polling.Unlock()
-	if risen && c.channel != nil {
+	if len(c.early) > 0 {
 		c.wakeFor(true)
 	}
 }

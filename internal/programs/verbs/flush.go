@@ -157,15 +157,13 @@ func (c *CQ) complete(a added, solicited bool) {
 func (c *CQ) add(a added, solicited bool) (room bool) {
 	overflowed := c.overflowed()
 	c.polling.Lock()
+	defer c.polling.Unlock()
 	if room = !overflowed && c.room() > 0; room {
 		c.late = append(c.late, a)
 	} else {
 		a.givePlace()
 	}
-	c.polling.Unlock()
-	if c.channel != nil {
-		c.wakeFor(solicited)
-	}
+	c.wakeFor(solicited)
 	return room
 }
 
@@ -213,9 +211,10 @@ func moveOldest(wcs []WC, from *[]added) int {
 }
 
 // wakeFor tells the channel of a completion, if the program has asked for that. It uses up what was asked for, as those
-// of package iwarp do: one event for both.
+// of package iwarp do: one event for both. The caller holds CQ.polling: who has polled the completion may ask for the
+// next event, which is another.
 func (c *CQ) wakeFor(solicited bool) {
-	if emulation.Disarm(c.cq, solicited) {
+	if c.channel != nil && emulation.Disarm(c.cq, solicited) {
 		c.channel.events.push(c.token)
 	}
 }

@@ -2,7 +2,12 @@
 
 package verbs
 
-import "testing"
+import (
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
 
 // noticed waits for an event of the completion channel.
 func (q *queue) noticed() {
@@ -45,6 +50,51 @@ func TestOneArmOneEvent(t *testing.T) {
 		want(t, "an event that was not asked for", readable(t, dead.fd), false)
 		until(t, "the third", func() bool { return dead.d.Poll(dead.cq, wcs[:1]) == 1 })
 	}
+}
+
+// hasEvents waits for so many events of the completion channel, and there must be no more.
+func (q *queue) hasEvents(n int) {
+	q.t.Helper()
+	got := 0
+	until(q.t, "an event for each time that one was asked for", func() bool {
+		if _, errno := q.d.NextCQ(q.completions); errno != syscall.EAGAIN {
+			must(q.t, errno)
+			got++
+		}
+		return got == n
+	})
+	want(q.t, "an event that was not asked for", readable(q.t, q.fd), false)
+}
+
+// TestEachArmHasItsEventOfOthers: a program that polls a completion, and asks for the next event before it has fetched
+// that of the first, has both. Package iwarp does not know of these completions. The poll gets the CQ's lock from whoever
+// has just added one: a mutex is handed over so to one that has waited for more than a millisecond, if the one before
+// has, too.
+func TestEachArmHasItsEventOfOthers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	q := newProgram(t).queue()
+	c, othersRun := q.inner().recvCQ, func() { time.Sleep(2 * time.Millisecond) }
+	add := func() { c.complete(added{}, false) }
+	c.polling.Lock()
+	must(t, q.d.Arm(q.cq, false))
+	go add()
+	othersRun()
+	polled := make(chan struct{})
+	go func() {
+		defer close(polled)
+		for q.d.Poll(q.cq, make([]WC, 1)) == 0 {
+			runtime.Gosched()
+		}
+		q.d.Arm(q.cq, false)
+	}()
+	othersRun()
+	c.polling.Unlock()
+	c.polling.Lock() // before the one that adds, who is woken now and has the lock next
+	othersRun()
+	c.polling.Unlock()
+	<-polled
+	add()
+	q.hasEvents(2)
 }
 
 // TestSolicitedWithoutMeaning: the flag is for what completes at the peer, and means nothing with the rest.
