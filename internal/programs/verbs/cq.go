@@ -48,7 +48,8 @@ type CQ struct {
 	source
 	cq      *iwarp.CQ
 	channel *Channel
-	stop    chan struct{} // ends notice
+	notices <-chan struct{} // of package iwarp; nil without a channel
+	stop    chan struct{}   // ends notice
 	stopped chan struct{}
 
 	polling sync.Mutex // after QP.giving
@@ -74,18 +75,18 @@ func (d *Device) CreateCQ(context, channel Handle, depth int, token uint64) (Han
 	c := &CQ{source: source{context: x, token: token}, cq: cq, channel: ch}
 	d.sources.Store(cq, &c.source)
 	if ch != nil {
-		c.stop, c.stopped = make(chan struct{}), make(chan struct{})
-		go c.notice(cq.Events())
+		c.notices, c.stop, c.stopped = cq.Events(), make(chan struct{}), make(chan struct{})
+		go c.notice()
 	}
 	return made(d.cqs.add(c))
 }
 
 // notice passes notices on to the channel.
-func (c *CQ) notice(notices <-chan struct{}) {
+func (c *CQ) notice() {
 	defer close(c.stopped)
 	for {
 		select {
-		case <-notices:
+		case <-c.notices:
 			c.channel.events.push(c.token)
 		case <-c.stop:
 			return
@@ -130,11 +131,17 @@ func (d *Device) DestroyCQ(h Handle) syscall.Errno {
 }
 
 // Arm asks for one event on the channel, of whatever completion comes first: package iwarp keeps what was asked for,
-// for those too of which it does not know (see wakeFor).
+// for those too of which it does not know (see wakeFor). A program that has polled the completion of the event before
+// gets both events: package iwarp holds one notice, so that the last goes on before the next can come.
 func (d *Device) Arm(h Handle, solicitedOnly bool) syscall.Errno {
 	c := d.cqs.get(h)
 	if c == nil {
 		return syscall.EINVAL
+	}
+	select {
+	case <-c.notices:
+		c.channel.events.push(c.token)
+	default:
 	}
 	c.cq.Arm(solicitedOnly)
 	if port := c.port.Load(); port != nil {
