@@ -116,6 +116,36 @@ func TestDisarm(t *testing.T) {
 	disarmed(true, false, "what gave a notice")
 }
 
+// TestForget drops completions of some QPs. The others stay, in order, and so do the places of their requests.
+func TestForget(t *testing.T) {
+	rnic := rig.NewRNIC(t, iwarp.RNICConfig{})
+	cq := rig.NewCQ(t, rnic, 8)
+	var ends [2]*rig.End
+	for i := range ends {
+		_, ends[i] = rig.Setup{Accept: iwarp.AcceptConfig{
+			PD: rig.NewPD(t, rnic), QP: iwarp.QPConfig{RecvCQ: cq, SendCQ: cq, UserData: i},
+		}}.Connect(t)
+	}
+	for id := range uint64(6) {
+		ends[id%2].MustPost(&iwarp.SendWR{ID: id, Op: iwarp.OpWrite})
+		rig.Until(t, func() bool { return emulation.Waiting(cq) == int(id)+1 }, "the completion")
+	}
+	emulation.Forget(cq, 0)
+	for i, places := range []int{0, 3} {
+		if n := ends[i].QP.Query().UnpolledSends; n != places {
+			t.Errorf("QP %d keeps %d places, want %d", i, n, places)
+		}
+	}
+	for _, id := range []uint64{1, 3, 5} {
+		if wc := rig.Next(t, cq); wc.ID != id {
+			t.Errorf("completion %d, want %d", wc.ID, id)
+		}
+	}
+	if n := emulation.Waiting(cq); n != 0 {
+		t.Errorf("%d completions are left", n)
+	}
+}
+
 // TestArm asks for a notice of the next completion, and of the next that the peer
 // solicits. Each request gives one.
 //

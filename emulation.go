@@ -16,6 +16,7 @@ func init() {
 	emulation.SetRNR = func(qp, policy any) error { return setRNR(qp.(*QP), *policy.(*RNRPolicy)) }
 	emulation.Deny = func(qp any, rights uint8) error { return deny(qp.(*QP), Access(rights)) }
 	emulation.Waiting = func(cq any) int { return waiting(cq.(*CQ)) }
+	emulation.Forget = func(cq, userData any) { forget(cq.(*CQ), userData) }
 	emulation.BeginClose = func(qp any) { qp.(*QP).beginClose((*driver.Conn).BeginClose) }
 	emulation.PostAll = func(qp, wrs any) error { return postWhole(qp.(*QP), *wrs.(*[]SendWR)) }
 }
@@ -57,6 +58,20 @@ func waiting(cq *CQ) int {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	return cq.ring.Len()
+}
+
+func forget(cq *CQ, userData any) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	var wc [1]WC
+	for range cq.ring.Len() {
+		cq.ring.Take(&wc[0])
+		if wc[0].QP.UserData() == userData {
+			polled(wc[:])
+		} else {
+			*cq.ring.Add() = wc[0]
+		}
+	}
 }
 
 func deny(qp *QP, a Access) error {

@@ -27,6 +27,10 @@ var Deny func(qp any, rights uint8) error
 // Waiting returns how many completions of a *iwarp.CQ are there to be polled.
 var Waiting func(cq any) int
 
+// Forget drops the completions that wait in a *iwarp.CQ and are of QPs whose QPConfig.UserData is this, as if they had
+// been polled. The others stay, in order.
+var Forget func(cq, userData any)
+
 // BeginClose begins what Close of a *iwarp.QP does, and does not wait for it: when it returns, no more work is taken.
 // QP.Done tells of the end of the connection. Close has to be called all the same: it waits for what is left of that,
 // and releases the QP. Where there is no connection, BeginClose does nothing.

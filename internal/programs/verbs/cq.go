@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/goiwarp/iwarp"
+	"github.com/goiwarp/iwarp/internal/emulation"
 )
 
 // A Channel is a struct ibv_comp_channel: it has a token of each CQ that has a completion to be noticed.
@@ -55,7 +56,7 @@ type CQ struct {
 	polling sync.Mutex // after QP.giving
 	vain    int        // polls without a completion since the last one with
 	wcs     [32]iwarp.WC
-	early   []added                // before those of package iwarp: see forget and sleeps
+	early   []added                // before those of package iwarp: see sleeps
 	late    []added                // and after them
 	users   atomic.Int32           // QPs of datagrams, of which package iwarp does not know
 	port    atomic.Pointer[udPort] // of the last of them that receives here
@@ -205,20 +206,12 @@ func (c *CQ) poll(wcs []WC) (n int, yields, overflowed bool) {
 	return n, c.vain >= patientPolls && c.vain%yieldEvery == 0, overflowed
 }
 
-// forget drops the completions of a QP, as RDMA hardware does: see [QP.forget]. Those of others wait in early.
-func (c *CQ) forget(number uint32) {
+// forget drops the completions of a QP, as RDMA hardware does: see [QP.forget]. Requests of others keep their places.
+func (c *CQ) forget(qp any, number uint32) {
 	c.polling.Lock()
 	defer c.polling.Unlock()
+	emulation.Forget(c.cq, qp)
 	its := func(a added) bool { return a.QPNum == number }
-	for got := len(c.wcs); got == len(c.wcs); {
-		got = c.cq.Poll(c.wcs[:])
-		for i := range got {
-			var wc WC
-			if wc.set(&c.wcs[i]) {
-				c.early = append(c.early, added{WC: wc})
-			}
-		}
-	}
 	c.early = slices.DeleteFunc(c.early, its)
 	c.late = slices.DeleteFunc(c.late, its)
 }

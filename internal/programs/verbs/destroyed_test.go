@@ -72,6 +72,29 @@ func TestCompletionsOfDestroyedQP(t *testing.T) {
 	want(t, "the other's", [2]uint64{wc[0].ID, uint64(wc[0].QPNum)}, [2]uint64{14, uint64(b.number)})
 }
 
+// TestPlacesOfOthers: when a QP goes to RESET, or is destroyed, a request of another in the same CQ keeps its place until
+// the program has its completion.
+func TestPlacesOfOthers(t *testing.T) {
+	a, b := met(t)
+	got, text := b.region("....", accessLocalWrite), a.region("text", 0)
+	for id := range uint64(16) {
+		b.recv(id, got)
+		a.send(id, wrSend, text, nil)
+	}
+	until(t, "the completions", func() bool { return a.inner().sender().Query().UnpolledSends == 16 })
+	other := a.beside()
+	full := func() {
+		t.Helper()
+		_, errno := a.d.PostSend(a.qp, &SendWR{SGL: text.sge(), SGEs: 1, Opcode: wrSend})
+		want(t, "one more", errno, syscall.ENOMEM)
+	}
+	must(t, a.d.ModifyQP(other.qp, StateReset))
+	full()
+	must(t, a.d.DestroyQP(other.qp))
+	full()
+	want(t, "completions", len(a.polledAll()), 16)
+}
+
 // TestDeregistered: the STag of a region that is deregistered names nothing any more, and nothing of it is kept:
 // programs register and deregister for ever.
 func TestDeregistered(t *testing.T) {

@@ -119,9 +119,9 @@ func (q *QP) takeFlushed() (late []lateWC) {
 // come. Programs look for the QP of each completion, and have none any more. Its CQs may be destroyed next.
 func (q *QP) forget() {
 	q.drop()
-	q.sendCQ.forget(q.number)
+	q.sendCQ.forget(q, q.number)
 	if q.recvCQ != q.sendCQ {
-		q.recvCQ.forget(q.number)
+		q.recvCQ.forget(q, q.number)
 	}
 }
 

@@ -151,8 +151,8 @@ func (u *UD) reset() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.state, u.first, u.count = StateReset, 0, 0
-	u.sendCQ.forget(u.number)
-	u.recvCQ.forget(u.number)
+	u.sendCQ.forget(u, u.number)
+	u.recvCQ.forget(u, u.number)
 	u.sent.Store(0)
 }
 
