@@ -216,8 +216,9 @@ func (cq *CQ) noticed() chan struct{} {
 func (cq *CQ) push(u upcalls, done []engine.Completion, cause error) (waited bool) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
+	mute := u.qp.mute.Load()
 	for i := range done {
-		if cq.closed || cq.overflow || cq.ring.Full() {
+		if mute || cq.closed || cq.overflow || cq.ring.Full() {
 			var wc WC
 			u.setWC(&wc, &done[i], cause)
 			cq.dropped(wc)
@@ -249,11 +250,11 @@ func (cq *CQ) notify(wc *WC) {
 	}
 }
 
-// dropped gives up the CQ and its QPs because a completion found no room. The caller may
+// dropped gives up the CQ and its QPs because a completion found no room, unless nobody wants it. The caller may
 // hold the lock of a QP, so a goroutine of its own fails the QPs; push wakes who waits.
 func (cq *CQ) dropped(wc WC) {
 	polled([]WC{wc})
-	if cq.overflow || cq.closed {
+	if cq.overflow || cq.closed || wc.QP.mute.Load() {
 		return
 	}
 	cq.overflow = true

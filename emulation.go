@@ -17,6 +17,7 @@ func init() {
 	emulation.Deny = func(qp any, rights uint8) error { return deny(qp.(*QP), Access(rights)) }
 	emulation.Waiting = func(cq any) int { return waiting(cq.(*CQ)) }
 	emulation.Forget = func(cq, userData any) { forget(cq.(*CQ), userData) }
+	emulation.Mute = func(qp any) { qp.(*QP).mute.Store(true) }
 	emulation.BeginClose = func(qp any) { qp.(*QP).beginClose((*driver.Conn).BeginClose) }
 	emulation.PostAll = func(qp, wrs any) error { return postWhole(qp.(*QP), *wrs.(*[]SendWR)) }
 }

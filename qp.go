@@ -60,6 +60,7 @@ type QP struct {
 	journal *journal     // what is to be logged
 	release sync.Once    // of what it holds of others
 	callers atomic.Int32 // calls as Read that wait, and do not receive for themselves
+	mute    atomic.Bool  // its completions are dropped: see emulation.Mute
 
 	mu sync.Mutex // guards what follows; it comes before the lock of conn
 	// that takes what is posted before there is a connection; nil while there is one, and after it

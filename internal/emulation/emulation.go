@@ -31,6 +31,10 @@ var Waiting func(cq any) int
 // been polled. The others stay, in order.
 var Forget func(cq, userData any)
 
+// Mute has what a *iwarp.QP completes from then on dropped, as if it had been polled at once: it gives no notice, and
+// needs no room in the CQs.
+var Mute func(qp any)
+
 // BeginClose begins what Close of a *iwarp.QP does, and does not wait for it: when it returns, no more work is taken.
 // QP.Done tells of the end of the connection. Close has to be called all the same: it waits for what is left of that,
 // and releases the QP. Where there is no connection, BeginClose does nothing.

@@ -95,6 +95,22 @@ func TestPlacesOfOthers(t *testing.T) {
 	want(t, "completions", len(a.polledAll()), 16)
 }
 
+// TestReceivesOfDestroyedQP: what is posted to a QP that is destroyed does not complete. It takes no room in the
+// CQ, which would overflow and end the connections of others.
+func TestReceivesOfDestroyedQP(t *testing.T) {
+	a, b := met(t)
+	exchange(t, a, b)
+	other := a.beside()
+	for id := range uint64(16) {
+		other.recv(id, a.region("....", accessLocalWrite))
+	}
+	must(t, a.d.ResizeCQ(a.cq, 8))
+	must(t, a.d.DestroyQP(other.qp))
+	must(t, a.d.ResizeCQ(a.cq, 9)) // which a CQ that has overflowed refuses
+	exchange(t, a, b)
+	want(t, "an asynchronous event", readable(t, a.async), false)
+}
+
 // TestDeregistered: the STag of a region that is deregistered names nothing any more, and nothing of it is kept:
 // programs register and deregister for ever.
 func TestDeregistered(t *testing.T) {

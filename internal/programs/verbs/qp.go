@@ -283,6 +283,9 @@ func (d *Device) DestroyQP(h Handle) syscall.Errno {
 	if id := q.connection(); id != nil {
 		id.abandon()
 	}
+	for _, end := range q.ends() { // a CQ may have no room for what is flushed, which nobody gets
+		emulation.Mute(end)
+	}
 	q.closeConn()
 	q.forget()
 	return fine
