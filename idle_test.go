@@ -138,14 +138,22 @@ func TestBurstMemory(t *testing.T) {
 		}
 		c.widen()
 		c.idle()
-		c.mark()
-		c.burst(depth)
-		if got := c.taken(); got < 20<<10 {
-			t.Errorf("a burst has left only %d bytes at an end: what is there to give back?", got)
+		var took, left int
+		for range 5 { // what other tests have left may go meanwhile
+			c.mark()
+			c.burst(depth)
+			took = c.taken()
+			c.idle()
+			left = c.taken()
+			if took >= 20<<10 && left <= 1<<10 {
+				break
+			}
 		}
-		c.idle()
-		if got := c.taken(); got > 1<<10 {
-			t.Errorf("%d bytes are left of a burst at an end", got)
+		if took < 20<<10 {
+			t.Errorf("a burst has left only %d bytes at an end: what is there to give back?", took)
+		}
+		if left > 1<<10 {
+			t.Errorf("%d bytes are left of a burst at an end", left)
 		}
 		c.burst(depth) // it is all there again
 	})
