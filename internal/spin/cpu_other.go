@@ -4,5 +4,5 @@ package spin
 
 import "runtime"
 
-// ReadCPU reads what the runtime says. Only Linux has quotas that it knows of.
+// ReadCPU reads what the runtime says. Quotas are read on Linux only.
 func ReadCPU() CPU { return CPU{Threads: min(runtime.GOMAXPROCS(0), runtime.NumCPU())} }

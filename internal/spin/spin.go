@@ -12,16 +12,18 @@ import (
 // A Spinner decides for the waits of one connection. Whoever receives on the connection calls it, one goroutine at a
 // time.
 //
-//	       found: skip is halved
-//	       +--+
-//	       |  v
-//	+---> LOOKS ---- nothing found, another thread ran, or gave way: skip = 2*skip + 1, at most maxSkip
-//	|                  |
-//	|                  v
-//	+-------------- SLEEPS   for skip short waits: shorter than twice the limit
+// It begins with SLEEPS, for first short waits. A short wait is shorter than twice the limit.
 //
-// A wait that LOOKS and finds nothing sleeps too. Long waits do not count: a connection that is idle, or has a message
-// a millisecond, looks once after each busy time and then sleeps.
+//	        found: skip is halved; interrupted: as before
+//	        +--+
+//	        |  v
+//	+----> LOOKS --- nothing found, gave way, or another thread ran for longer
+//	|        |       than an errand: skip = 2*skip + 1, at most maxSkip
+//	|        v
+//	+----- SLEEPS    for skip short waits
+//
+// A wait that LOOKS and finds nothing sleeps too. Long waits do not count: a connection that is idle, or whose messages
+// are further apart than that, looks once after each busy time and then sleeps.
 type Spinner struct {
 	limit  time.Duration // of one look
 	left   int           // short waits that still sleep; zero: LOOKS

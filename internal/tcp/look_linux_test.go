@@ -152,7 +152,7 @@ func TestLongSleep(t *testing.T) {
 	}
 }
 
-// TestShortSleeps: waits that slept for a short time each have one of the next look.
+// TestShortSleeps: after some waits that slept for a short time the next one looks.
 func TestShortSleeps(t *testing.T) {
 	c, peer := pair(t)
 	c.spin = spin.New(time.Hour)

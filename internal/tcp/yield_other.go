@@ -2,5 +2,5 @@
 
 package tcp
 
-// yieldThread does nothing: a look lets other threads have the processor as it lets other goroutines run.
+// yieldThread does nothing: there the system alone says when other threads run.
 func yieldThread() {}
