@@ -32,8 +32,8 @@ type Stats struct {
 	// connection, or found no room for them, and that have brought them: a system call each, where it is TCP. Those
 	// that ask for something, or set something, are not counted.
 	SendCalls, ReceiveCalls uint64
-	// SpinTime is how long waits have polled the socket before they slept, at most: other threads may have had a part of
-	// that time. See QPConfig.Spin.
+	// SpinTime is how long waits have polled the socket. Their CPU time is no more than that: other threads may have run
+	// meanwhile. See QPConfig.Spin.
 	SpinTime time.Duration
 	// SocketWrites counts batches of segments that were built and sent together; each takes one of the
 	// SendCalls, or more where the connection did not take it at once. AlignedWrites counts those of them whose

@@ -54,7 +54,7 @@ var all = []metric{
 	{name: "iwarp_send_calls_total", help: "Calls that have sent bytes to connections: system calls, where they are of TCP.", read: one(func(s *stats) uint64 { return s.SendCalls })},
 	{name: "iwarp_receive_calls_total", help: "Calls that have brought bytes from connections.",
 		read: one(func(s *stats) uint64 { return s.ReceiveCalls })},
-	{name: "iwarp_spin_seconds_total", help: "Time in which waits have polled the socket before they slept.",
+	{name: "iwarp_spin_seconds_total", help: "Time in which waits have polled the socket.",
 		per: int(time.Second), read: one(func(s *stats) uint64 { return uint64(s.SpinTime) })},
 	{name: "iwarp_socket_writes_total", help: "Batches of segments that were built and sent together.",
 		read: one(func(s *stats) uint64 { return s.SocketWrites })},
