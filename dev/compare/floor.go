@@ -102,8 +102,12 @@ func (o *own) plain(ctx context.Context, opts perf.Options) (*perf.Figures, erro
 	return report.Results[0].TCP, nil
 }
 
-// floorOf is the floor of a goal, as a cell.
+// floorOf is the floor of a goal, as a cell. That of short connections is plain TCP with as many round trips.
 func (r *record) floorOf(want goal) string {
+	if want.Work == shortWork && len(r.Short) > 1 {
+		rate := r.Short[1].Rate.Median / 1000
+		return spreadOf{rate, rate, rate}.text(1)
+	}
 	for _, f := range r.Floors {
 		if f.sameAs(want) {
 			return f.Found.text(f.Rounds)

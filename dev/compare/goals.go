@@ -112,7 +112,7 @@ func largeTrials(cc string) (all []trial) {
 }
 
 // smallTrials are those that a message's latency, and the number of messages, are about. Plain TCP sleeps, but where both
-// poll; a latency is to be at most twice the floor, that of TCP which polls.
+// poll; a latency has the floor of TCP that polls beside it.
 func smallTrials(cc string) []trial {
 	of := func(op perf.Op, size int) perf.Options { return perf.Options{Ops: []perf.Op{op}, Sizes: []int{size}} }
 	write := newBeside("64 KiB Write", cc, of(perf.Write, 64<<10))
@@ -295,6 +295,9 @@ func (g goal) kind() string { return idleCount.ReplaceAllString(g.Work, "idle") 
 
 var idleCount = regexp.MustCompile(`[0-9]+ idle`)
 
+// shortWork is the goal of short connections.
+const shortWork = "short connections"
+
 // otherGoals are judged by the tables of connections, idle and short ones: what was found is one figure there.
 func otherGoals(rec *record) (all []goalValue) {
 	add := func(work, quantity string, wanted float64, atMost bool, found float64) {
@@ -306,7 +309,7 @@ func otherGoals(rec *record) (all []goalValue) {
 	}
 	if n := len(rec.Short); n > 0 {
 		plain, ours := rec.Short[0].Rate.Median, rec.Short[n-1].Rate.Median
-		add("short connections", "thousands in a second", min(8, plain/2000), false, ours/1000)
+		add(shortWork, "thousands in a second", min(8, plain/2000), false, ours/1000)
 	}
 	return all
 }
