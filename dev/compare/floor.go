@@ -104,7 +104,7 @@ func (o *own) plain(ctx context.Context, opts perf.Options) (*perf.Figures, erro
 
 // floorOf is the floor of a goal, as a cell. That of short connections is plain TCP with as many round trips.
 func (r *record) floorOf(want goal) string {
-	if want.Work == shortWork && len(r.Short) > 1 {
+	if want.Work == shortWork && len(r.Short) > 2 { // the last is iwarp
 		rate := r.Short[1].Rate.Median / 1000
 		return spreadOf{rate, rate, rate}.text(1)
 	}
