@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -83,7 +85,7 @@ func TestLookFinds(t *testing.T) {
 	}
 }
 
-// TestLookEndsWithConnection: a FIN, a RST and a Close end a look, and the error is that of Recv.
+// TestLookEndsWithConnection: a FIN, a RST, a Close and a reset of this end, as by Abort, end a look, and the error is that of Recv.
 func TestLookEndsWithConnection(t *testing.T) {
 	for name, end := range map[string]struct {
 		by   func(c, peer *Conn) error
@@ -92,6 +94,7 @@ func TestLookEndsWithConnection(t *testing.T) {
 		"FIN":   {func(_, peer *Conn) error { return peer.CloseWrite() }, io.EOF},
 		"RST":   {func(_, peer *Conn) error { return peer.Reset() }, unix.ECONNRESET},
 		"Close": {func(c, _ *Conn) error { return c.Close() }, net.ErrClosed},
+		"Abort": {func(c, _ *Conn) error { return c.Reset() }, net.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, peer := looking(t)
@@ -127,6 +130,35 @@ func TestLookInterrupted(t *testing.T) {
 	}
 	if c.poked.Load() {
 		t.Error("the next look ends at once")
+	}
+}
+
+// TestLookEndsWithContext: a context that is cancelled, or whose time is up, ends the look that a consumer is in.
+func TestLookEndsWithContext(t *testing.T) {
+	for name, begin := range map[string]func() (context.Context, context.CancelFunc){
+		"cancelled": func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Millisecond, cancel)
+			return ctx, cancel
+		},
+		"deadline": func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(t.Context(), time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := looking(t)
+			spun := c.Spun()
+			ctx, cancel := begin()
+			defer cancel()
+			c.InterruptWith(ctx)
+			c.Announce()
+			if interrupted, err := c.RecvTaken(); !interrupted || err != nil {
+				t.Errorf("interrupted %t: %v", interrupted, err)
+			}
+			if ctx.Err() == nil || c.Spun() == spun {
+				t.Errorf("the context: %v; looked for %v", ctx.Err(), c.Spun()-spun)
+			}
+		})
 	}
 }
 
@@ -339,11 +371,18 @@ func TestLookGivesWay(t *testing.T) {
 	}
 }
 
-// TestNoLooks: there are none where there is no socket, and while bytes are buffered before those of the socket.
+// TestNoLooks: there are none where there is no socket, with TLS, and while bytes are buffered before those of the socket.
 func TestNoLooks(t *testing.T) {
 	a, _ := piped(t)
 	if a.SetSpin(time.Hour); a.spin != nil {
 		t.Error("looks without a socket")
+	}
+	plain, far, err := testrig.TCPPair(t.Context())
+	testrig.Must(t, err)
+	defer far.Close()
+	secure := own(t, tls.Client(plain, new(tls.Config)))
+	if secure.SetSpin(time.Hour); secure.spin != nil {
+		t.Error("looks below TLS")
 	}
 	c, _ := looking(t)
 	if c.isAhead.Store(true); c.looks() {
