@@ -13,14 +13,19 @@ import (
 	"github.com/goiwarp/iwarp/internal/spin"
 	"github.com/goiwarp/iwarp/internal/subprocess"
 	"github.com/goiwarp/iwarp/internal/testrig"
+	"github.com/goiwarp/iwarp/mpa"
 )
 
-// answers is the argument by which the test's program is the server.
-const answers = "answer-messages"
+// The arguments by which the test's program is a server.
+const (
+	answers = "answer-messages"
+	streams = "answer-stream"
+)
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == answers {
-		if err := answer(context.Background()); err != nil {
+	servers := map[string]func(context.Context) error{answers: answer, streams: answerStream}
+	if serve := servers[os.Args[len(os.Args)-1]]; serve != nil {
+		if err := serve(context.Background()); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}
@@ -31,13 +36,26 @@ func TestMain(m *testing.M) {
 
 var receives = iwarp.Receives{Count: 16, Size: 64}
 
-// answer sends every message of every connection back, until standard input ends.
+// answer offers memory, and sends every message of every connection back, until standard input ends.
 func answer(ctx context.Context) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	l := new(iwarp.ListenConfig).NewListener(ln)
+	pd, err := l.RNIC().AllocPD()
+	if err != nil {
+		return err
+	}
+	offered, err := pd.Register(make([]byte, 8), iwarp.RemoteRead|iwarp.RemoteWrite)
+	if err != nil {
+		return err
+	}
+	where, err := offered.Region().MarshalBinary()
+	if err != nil {
+		return err
+	}
+	cfg := iwarp.AcceptConfig{PD: pd, QP: iwarp.QPConfig{Receives: receives}, MPA: mpa.Answer{PrivateData: where}}
 	ctx, stop := subprocess.UntilEOF(ctx)
 	defer stop()
 	subprocess.Announce(os.Stdout, ln.Addr())
@@ -46,7 +64,7 @@ func answer(ctx context.Context) error {
 		if err != nil {
 			return nil //nolint:nilerr // standard input has ended
 		}
-		qp, err := req.Accept(ctx, iwarp.AcceptConfig{QP: iwarp.QPConfig{Receives: receives}})
+		qp, err := req.Accept(ctx, cfg)
 		if err != nil {
 			return err
 		}
@@ -91,6 +109,14 @@ func turns(t *testing.T, addr string, n int, rnic, qp time.Duration) time.Durati
 	return c.Stats().SpinTime
 }
 
+// lacksLooks skips a test where no wait looks.
+func lacksLooks(t *testing.T) {
+	t.Helper()
+	if cpu := spin.ReadCPU(); cpu.Threads < 2 || cpu.Quota > 0 && cpu.Quota < 2 || cpu.Throttled > 0 {
+		t.Skipf("no wait looks with %+v", cpu)
+	}
+}
+
 // TestSpin: waits look by default, and where the QP or its RNIC says so. They do not where these say so.
 func TestSpin(t *testing.T) {
 	p, err := subprocess.Start(t.Context(), os.Stderr, answers)
@@ -101,9 +127,7 @@ func TestSpin(t *testing.T) {
 			t.Errorf("off by the setting %s, and they look for %v", name, d)
 		}
 	}
-	if cpu := spin.ReadCPU(); cpu.Threads < 2 || cpu.Quota > 0 && cpu.Quota < 2 || cpu.Throttled > 0 {
-		t.Skipf("no wait looks with %+v", cpu)
-	}
+	lacksLooks(t)
 	for name, on := range map[string][2]time.Duration{
 		"default": {0, 0}, "that of the RNIC": {time.Millisecond, 0}, "that of the QP": {-1, time.Millisecond},
 	} {
