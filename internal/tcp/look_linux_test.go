@@ -133,10 +133,10 @@ func TestLookInterrupted(t *testing.T) {
 	}
 }
 
-// TestLookEndsWithContext: a context that is cancelled, or whose time is up, ends the look that a consumer is in.
+// TestLookEndsWithContext: a context that is canceled, or whose time is up, ends the look that a consumer is in.
 func TestLookEndsWithContext(t *testing.T) {
 	for name, begin := range map[string]func() (context.Context, context.CancelFunc){
-		"cancelled": func() (context.Context, context.CancelFunc) {
+		"canceled": func() (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Millisecond, cancel)
 			return ctx, cancel
