@@ -85,7 +85,8 @@ func TestLookFinds(t *testing.T) {
 	}
 }
 
-// TestLookEndsWithConnection: a FIN, a RST, a Close and a reset of this end, as by Abort, end a look, and the error is that of Recv.
+// TestLookEndsWithConnection: a FIN, a RST, a Close and a reset of this end, as by Abort, end a look. The error is that
+// of Recv.
 func TestLookEndsWithConnection(t *testing.T) {
 	for name, end := range map[string]struct {
 		by   func(c, peer *Conn) error
@@ -371,7 +372,8 @@ func TestLookGivesWay(t *testing.T) {
 	}
 }
 
-// TestNoLooks: there are none where there is no socket, with TLS, and while bytes are buffered before those of the socket.
+// TestNoLooks: there are none where there is no socket, with TLS, and while bytes are buffered before those of the
+// socket.
 func TestNoLooks(t *testing.T) {
 	a, _ := piped(t)
 	if a.SetSpin(time.Hour); a.spin != nil {

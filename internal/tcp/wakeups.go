@@ -8,10 +8,11 @@ import "time"
 // while one polls without a pause, the connection is quiet: the system is to wake nobody for less than suppressBytes
 // (SO_RCVLOWAT). More than that is for a thread that helps out, and the end of a connection wakes as ever.
 //
-// It ends with the first who begins to wait and does not look (AcquireRole, RearmReads), before one who looks sleeps
-// (look.go), and otherwise soon after the last polls, by a timer: what arrives for nobody, such as a Write or a Read Request of the peer's, waits for twice suppressTime at
-// most, once. What is there when it ends wakes the receiving goroutine then. One who polls hundreds of connections by
-// turns does not suppress them for long: a timer for each would cost more than it spares.
+// It ends with the first who begins to wait and does not look (AcquireRole, RearmReads), before one who looks
+// sleeps (look.go), and otherwise soon after the last polls, by a timer: what arrives for nobody, such as a Write
+// or a Read Request of the peer's, waits for twice suppressTime at most, once. What is there when it ends wakes the
+// receiving goroutine then. One who polls hundreds of connections by turns does not suppress them for long: a timer
+// for each would cost more than it spares.
 type suppression struct { // guarded by the role's lock
 	timer *time.Timer
 	every time.Duration

@@ -23,18 +23,25 @@ func (q *queue) beside() *queue {
 	return &other
 }
 
+// twoOnOneCQ are two queues with one CQ, each with the queue that it is connected to.
+func twoOnOneCQ(t *testing.T) (a, b, ofA, ofB *queue) {
+	t.Helper()
+	a, ofA, ofB = roce(t), roce(t), roce(t)
+	b = a.beside()
+	a.meet(ofA.number)
+	ofA.meet(a.number)
+	b.meet(ofB.number)
+	ofB.meet(b.number)
+	exchange(t, a, ofA)
+	exchange(t, b, ofB)
+	return a, b, ofA, ofB
+}
+
 // TestPollPastSleepers: receives that sleep, as the program is not to know yet that the peer has gone, do not hide a
 // completion after them, of which there is no event any more. "If the return value is ... strictly less than
 // num_entries, then the CQ was emptied" (ibv_poll_cq(3)).
 func TestPollPastSleepers(t *testing.T) {
-	a, leaves, stays := roce(t), roce(t), roce(t)
-	b := a.beside()
-	a.meet(leaves.number)
-	leaves.meet(a.number)
-	b.meet(stays.number)
-	stays.meet(b.number)
-	exchange(t, a, leaves)
-	exchange(t, b, stays)
+	a, b, leaves, stays := twoOnOneCQ(t)
 	for id := range uint64(3) {
 		a.recv(10+id, a.region("none", accessLocalWrite))
 	}

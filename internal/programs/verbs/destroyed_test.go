@@ -49,14 +49,7 @@ func TestDestroyedQP(t *testing.T) {
 // TestCompletionsOfDestroyedQP: completions that nobody has polled go with their QP, as programs look for the QP of
 // each. Those of another QP in the same CQ stay.
 func TestCompletionsOfDestroyedQP(t *testing.T) {
-	a, leaves, stays := roce(t), roce(t), roce(t)
-	b := a.beside()
-	a.meet(leaves.number)
-	leaves.meet(a.number)
-	b.meet(stays.number)
-	stays.meet(b.number)
-	exchange(t, a, leaves)
-	exchange(t, b, stays)
+	a, b, leaves, stays := twoOnOneCQ(t)
 	a.recv(10, a.region("....", accessLocalWrite))
 	leaves.send(11, wrSend, leaves.region("text", 0), nil)
 	want(t, "the Send", leaves.completion().Status, 0)
