@@ -15,7 +15,7 @@ import (
 // Revision, PeerRevision, the markers and CRC are zero, and neither String nor JSON has them.
 type Negotiated struct {
 	mpa.Negotiated
-	// EMSS is TCP's effective maximum segment size, 0 where there is none, and MULPDU the
+	// EMSS is TCP's effective maximum segment size, 0 without TCP, and MULPDU the
 	// largest ULPDU that is sent, both in bytes and as they were at the start.
 	EMSS, MULPDU int
 	// RTT is how long an Initiator waited for the answer to its startup frame: no less
@@ -36,8 +36,8 @@ type Negotiated struct {
 // Reads, and a Receive Queue. PD.CreateQP makes one; Dialer and Request also make one
 // while they connect.
 //
-// A QP exists until its program calls Close or Abort, also when its connection has ended by
-// itself: Done tells of that.
+// A QP exists until its program calls Close or Abort, even if its connection has ended: Done
+// is closed then.
 type QP struct {
 	rnic   *RNIC
 	pd     *PD

@@ -95,7 +95,7 @@ type StartupStats struct {
 	Fallbacks   uint64 // second attempts with revision 1
 	Evicted     uint64 // half-open connections closed or turned away because there was no room
 	// Failed counts all other failures by what went wrong: the text of an mpa.Failure or of a Terminate's code,
-	// "given up" at the end of a context, and "other", as what SCTP says of itself.
+	// "given up" at the end of a context, and "other", such as what SCTP reports.
 	Failed map[string]uint64
 }
 
